@@ -26,17 +26,17 @@ import { readUsageAtStart } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import { prepareAccess } from './prepare-access.ts';
-import { noteDamage } from './store/damage.ts';
+import { completeRestore, pendingRestore } from './store/complete-restore.ts';
+import { noteDamage } from './store/damage-note.ts';
 import type { Database } from './store/database.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
-import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
-import { refuseNewer } from './store/writer.ts';
 import { SECOND_MS } from './time.ts';
 
 /** Default for {@link ApplianceOptions.graceMs}. */
@@ -151,7 +151,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   // A crash leaves these behind.
   for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
   completeInterruptedRestore(folder, log);
-  refuseNewer(folder);
+  refuseForeignDatabases(folder);
   prepareAccess(options, folder.root);
   return folder;
 }

@@ -1,10 +1,10 @@
 /** Gauges by account: rows of the day, when a key was last used, how far behind its followers are. */
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
-import { positionOfClock } from '../history/lost-end.ts';
+import { positionOfClock } from '../history/version-epoch.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';
-import { openInspector } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import { type GaugeReader, type GaugeSources, gauge, type Value } from './gauges.ts';
 
@@ -88,7 +88,7 @@ function readAccounts({ folder, keyUses, now }: GaugeSources): Accounts {
   for (const { key_id, last_used_at, position } of keyUses.unwritten())
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   try {
-    const db = openInspector(folder.access);
+    const db = openDatabase(folder.access, 'inspect');
     try {
       return { accounts: listAccountKeys(db), uses };
     } finally {

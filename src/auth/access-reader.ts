@@ -10,10 +10,11 @@
  * in its place or its content was checkpointed: without that a removed or overwritten database would be served
  * from an open handle and from pages in memory.
  */
+
 import { statSync } from 'node:fs';
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openReader, type Statement } from '../store/database.ts';
+import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import type { Scope } from './scopes.ts';
 
 /** A key with its account, as the store has them at this moment. Times are epoch milliseconds. */
@@ -207,7 +208,7 @@ function fileState(path: string): string {
 }
 
 function openStore(path: string, fileState: string): OpenStore {
-  const db = openReader(path);
+  const db = openDatabase(path, 'read');
   try {
     return {
       db,

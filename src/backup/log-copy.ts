@@ -39,7 +39,7 @@ export interface LogCopyOptions {
   readonly end: Mark | null;
   /** The folder for replaced segments. */
   readonly aside: string;
-  readonly onBytes: (bytes: number) => void;
+  readonly onBytes?: (bytes: number) => void;
 }
 
 const READ_BYTES = 1024 * 1024;
@@ -119,9 +119,9 @@ interface CopyStep {
 
 /** @returns its own last entry */
 function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
-  const { kind, onBytes } = options;
+  const { kind, onBytes = () => {} } = options;
   const { segment, copy, bytes, before, next, isStill } = step;
-  const check = (written: Segment) => () => {
+  const checkOf = (written: Segment) => () => {
     const end = checked(written, kind, before);
     if (next !== undefined) requireJoin(next, kind, end);
     return end;
@@ -129,12 +129,20 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;
   if (own > 0 && own <= bytes && beginsAlike(copy.path, segment.path, own)) {
     if (own === bytes) return lastOf(copy, kind);
-    return append(segment.path, copy, own, bytes, check(copy), onBytes);
+    return append({
+      from: segment.path,
+      to: copy.path,
+      begin: own,
+      end: bytes,
+      check: checkOf(copy),
+      onBytes,
+    });
   }
   const draft = { path: `${copy.path}.tmp`, firstEntry: copy.firstEntry };
   rmSync(draft.path, { force: true });
   try {
-    const end = append(segment.path, draft, 0, bytes, check(draft), onBytes);
+    const check = checkOf(draft);
+    const end = append({ from: segment.path, to: draft.path, begin: 0, end: bytes, check, onBytes });
     if (!isStill()) throw new LogDamage(`${segment.path} was rewritten while it was copied`);
     if (own > 0) keepAside(copy.path, options.aside);
     renameSync(draft.path, copy.path);
@@ -145,17 +153,21 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   }
 }
 
-/** Appends a part of a file to another, on disk; where that fails, or what is there is not good, it is cut off again. */
-function append<Result>(
-  from: string,
-  { path }: Segment,
-  begin: number,
-  end: number,
-  check: () => Result,
-  onBytes: (bytes: number) => void,
-): Result {
+interface Appended<Result> {
+  readonly from: string;
+  readonly to: string;
+  /** Bytes of `from`; `to` has those before `begin`. */
+  readonly begin: number;
+  readonly end: number;
+  /** Checks the result. */
+  readonly check: () => Result;
+  readonly onBytes?: (bytes: number) => void;
+}
+
+/** Appends a part of a file to another, on disk; if that fails, or the result is not good, it is cut off again. */
+function append<Result>({ from, to, begin, end, check, onBytes }: Appended<Result>): Result {
   const source = openSync(from, 'r');
-  const target = openSync(path, begin === 0 ? 'w' : 'r+', 0o600);
+  const target = openSync(to, begin === 0 ? 'w' : 'r+', 0o600);
   try {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
@@ -164,7 +176,7 @@ function append<Result>(
       for (let written = 0; written < read; )
         written += writeSync(target, buffer, written, read - written, at + written);
       at += read;
-      onBytes(read);
+      onBytes?.(read);
     }
     fsyncSync(target);
     return check();
@@ -290,7 +302,14 @@ export function continueLog(from: string, to: string, kind: LogKind, end: Mark):
       const path = join(to, basename(segment.path));
       const draft = { path: `${path}.tmp`, firstEntry: segment.firstEntry };
       drafts.push(draft);
-      last = joined(segment, draft, existsSync(path) ? path : null, kind, end, last);
+      last = continueSegment({
+        segment,
+        draft,
+        copy: existsSync(path) ? path : null,
+        kind,
+        end,
+        before: last,
+      });
       if (last === undefined) return false;
     }
     if (last === undefined) return false;
@@ -304,54 +323,63 @@ export function continueLog(from: string, to: string, kind: LogKind, end: Mark):
   }
 }
 
-/** @param copy the copy's part of this segment; @returns the last entry of the segment; undefined if it does not continue the copy */
-function joined(
-  segment: Segment,
-  draft: Segment,
-  copy: string | null,
-  kind: LogKind,
-  end: Mark,
-  before: Commit | undefined,
-): Commit | undefined {
+interface Continuation {
+  /** Of the log that continues the copy. */
+  readonly segment: Segment;
+  readonly draft: Segment;
+  /** The copy's part of this segment; null: it has none. */
+  readonly copy: string | null;
+  readonly kind: LogKind;
+  /** The last entry of the copy. */
+  readonly end: Mark;
+  /** The last entry of the segment before; undefined: it is the one that has `end`. */
+  readonly before: Commit | undefined;
+}
+
+/** @returns the last entry of the segment; undefined if it does not continue the copy */
+function continueSegment(step: Continuation): Commit | undefined {
+  const { segment, draft, copy } = step;
   const total = statSync(segment.path).size;
   const own = copy === null ? 0 : statSync(copy).size;
-  // What the copy has is good, and the segment may be damaged there; it may also have been rewritten since.
-  for (const kept of own === 0 || own > total ? [0] : [own, 0]) {
-    if (kept > 0 && copy !== null) copyFileSync(copy, draft.path);
-    let isEndThere = before !== undefined;
+  // The copy's part is good, and the segment may be damaged there; it may also have been rewritten since.
+  for (const begin of own === 0 || own > total ? [0] : [own, 0]) {
+    if (begin > 0 && copy !== null) copyFileSync(copy, draft.path);
     try {
-      return append(
-        segment.path,
-        draft,
-        kept,
-        total,
-        () => {
-          const reader = new EntryReader(draft, kind);
-          let last: Commit | undefined = before;
-          try {
-            for (let part = reader.next(last); part !== null; part = reader.next(last)) {
-              if (part.kind !== 'commit') continue;
-              last = part.commit;
-              isEndThere ||= last.id === end.id;
-            }
-            if (!isEndThere || last === undefined)
-              throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
-            if (reader.entriesBehind().length > 0)
-              throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-            if (reader.end < total) {
-              truncateSync(draft.path, reader.end);
-              syncFile(draft.path);
-            }
-            return last;
-          } finally {
-            reader.close();
-          }
-        },
-        () => {},
-      );
+      return append({
+        from: segment.path,
+        to: draft.path,
+        begin,
+        end: total,
+        check: () => lastOfContinuation(step, total),
+      });
     } catch (error) {
       if (!(error instanceof LogDamage)) throw error;
     }
   }
   return undefined;
+}
+
+/** Checks a draft, and cuts off a torn end. @throws LogDamage if it does not continue from the last entry of the copy */
+function lastOfContinuation({ segment, draft, kind, end, before }: Continuation, total: number): Commit {
+  const reader = new EntryReader(draft, kind);
+  try {
+    let last = before;
+    let hasEnd = before !== undefined;
+    for (let part = reader.next(last); part !== null; part = reader.next(last)) {
+      if (part.kind !== 'commit') continue;
+      last = part.commit;
+      hasEnd ||= last.id === end.id;
+    }
+    if (!hasEnd || last === undefined)
+      throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
+    if (reader.entriesBehind().length > 0)
+      throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+    if (reader.end < total) {
+      truncateSync(draft.path, reader.end);
+      syncFile(draft.path);
+    }
+    return last;
+  } finally {
+    reader.close();
+  }
 }

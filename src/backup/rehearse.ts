@@ -1,16 +1,17 @@
 /** Rehearses a restore: into a temporary folder in the data folder, compared with the installation. */
+
 import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { counted, grouped } from '../counted.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { takeLock } from '../store/locks.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { noteRehearsal, readState } from './branch.ts';
-import type { NewState } from './new-state.ts';
 import { explained, makeSound, type RestoreOptions } from './restore.ts';
+import type { NewState } from './restored-state.ts';
 import { findSource, type Source } from './source.ts';
 
 export interface Rehearsed
@@ -91,10 +92,10 @@ type Compared = Pick<Rehearsed, 'compared' | 'newer' | 'differences'>;
 /** Newer rows of the installation are not a difference. */
 function compare(restored: string, live: string, onProgress: RestoreOptions['onProgress']): Compared {
   if (!existsSync(live)) return { compared: null, newer: null, differences: [] };
-  const own = openInspector(restored);
+  const own = openDatabase(restored, 'inspect');
   let here: Database | null = null;
   try {
-    here = openInspector(live);
+    here = openDatabase(live, 'inspect');
     return compareStreams(own, here, onProgress);
   } catch (error) {
     return { compared: 0, newer: null, differences: [`${live} cannot be compared: ${reasonOf(error)}`] };

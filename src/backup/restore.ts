@@ -2,19 +2,19 @@
  * Restores a backup into an empty data folder, or in place of the contents of one.
  *
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
- * the effective one; store/incoming.ts describes what a crash leaves.
+ * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
+import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/complete-restore.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
-import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
 import { takeStopped } from '../store/locks.ts';
 import type { Now } from '../time.ts';
-import { makeNewState, type NewState } from './new-state.ts';
+import { makeNewState, type NewState } from './restored-state.ts';
 import { findSource, type Source } from './source.ts';
 
 export interface RestoreOptions {

@@ -25,16 +25,16 @@ export type BackupAlert = 'backup overdue' | 'backup not restorable';
 
 export interface Schedule {
   /** Checks whether a backup is due; the schedule does so by itself. */
-  look(): void;
+  check(): void;
   /** Ends a backup that is being made. */
   close(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = MINUTE_MS / 4;
+const CHECK_EVERY_MS = MINUTE_MS / 4;
 /** How soon a failed backup is tried again, if none is due sooner. */
 const RETRY_MS = 5 * MINUTE_MS;
 /** How often the folder is verified. */
-const CHECK_EVERY_MS = DAY_MS;
+const VERIFY_EVERY_MS = DAY_MS;
 /** How much later than due a backup may be: half the interval, and a few minutes for short intervals. */
 const OVERDUE_AFTER = 1.5;
 const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
@@ -48,14 +48,14 @@ export function startSchedule(
   run = runCommand,
   monotonicMs = () => performance.now(),
 ): Schedule {
-  if (options.every_minutes === 0) return { look() {}, close: async () => {} };
+  if (options.every_minutes === 0) return { check() {}, close: async () => {} };
   const scheduler = new Scheduler(options, run, monotonicMs);
-  scheduler.look();
-  const looking = setInterval(() => scheduler.look(), LOOK_EVERY_MS);
+  scheduler.check();
+  const timer = setInterval(() => scheduler.check(), CHECK_EVERY_MS);
   return {
-    look: () => scheduler.look(),
+    check: () => scheduler.check(),
     async close() {
-      clearInterval(looking);
+      clearInterval(timer);
       await scheduler.close();
     },
   };
@@ -96,7 +96,7 @@ class Scheduler {
   #findings: string | null = null;
   /** Monotonic: one at a time, with time in between, whatever the clock does. */
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #verifiedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
   constructor(options: ScheduleOptions, run: typeof runCommand, monotonicMs: () => number) {
@@ -106,7 +106,7 @@ class Scheduler {
     this.#everyMs = options.every_minutes * MINUTE_MS;
   }
 
-  look(): void {
+  check(): void {
     const nowMs = this.#options.now();
     const times = this.#readTimes();
     const atMs = times.backedUpMs;
@@ -153,11 +153,11 @@ class Scheduler {
     if (new_branch === true)
       log('warn', 'the backup folder is of another history: a new branch begins beside it', { path });
     else if (isWorthSaying) log('info', 'backup brought up to date', { path, written, deleted });
-    if (this.#monotonicMs() - this.#checkedAtMs >= CHECK_EVERY_MS) this.#check(String(path));
+    if (this.#monotonicMs() - this.#verifiedAtMs >= VERIFY_EVERY_MS) this.#verify(String(path));
   }
 
-  #check(path: string): void {
-    this.#checkedAtMs = this.#monotonicMs();
+  #verify(path: string): void {
+    this.#verifiedAtMs = this.#monotonicMs();
     this.#start(['verify', path], (outcome) => {
       const { log } = this.#options;
       if (outcome.kind === 'failed') {
@@ -179,7 +179,7 @@ class Scheduler {
       this.#running = null;
       if (this.#isClosed) return;
       then(outcome);
-      this.look();
+      this.check();
     });
   }
 

@@ -7,6 +7,7 @@ import { resolve } from 'node:path';
 import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
+import { LOG_KINDS, logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { actsAsOwner } from '../store/acting-user.ts';
 import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
@@ -72,15 +73,16 @@ export async function loadSource(
   const secret = readFileSync(stage.secret);
   if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
     throw new Refused('failed', 'its secret is damaged');
-  const reach = (log: string, of: LogKind, end: Mark | null): Mark | null => {
-    if (end !== null && placeOf(log, of, end) !== 'known')
-      throw new LogDamage(`the ${of} log does not reach entry ${end.entry}, the last one of the backup`);
-    return findTail(log, of).last;
+  const lastEntry = (kind: LogKind, end: Mark | null): Mark | null => {
+    const log = logFolder(stage, kind);
+    if (end !== null && placeOf(log, kind, end) !== 'known')
+      throw new LogDamage(`the ${kind} log does not reach entry ${end.entry}, the last one of the backup`);
+    return findTail(log, kind).last;
   };
   return {
     at: state?.at ?? null,
-    log: reach(stage.log, 'detections', state?.log ?? null),
-    accessLog: reach(stage.accessLog, 'access', state?.access_log ?? null),
+    log: lastEntry('detections', state?.log ?? null),
+    accessLog: lastEntry('access', state?.access_log ?? null),
   };
 }
 
@@ -90,17 +92,14 @@ function copyFolder(
   onProgress: (what: string, done: number, total: number) => void,
 ): void {
   let copied = 0;
-  const logs = [
-    ['detections', from.log, stage.log],
-    ['access', from.accessLog, stage.accessLog],
-  ] as const;
-  for (const [kind, log, to] of logs) {
+  const onBytes = (bytes: number) => {
+    copied += bytes;
+    onProgress('copying the log', copied, 0);
+  };
+  for (const kind of LOG_KINDS) {
+    const log = logFolder(from, kind);
     const end = findTail(log, kind).last;
-    const onBytes = (bytes: number) => {
-      copied += bytes;
-      onProgress('copying the log', copied, 0);
-    };
-    copyLog({ from: log, to, kind, end, aside: stage.root, onBytes });
+    copyLog({ from: log, to: logFolder(stage, kind), kind, end, aside: stage.root, onBytes });
   }
   copyFileSync(from.secret, stage.secret);
   syncFile(stage.secret);

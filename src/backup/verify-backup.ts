@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter } from '../history/log-reader.ts';
+import { LOG_KINDS, logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
@@ -53,13 +54,11 @@ function verifyFolder(root: string, path: string, onProgress: OnProgress): Verif
     }
   };
   const state = guard(() => readState(root));
-  const logs = [
-    ['detections', folder.log, state?.log ?? null],
-    ['access', folder.accessLog, state?.access_log ?? null],
-  ] as const;
   let entries = 0;
-  for (const [kind, log, end] of logs)
-    entries += guard(() => readThrough(log, kind, end, onProgress))?.entry ?? 0;
+  for (const kind of LOG_KINDS) {
+    const end = (kind === 'detections' ? state?.log : state?.access_log) ?? null;
+    entries += guard(() => readThrough(logFolder(folder, kind), kind, end, onProgress))?.entry ?? 0;
+  }
   guard(() => checkSecret(folder.secret, state?.secret_sha256 ?? null));
   return { path, at: state?.at ?? null, entries, findings };
 }

@@ -5,6 +5,7 @@
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
  */
+
 import {
   existsSync,
   lstatSync,
@@ -20,11 +21,12 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
+import { logFolder } from '../history/segment.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { openInspector } from '../store/database.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
-import { refuseHalfRestored } from '../store/incoming.ts';
 import { keepInPlace, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
@@ -168,29 +170,17 @@ function update(
   const before = readState(target);
   const aside = join(target, `replaced-${formatCompact(now())}`);
   let written = 0;
-  const copyEntries = (kind: LogKind, from: string, database: string, to: string, had?: Mark | null) => {
-    const end = endOf(database, from, kind, had?.entry ?? 0);
-    copyLog({
-      from,
-      to,
-      kind,
-      end,
-      aside: join(aside, basename(to)),
-      onBytes: (bytes) => {
-        written += bytes;
-        onProgress('copying the log', written, 0);
-      },
-    });
+  const onBytes = (bytes: number) => {
+    written += bytes;
+    onProgress('copying the log', written, 0);
+  };
+  const copyUpTo = (kind: LogKind, end: Mark | null) => {
+    const to = logFolder(copy, kind);
+    copyLog({ from: logFolder(folder, kind), to, kind, end, aside: join(aside, basename(to)), onBytes });
     return end;
   };
-  const log = copyEntries('detections', folder.log, folder.detections, copy.log, before?.log);
-  const access_log = copyEntries(
-    'access',
-    folder.accessLog,
-    folder.access,
-    copy.accessLog,
-    before?.access_log,
-  );
+  const log = copyUpTo('detections', endOf(folder, 'detections', before?.log?.entry ?? 0));
+  const access_log = copyUpTo('access', endOf(folder, 'access', before?.access_log?.entry ?? 0));
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw new Refused(
@@ -209,15 +199,16 @@ function update(
  *
  * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
-function endOf(database: string, log: string, kind: LogKind, least: number): Mark | null {
-  const mark = markOf(database);
+function endOf(folder: DataFolder, kind: LogKind, least: number): Mark | null {
+  const log = logFolder(folder, kind);
+  const mark = markOf(kind === 'detections' ? folder.detections : folder.access);
   if (mark !== null && mark.entry >= least && placeOf(log, kind, mark) === 'known') return mark;
   return findTail(log, kind).last;
 }
 
 function markOf(database: string): Mark | null {
   try {
-    const db = openInspector(database);
+    const db = openDatabase(database, 'inspect');
     try {
       return readLogMark(db);
     } finally {

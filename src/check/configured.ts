@@ -1,12 +1,12 @@
 /** Accounts, subscriptions and keys of the configuration: whether their secrets are readable, and a start can create them. */
+
 import { preseed as createMissing, type Preseeded, type ReplacedKey, type Seeds } from '../auth/preseed.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
 import { counted } from '../counted.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import type { Database } from '../store/database.ts';
-import { openRehearsal } from '../store/writer.ts';
+import { type Database, openCopyInMemory } from '../store/database.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 /** @returns seeds null if they could not all be read, or there are none */
@@ -34,7 +34,7 @@ export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds
 /** @param access null: it does not exist yet, and the start would create it */
 export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: number): Finding[] {
   const check = 'configured accounts';
-  const copy = openRehearsal(access, ACCESS_SCHEMA);
+  const copy = openCopyInMemory(access, ACCESS_SCHEMA);
   try {
     const preseeded = createMissing(copy, seeds, nowMs);
     return [checkEntries(check, preseeded), ...preseeded.replaced.map(checkReplaced)];

@@ -1,10 +1,11 @@
 /** The contents of the data folder: both databases, page by page, the logs and the secret. */
+
 import { existsSync, readFileSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
 import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openInspector, sizeOf } from '../store/database.ts';
+import { type Database, openDatabase, sizeOf } from '../store/database.ts';
 import { isForbidden } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { type Schema, schemaVersion } from '../store/schema.ts';
@@ -37,7 +38,7 @@ export function checkDatabase(
     return { finding: ok(check, 'does not exist yet: the first start creates it'), db: null };
   let db: Database | null = null;
   try {
-    db = openInspector(path);
+    db = openDatabase(path, 'inspect');
     const foreign = checkSchema(check, db, schema);
     const finding = foreign ?? checkPages(check, db, onTable);
     if (finding.status !== 'bad') return { finding, db };

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { Refused } from '../refused.ts';
-import { openReader } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readNoted } from '../store/noted-address.ts';
@@ -39,7 +39,7 @@ export const register = defineCommand({
 
 /** The epoch to which links belong now. */
 export function readEpoch({ access }: DataFolder): number {
-  const db = openReader(access);
+  const db = openDatabase(access, 'read');
   try {
     return readConsoleEpoch(db);
   } finally {

@@ -1,4 +1,5 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
@@ -12,7 +13,7 @@ import { addRequest } from '../ingest/requests/requests.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
@@ -71,7 +72,7 @@ async function demonstrate(
   });
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
-  const db = openReader(folder.detections);
+  const db = openDatabase(folder.detections, 'read');
   try {
     const beganMs = Date.now();
     const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);

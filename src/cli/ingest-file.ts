@@ -1,4 +1,5 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
+
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Config } from '../config/load.ts';
@@ -12,7 +13,7 @@ import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
-import { openReader } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/transitions.ts';
@@ -183,7 +184,7 @@ async function effectOf(
   const subscribers = subscribersOf(config);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
   const { detections } = folderOf(config);
-  const db = existsSync(detections) ? openReader(detections) : null;
+  const db = existsSync(detections) ? openDatabase(detections, 'read') : null;
   try {
     const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
     const rules = { ...rulesOf(config), ...subscribers };
@@ -197,7 +198,7 @@ async function effectOf(
 function subscribersOf(config: Config): Subscribers {
   const { access } = folderOf(config);
   if (!existsSync(access)) return { streams: [], licensed: [] };
-  const db = openReader(access);
+  const db = openDatabase(access, 'read');
   try {
     return readSubscribers(db, (exportName) => config.exports[exportName].enabled);
   } finally {

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -58,7 +58,7 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   requireInstallation(config);
   const { detections } = folderOf(config);
   if (!existsSync(detections)) return none;
-  const db = openReader(detections);
+  const db = openDatabase(detections, 'read');
   try {
     return work(db);
   } finally {

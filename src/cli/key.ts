@@ -1,7 +1,6 @@
 /** `wirewatch key`: the API keys of clients (contract: Authentication). Changes apply to the next request. */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
-import { rotateKey } from '../auth/keys.ts';
 import {
   addKey,
   getKey,
@@ -10,6 +9,7 @@ import {
   keyDocument,
   listKeys,
   revokeKey,
+  rotateKey,
   setKey,
 } from '../auth/keys.ts';
 import { OVERLAP_DEFAULT_MS } from '../config/setting-terms.ts';

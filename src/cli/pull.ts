@@ -9,7 +9,7 @@ import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { type Api, createApi, Me, parseJson, Schema } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openDatabase, type Selection } from '../pull/copy.ts';
+import { type Copy, openSqliteCopy, type Selection } from '../pull/copy.ts';
 import { csvForm } from '../pull/csv.ts';
 import { NDJSON, openLines, placeOf } from '../pull/lines.ts';
 import { beginWalk, catchUp, finishWalk, type Start, type Work } from '../pull/procedures.ts';
@@ -152,7 +152,7 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
   if (isRead && !existsSync(into))
     throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
   const format = options.format ?? FORMATS.find((one) => extname(into) === `.${one}`) ?? 'sqlite';
-  if (format === 'sqlite') return openDatabase(into, isRead);
+  if (format === 'sqlite') return openSqliteCopy(into, isRead);
   if (format === 'ndjson') return openLines(into, NDJSON, isRead);
   return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
 }

@@ -6,7 +6,7 @@ import { listSubscriptions } from '../auth/subscriptions.ts';
 import { isInTheClear } from '../config/listening.ts';
 import { printable } from '../printable.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { folderOf, installationOptions } from './installation.ts';
 import type { Serving } from './serving.ts';
 
@@ -34,7 +34,7 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
 function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, command: Command): void {
   let db: Database | null = null;
   try {
-    db = openReader(folderOf(config).access);
+    db = openDatabase(folderOf(config).access, 'read');
     const next = firstSteps(db, installationOptions(command, config), Date.now());
     if (next.length === 0) return;
     if (process.stderr.isTTY) process.stderr.write(printable(firstStepsText(next, url, drop)));

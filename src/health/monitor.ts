@@ -4,6 +4,7 @@
  * It checks once a second, and for every health response, so that both are current. The ledger is read again when the
  * database has changed; alerts that no database records are kept as conditions.
  */
+
 import { statSync } from 'node:fs';
 import {
   CONTENT_TYPE_OF_EXPORT,
@@ -15,7 +16,7 @@ import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStanding } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, openReader, type Statement } from '../store/database.ts';
+import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
@@ -248,7 +249,7 @@ class Checks {
       }
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
-      const db = openReader(detections.path);
+      const db = openDatabase(detections.path, 'read');
       try {
         newestDone(db);
         this.#fileState = state;

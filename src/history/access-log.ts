@@ -1,39 +1,36 @@
 /**
- * The log of `access.db`: every transaction that changes what it is the history of is an entry, with who made the
- * change and by what. It is written under the write lock of `access.db`, by whichever process changes it.
+ * The log of `access.db`: every transaction that changes its logged tables is an entry that names the actor and the
+ * command. Whichever process changes the database writes the entry, under SQLite's write lock.
  *
- * | a crash after | leaves | the next who holds the lock |
+ * | a crash after | leaves | the next process with the lock |
  * |---|---|---|
  * | a part of the entry was written | a torn end | cuts it |
  * | the entry was written | an entry that the database lacks | makes it durable, and applies it |
- * | the database's commit | nothing to be done | |
+ * | the database's commit | nothing to do | |
  */
-
 import { statSync, truncateSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
-import { type Database, writeThrough } from '../store/database.ts';
+import { type Database, openCopyInMemory, openDatabase, writeThrough } from '../store/database.ts';
 import { isWriteLost } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
-import { openRehearsal, openWriter } from '../store/writer.ts';
 import { VERSION } from '../version.ts';
 import { EffectApplier, type Effects, noteEffects, rowsAsEffects } from './effects.ts';
 import { type Commit, isObject, type Mark, type Operation, parse, SNAPSHOT } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { entriesAfter, findTail, placeOf, type Tail, trustTail } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { acceptDraft, emptyDraft, swapInNewLog } from './new-log.ts';
+import { acceptDraft, emptyDraft, swapInNewLog } from './replace-log.ts';
 
-/** How a database goes with its log. */
-export type Standing =
+/** A database compared with its log. */
+export type LogState =
   /** It has applied the last entry. */
-  | 'even'
-  /** It lacks entries. */
+  | 'current'
   | 'behind'
-  /** It is of another history, or older than the log's beginning. */
+  /** It belongs to another log, or is older than the log's first entry. */
   | 'foreign';
 
 interface Logged {
@@ -41,14 +38,14 @@ interface Logged {
   readonly folder: DataFolder;
   readonly operation: Operation;
   readonly effects: Effects;
-  /** The file that was opened. */
+  /** Of the file that was opened. */
   readonly inode: number;
 }
 
 /**
- * Has every transaction of a connection to `access.db` logged.
+ * Logs every transaction of a connection to `access.db`.
  *
- * @param operation what its entries say of who makes them
+ * @param operation the actor and command that its entries name
  */
 export function logTransactions(db: Database, folder: DataFolder, operation: Operation): void {
   const logged = { db, folder, operation, effects: noteEffects(db, ACCESS_TABLES), inode: inodeOf(db.name) };
@@ -79,7 +76,7 @@ function transact<Result>(logged: Logged, work: () => Result): Result {
     if (inodeOf(db.name) !== logged.inode)
       throw new Refused('failed', `${db.name} was replaced by another file. Try again.`);
     const { tail } = catchUp(db, folder.accessLog);
-    // They are in the log.
+    // These changes are in the log already.
     effects.take();
     const result = work();
     const lines = effects.take();
@@ -95,7 +92,7 @@ function transact<Result>(logged: Logged, work: () => Result): Result {
     }
     return result;
   } catch (error) {
-    // What may not be on the disk may also be there: then the entry stands, and the next who opens applies it.
+    // If the write may be lost, it may also be on the disk: the entry stays, and the next to open applies it.
     if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
@@ -105,10 +102,9 @@ function transact<Result>(logged: Logged, work: () => Result): Result {
 }
 
 /**
- * After a commit that SQLite has refused: holds the lock again where SQLite has rolled back by itself, so that the entry
- * can be taken back.
+ * After SQLite refused a commit, and if it rolled back by itself: takes the lock again, so that the entry can be undone.
  *
- * @returns whether another process, which had the lock in between, has applied the entry already
+ * @returns whether another process, which had the lock in between, has applied the entry
  */
 function isApplied({ db, folder }: Logged, log: LogWriter, error: unknown): boolean {
   const own = log.last;
@@ -124,22 +120,22 @@ function isApplied({ db, folder }: Logged, log: LogWriter, error: unknown): bool
 /**
  * Applies the entries that the database lacks; the caller holds its write lock.
  *
- * @throws LogDamage where the log cannot be the database's
+ * @throws LogDamage if the log is not the database's
  */
 export function catchUp(db: Database, accessLog: string): { readonly tail: Tail; readonly applied: number } {
   const tail = findTail(accessLog, 'access');
   const mark = readLogMark(db);
-  const standing = standingOf(accessLog, tail, mark);
-  if (standing === 'foreign') throw new LogDamage('access.db belongs to another log');
-  if (standing === 'even') return { tail, applied: 0 };
-  // Applied is only what is on the disk.
+  const state = logStateOf(accessLog, tail, mark);
+  if (state === 'foreign') throw new LogDamage('access.db belongs to another log');
+  if (state === 'current') return { tail, applied: 0 };
+  // Only what is on the disk may be applied.
   trustTail(accessLog, tail);
   return { tail: { ...tail, isTorn: false }, applied: applyEntries(db, accessLog, mark) };
 }
 
-/** @throws LogDamage where the log ends before the database */
-export function standingOf(accessLog: string, tail: Tail, mark: Mark | null): Standing {
-  if (mark?.id === tail.last?.id) return 'even';
+/** @throws LogDamage if the log ends before the database */
+export function logStateOf(accessLog: string, tail: Tail, mark: Mark | null): LogState {
+  if (mark?.id === tail.last?.id) return 'current';
   if (mark === null) return 'behind';
   if (tail.last === null)
     throw new LogDamage(
@@ -153,10 +149,11 @@ export function standingOf(accessLog: string, tail: Tail, mark: Mark | null): St
 }
 
 /**
- * Applies entries of the log, in a transaction of the caller's.
+ * Applies entries of the log, within the caller's transaction.
  *
  * @param after null: from the first entry on, to an empty database
- * @param through the last one that is wanted; all where it is left out
+ * @param through the last entry to apply; null: all
+ * @returns how many were applied
  * @throws LogDamage
  */
 export function applyEntries(
@@ -186,13 +183,13 @@ export function applyEntries(
 }
 
 /**
- * The tables of which a database holds other rows than its log says, up to the entry that it has applied.
+ * The tables whose rows differ from the log, up to the entry that the database has applied.
  *
- * @param db no other process may change it meanwhile, or it is read in one snapshot
+ * @param db locked, or read in one snapshot
  * @throws LogDamage
  */
 export function differingTables(db: Database, accessLog: string): string[] {
-  const copy = openRehearsal(null, ACCESS_SCHEMA);
+  const copy = openCopyInMemory(null, ACCESS_SCHEMA);
   try {
     const mark = readLogMark(db);
     if (mark !== null) copy.transaction(() => applyEntries(copy, accessLog, null, mark))();
@@ -211,19 +208,18 @@ function rowsOf(db: Database, table: string): string {
 }
 
 /**
- * Begins the log anew from a database that was found sound: its first entry is all that the database holds. The log
- * that was there is kept beside it.
+ * Starts a new log from a database that is not damaged: its first entry has all rows. The old log is kept beside it.
  *
- * @param operation of whoever asks for it
- * @returns the entry, and the folder that holds the old log; null where there was none
+ * @param operation of the command that asked for it
+ * @returns the entry, and the folder with the old log; null if there was none
  */
-export function beginAccessLogAnew(
+export function startNewAccessLog(
   folder: DataFolder,
   operation: Operation,
   nowMs: number,
 ): { readonly commit: Commit; readonly aside: string | null } {
   const { access, accessLog } = folder;
-  const db = openWriter(access, ACCESS_SCHEMA);
+  const db = openDatabase(access, 'write', ACCESS_SCHEMA);
   const draft = emptyDraft(accessLog);
   try {
     db.exec('BEGIN IMMEDIATE');
@@ -236,7 +232,7 @@ export function beginAccessLogAnew(
     log.close();
     acceptDraft(accessLog);
     const aside = swapInNewLog(accessLog, nowMs);
-    // Where a crash comes before this, the database is older than the log's beginning, and is made anew from it.
+    // After a crash before this, the database is older than the log's first entry, and is rebuilt from it.
     setLogMark(db, commit);
     db.exec('COMMIT');
     return { commit, aside };
@@ -245,7 +241,7 @@ export function beginAccessLogAnew(
   }
 }
 
-/** What a crash has left behind the last entry would stand behind a shorter one that is written over it. */
+/** Otherwise the rest of a torn entry would follow a shorter one that is written over it. */
 function cutTorn({ segment, isTorn }: Tail): void {
   if (isTorn && segment !== null) truncateSync(segment.path, segment.bytes);
 }

@@ -1,70 +1,76 @@
 /**
- * How commands and the appliance open `access.db` for writing: the one way in, with its plain-English refusals. It is a
- * projection of its log, and brought to the log's end, or made anew from it, before anything is read from it.
+ * Opens `access.db` for writing, for commands and the appliance. The database is a projection of its log: before it is
+ * read, it is brought up to date, or rebuilt.
  *
- * | what is found | what is done |
+ * | state | action |
  * |---|---|
- * | the database has applied an entry that the log has | the entries behind it are applied |
- * | no database, another schema, another history, a damaged one, and at a start one that differs from the log | it is made anew |
- * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
+ * | the log has the last entry that the database has applied | later entries are applied |
+ * | no database, another schema, another log, damage, or at a start a difference from the log | it is rebuilt |
+ * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
  */
+
 import { existsSync, renameSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { checkpoint } from '../store/checkpoint.ts';
-import { type Database, isEmpty, removeBeside, removeDatabase, sizeOf } from '../store/database.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
+import {
+  type Database,
+  isEmpty,
+  openDatabase,
+  removeBeside,
+  removeDatabase,
+  sizeOf,
+} from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { checkpoint } from '../store/file-identity.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
-import { refuseHalfRestored } from '../store/incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import { isLocked, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
-import { openWriter } from '../store/writer.ts';
 import {
   applyEntries,
   catchUp,
   differingTables,
+  logStateOf,
   logTransactions,
   relyingOnLog,
-  standingOf,
 } from './access-log.ts';
 import type { Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { findTail, trustTail } from './log-reader.ts';
-import { swapInNewLog } from './new-log.ts';
+import { swapInNewLog } from './replace-log.ts';
 import { listSegments } from './segment.ts';
 
 export interface OpenAccessOptions {
-  /** What the log says of the changes that are made: who makes them, and by what. No secret belongs into it. */
+  /** The actor and command that the log names for changes; without secrets. */
   readonly operation: Operation;
-  /** Without it either kind is accepted, and a new folder becomes an appliance's. */
+  /** Default: every kind is accepted, and a new folder becomes an appliance's. */
   readonly kind?: InstallationKind;
-  /** Whether a missing folder or database is made. */
+  /** Whether to create a missing folder or database. */
   readonly create?: boolean;
-  /** For a start, which holds the locks of the appliance: all that it holds is compared with the log. */
+  /** Whether to compare all rows with the log: for a start, which holds the locks of the appliance. */
   readonly compare?: boolean;
-  /** Told what was wrong with it, and was put right. */
+  /** Called with what was wrong and has been repaired. */
   readonly onRecovered?: (recovered: Recovered) => void;
 }
 
 export type Recovered =
   | { readonly kind: 'made anew'; readonly reason: string }
   | { readonly kind: 'brought up'; readonly entries: number }
-  /** It is not needed now: the database has all of it. */
+  /** The database has everything, so the damaged part is not needed now. */
   | { readonly kind: 'log damaged'; readonly reason: string };
 
-/** How long another process may take to make it anew. */
-const RECOVERY_MS = 5_000;
+/** How long another process may take to rebuild it. */
+const REBUILD_MS = 5_000;
 
 /**
- * Opens `access.db` in a data folder; the caller closes it. What is changed with {@link writing} is logged.
+ * Opens `access.db` in a data folder; the caller closes it. Changes made by {@link writing} are logged. If an appliance
+ * is running, its next request sees them.
  *
- * Safe beside a running appliance: what is committed here holds for the next request.
- *
- * @throws Refused `configuration` when there is no database (unless `create`), it cannot be opened, is not ours, its log
- *   cannot be relied on, or the folder is of another kind; `failed` when another process keeps it busy
+ * @throws Refused `configuration` if there is no database (unless `create`), it cannot be opened, it belongs to another
+ *   program, its log is damaged, or the folder is of another kind; `failed` if another process keeps it busy
  */
 export function openAccess(root: string, options: OpenAccessOptions): Database {
   const folder = dataFolder(root);
@@ -122,20 +128,20 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
   const found = openSound(folder, options);
   if (found.kind === 'sound') return found.db;
   found.held?.close();
-  // Its threads have the old one open, and would go on with that.
+  // Its threads have the old file open, and would continue to use it.
   if (options.compare !== true && isLocked(folder.serveLock))
     throw new Refused(
       'configuration',
       `${folder.access} cannot be used: ${found.reason}. Restart Wirewatch: it rebuilds the file from its log, and no data is lost.`,
     );
-  const release = takeLock(`${folder.access}-lock`, RECOVERY_MS);
+  const release = takeLock(`${folder.access}-lock`, REBUILD_MS);
   if (release === null)
     throw new Refused('failed', `another process is rebuilding ${folder.access}. Try again in a moment.`);
   try {
-    // It may have been made anew meanwhile.
+    // Another process may have rebuilt it meanwhile.
     const again = openSound(folder, options);
     if (again.kind === 'sound') return again.db;
-    makeAnew(folder);
+    rebuild(folder);
     again.held?.close();
     options.onRecovered?.({ kind: 'made anew', reason: again.reason });
   } finally {
@@ -149,21 +155,21 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
 
 type Found =
   | { readonly kind: 'sound'; readonly db: Database }
-  /** `held`: its write lock is held, so that nobody changes it until another is in its place. */
+  /** `held`: a connection with the write lock, so that nobody changes the database until it is replaced. */
   | { readonly kind: 'unsound'; readonly reason: string; readonly held: Database | null };
 
 function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
   const { access: path, accessLog } = folder;
-  // One that was begun anew, and not put in its place before a crash.
+  // A crash may have come before a new log was in place.
   swapInNewLog(accessLog, now());
   const hasLog = listSegments(accessLog).length > 0;
   if (hasLog && !isThere(path)) return { kind: 'unsound', reason: 'it is missing or empty', held: null };
   const hadWal = sizeOf(`${path}-wal`) > 0;
   let db: Database | null = null;
   try {
-    db = openWriter(path, ACCESS_SCHEMA);
+    db = openDatabase(path, 'write', ACCESS_SCHEMA);
     const said = String(db.pragma('integrity_check(1)', { simple: true }));
-    const reason = said === 'ok' ? bringToEnd(db, folder, options, hadWal) : `it is damaged: ${said}`;
+    const reason = said === 'ok' ? bringUpToDate(db, folder, options, hadWal) : `it is damaged: ${said}`;
     if (reason === null) return { kind: 'sound', db };
     if (hasLog) return { kind: 'unsound', reason, held: db };
     throw new Refused(
@@ -180,23 +186,23 @@ function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
   }
 }
 
-/** @returns why the database cannot be used, with its write lock held; null where it is at the log's end */
-function bringToEnd(
+/** @returns why the database cannot be used, with its write lock held; null if it is up to date */
+function bringUpToDate(
   db: Database,
   { accessLog }: DataFolder,
   { compare = false, onRecovered }: OpenAccessOptions,
   hadWal: boolean,
 ): string | null {
-  if (!compare && isEven(db, accessLog)) return null;
+  if (!compare && isUpToDate(db, accessLog)) return null;
   db.exec('BEGIN IMMEDIATE');
   const tail = findTail(accessLog, 'access');
-  if (standingOf(accessLog, tail, readLogMark(db)) === 'foreign') return 'it belongs to another log';
+  if (logStateOf(accessLog, tail, readLogMark(db)) === 'foreign') return 'it belongs to another log';
   const { applied } = catchUp(db, accessLog);
   try {
     const [table] = compare ? differingTables(db, accessLog) : [];
     if (table !== undefined) return `its table ${table} differs from the log`;
   } catch (error) {
-    // SQLite joins what was left in a -wal to whatever file is there: then only the log can tell.
+    // SQLite joins a left-over -wal to whatever file is there, so without the log the rows are not reliable.
     if (!(error instanceof LogDamage) || hadWal) throw error;
     onRecovered?.({ kind: 'log damaged', reason: error.message });
   }
@@ -205,8 +211,8 @@ function bringToEnd(
   return null;
 }
 
-/** Whether the database is at the log's end, seen without a lock: where another process writes, it may not seem so. */
-function isEven(db: Database, accessLog: string): boolean {
+/** Checked without a lock: while another process writes, it may wrongly be false. */
+function isUpToDate(db: Database, accessLog: string): boolean {
   try {
     return findTail(accessLog, 'access').last?.id === readLogMark(db)?.id;
   } catch (error) {
@@ -215,13 +221,13 @@ function isEven(db: Database, accessLog: string): boolean {
   }
 }
 
-/** Makes the database beside its place, and puts it there when it is whole. */
-function makeAnew({ root, access, accessLog }: DataFolder): void {
-  // What a killed command wrote last may not be on the disk: a power cut would leave a database ahead of its log.
+/** Builds the database beside its place, and puts it there when it is complete. */
+function rebuild({ root, access, accessLog }: DataFolder): void {
+  // The last write of a killed command may not be on the disk: a power cut would leave a database ahead of its log.
   trustTail(accessLog, findTail(accessLog, 'access'));
   const draft = `${access}-draft`;
   removeDatabase(draft);
-  const db = openWriter(draft, ACCESS_SCHEMA);
+  const db = openDatabase(draft, 'write', ACCESS_SCHEMA);
   try {
     db.transaction(() => applyEntries(db, accessLog, null)).immediate();
     checkpoint(db, 'TRUNCATE');

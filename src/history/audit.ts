@@ -1,6 +1,6 @@
 /**
- * The audit trail: what became of accounts, subscriptions, keys and the pause of ingest, and what was asked for, by whom
- * and when, as the access log has it. Of each thing it names what is listed here and nothing else, so never a hash.
+ * The audit trail: who changed which account, subscription or key, paused ingest or asked for an operation, and when, as
+ * the access log records it. It shows only the members that are listed here, so never a hash.
  */
 import { formatMs } from '../time.ts';
 import { type Commit, isObject, parse, SNAPSHOT } from './format.ts';
@@ -11,24 +11,24 @@ type Row = Readonly<Record<string, unknown>>;
 /** One thing that an entry changed. */
 export interface AuditedChange {
   readonly at: string;
-  /** The number of the entry: what was done at once has the same. */
+  /** The number of the entry: changes of one transaction have the same. */
   readonly entry: number;
-  /** `command`, `console`; `start`: by the configuration; `snapshot`: the log was begun anew. */
+  /** `command`, `console`; `start`: by the configuration; `snapshot`: a new log was started. */
   readonly kind: string;
   readonly command: string | null;
-  /** The user of the operating system; of the console, the person whom the link named. */
+  /** The user of the operating system; for the console, the person that the link names. */
   readonly actor: string | null;
-  /** Who was that user by way of sudo. */
+  /** The user who ran sudo. */
   readonly sudo_user: string | null;
   readonly subject: Subject | 'log';
   readonly id: string | number | null;
   readonly change: 'added' | 'changed' | 'removed' | 'asked for' | 'begun anew';
-  /** What was changed of it; null where it had, or has, no value. */
+  /** The members that changed; null: no value. */
   readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
 }
 
 type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation' | 'console';
-/** Of which there is one. */
+/** Subjects without an id: there is one of each. */
 const SINGLE: readonly Subject[] = ['installation', 'ingest', 'operation', 'console'];
 
 interface Thing {
@@ -36,7 +36,7 @@ interface Thing {
   readonly id: string | number | null;
 }
 
-/** Its members as they are shown; null where it is not there. */
+/** The members as they are shown; null: it does not exist. */
 type View = Readonly<Record<string, unknown>> | null;
 
 const KEYS: Readonly<Record<string, readonly string[]>> = {
@@ -122,7 +122,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   console: 'console',
 };
 
-/** Of what a row is a part; null where that is told by another row. */
+/** What a row belongs to; null if another row of the entry says it. */
 function thingOf(table: string, row: Row): Thing | null {
   const subject = SUBJECTS[table];
   if (subject === undefined) return null;
@@ -147,7 +147,7 @@ function shown(name: string, value: unknown): unknown {
   return isList ? JSON.parse(value) : (value ?? null);
 }
 
-/** What was asked for; a bound of a time that excludes nothing is left out. */
+/** The operation that was requested, without time bounds that exclude nothing. */
 function requestView(text: unknown): View {
   const request = typeof text === 'string' ? parse(text) : null;
   if (!isObject(request)) return null;
@@ -182,7 +182,7 @@ function changeOf(
   before: View,
   after: View,
 ): readonly AuditedChange[] {
-  // The one that was asked for before has nothing to do with it.
+  // It has nothing to do with the operation that was requested before.
   if (thing.subject === 'operation' && before !== null) return changeOf(said, thing, null, after);
   const members: Record<string, { from: unknown; to: unknown }> = {};
   for (const name of Object.keys(after ?? before ?? {})) {

@@ -1,11 +1,10 @@
 /**
- * Compares `detections.db` with a database that was made from the log, range by range of their keys.
+ * Compares `detections.db` with a database that was made from the log, in ranges of the primary key.
  *
- * Each range is a short read of its own, since a long one would let the write-ahead log grow. The read takes the
- * database's mark along; the other database is brought to that very entry before the range is compared. So both are of
- * the same moment, whatever is written meanwhile, and every difference is damage.
+ * Each range is read in a short transaction of its own, since a long one would let the write-ahead log grow. The same
+ * transaction reads the database's mark, and the other database is brought to that entry before the comparison. So both
+ * are of the same moment, whatever is written meanwhile, and every difference is damage.
  */
-
 import { hash } from 'node:crypto';
 import { counted, grouped } from '../counted.ts';
 import { errorCode, reasonOf } from '../refused.ts';
@@ -13,13 +12,13 @@ import { type Database, reading, type Statement } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { ordinalOf } from '../store/stream-place.ts';
+import { LOGGED_TABLES } from './apply-log.ts';
 import { endedStreams } from './detection-rows.ts';
-import { LOGGED_TABLES } from './projection.ts';
 import type { FindingKindName, ScrubFindings } from './scrub-findings.ts';
 
 export interface CompareOptions {
   readonly db: Database;
-  /** Made from the log; of a text it has {@link digestOf}. */
+  /** Made from the log; it has {@link digestOf} in place of each text. */
   readonly made: Database;
   /** Brings `made` to a mark of the database. */
   readonly follow: (mark: LogMark | null) => Promise<void>;
@@ -31,17 +30,18 @@ export interface CompareOptions {
 
 interface TableSpec {
   readonly table: string;
-  /** How it is read. */
-  readonly from: string;
   readonly key: readonly string[];
-  /** Null: all of the table. */
-  readonly columns: readonly string[] | null;
-  /** Finds the row by an index, given these columns of it. */
-  readonly probe: {
-    readonly index: string;
-    readonly sql: string;
-    readonly columns: readonly string[];
-  } | null;
+  readonly columns: readonly string[];
+  /** An index that is compared too; null: `PRAGMA integrity_check` does it, which is one long read. */
+  readonly index: Index | null;
+}
+
+interface Index {
+  readonly name: string;
+  /** Finds a row by the index. */
+  readonly sql: string;
+  /** Those of the row that are bound. */
+  readonly columns: readonly string[];
 }
 
 type Value = string | number | null | Buffer;
@@ -58,74 +58,61 @@ const PROBE_DETECTION = `
   SELECT 1 FROM detection INDEXED BY detection_by_time
   WHERE place >> 34 = (? >> 34) AND first_detected_at = ? AND id = ? AND place = ?`;
 
-const LARGE_TABLES: readonly TableSpec[] = [
-  {
-    table: 'stream_row',
-    from: 'stream_row NOT INDEXED',
-    key: ['place'],
-    columns: null,
-    probe: {
-      index: 'stream_row_by_position',
-      sql: PROBE_STREAM_ROW,
-      columns: ['place', 'position', 'place'],
-    },
+/** The tables that grow with every detection, and their indexes. */
+const LARGE_TABLES: Readonly<Record<string, Index | null>> = {
+  stream_row: {
+    name: 'stream_row_by_position',
+    sql: PROBE_STREAM_ROW,
+    columns: ['place', 'position', 'place'],
   },
-  { table: 'rescored', from: 'rescored', key: ['place'], columns: null, probe: null },
-  {
-    table: 'detection',
-    from: 'detection NOT INDEXED',
-    key: ['id'],
-    columns: null,
-    probe: {
-      index: 'detection_by_time',
-      sql: PROBE_DETECTION,
-      columns: ['place', 'first_detected_at', 'id', 'place'],
-    },
+  rescored: null,
+  detection: {
+    name: 'detection_by_time',
+    sql: PROBE_DETECTION,
+    columns: ['place', 'first_detected_at', 'id', 'place'],
   },
-];
+};
 
 const SCHEMA: TableSpec = {
   table: 'sqlite_schema',
-  from: 'sqlite_schema',
   key: ['type', 'name'],
   columns: ['type', 'name', 'tbl_name', 'sql'],
-  probe: null,
+  index: null,
 };
 
 const SMALL_TABLES = ['stream', ...LOGGED_TABLES];
 const COLUMNS = 'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid';
 
-/** What stands for a text where texts are compared. */
+/** Replaces a text in the comparison. */
 export function digestOf(text: string): string {
   return hash('sha256', text, 'base64').slice(0, 24);
 }
 
 /**
- * Rows of a subscription that was removed are deleted after the log has said so: those that are still there are no damage.
+ * Rows of a removed subscription are deleted after the log says so: those that are still there are not damage.
  *
  * @throws whatever `follow` and `between` throw
  */
 export async function compareTables(options: CompareOptions): Promise<void> {
   const { db, made, findings, between } = options;
   await compareTable(options, SCHEMA);
-  for (const spec of LARGE_TABLES) {
-    await compareTable(options, spec);
-    await compareIndex(options, spec);
+  for (const [table, index] of Object.entries(LARGE_TABLES)) {
+    await compareTable(options, specOf(made, table, index));
+    if (index !== null) await compareIndex(options, `${table} INDEXED BY ${index.name}`, index.name);
   }
   for (const table of SMALL_TABLES) {
-    const key = primaryKey(made, table);
-    await compareTable(options, { table, from: table, key, columns: null, probe: null });
+    await compareTable(options, specOf(made, table, null));
     await between();
     checkIntegrity(db, table, findings);
   }
-  // Pages that are free, and the schema.
+  // Free pages, and the schema.
   checkIntegrity(db, 'sqlite_schema', findings);
 }
 
 async function compareTable(options: CompareOptions, spec: TableSpec): Promise<void> {
   const { db, made, findings, follow, between, onProgress } = options;
   const total = countOf(made, spec.table);
-  const expected = new Ranges(made, made, spec);
+  const expected = new Ranges(made, spec);
   let found: Ranges | null = null;
   let done = 0;
   for (let low: Row | null = null; ; ) {
@@ -133,7 +120,7 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
     let high = expected.keyAfter(low, RANGE_ROWS);
     let range: Range;
     try {
-      found ??= new Ranges(db, made, spec);
+      found ??= new Ranges(db, spec);
       range = found.read(low, high);
     } catch (error) {
       noteUnreadable(findings, `${spec.table}${low === null ? '' : ` after ${keyText(spec, low)}`}`, error);
@@ -141,14 +128,14 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
       low = high;
       continue;
     }
-    // There is more of it than there should be, or it was added since: the rest is the next range.
+    // It has more rows than expected, or some were added since: the rest is the next range.
     const last = range.isCut ? found.keyOf(range.rows.at(-1) ?? []) : high;
     if (last !== null && !expected.isAfter(last, low)) {
       findings.add('database malformed', `${spec.table}: the keys are out of order`);
       if (high === null) return;
     } else high = last;
     await follow(range.mark);
-    compareRows(options, spec, expected.read(low, high), range, found);
+    compareRows(options, found, expected.read(low, high), range);
     done += range.rows.length;
     onProgress(spec.table, done, total);
     if (high === null) return;
@@ -159,26 +146,25 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
 interface Range {
   readonly mark: LogMark | null;
   readonly rows: readonly Row[];
-  /** Whether there are more rows up to the end of the range. */
+  /** Whether the range may have more rows. */
   readonly isCut: boolean;
   /** Rows that the index does not find. */
   readonly unindexed: readonly Row[];
 }
 
-/** Reads one table of one database by ranges of its key: above `low`, up to and with `high`; null is the end. */
+/** Reads one table of one database in ranges of its key: above `low`, up to and including `high`; null is the end. */
 class Ranges {
   readonly #db: Database;
-  readonly #spec: TableSpec;
-  readonly columns: readonly string[];
+  readonly spec: TableSpec;
+  readonly #from: string;
   readonly #statements = new Map<string, Statement<Row>>();
   readonly #probe: Statement | null;
 
-  /** @param trusted says which columns there are */
-  constructor(db: Database, trusted: Database, spec: TableSpec) {
+  constructor(db: Database, spec: TableSpec) {
     this.#db = db;
-    this.#spec = spec;
-    this.columns = spec.columns ?? columnsOf(trusted, spec.table);
-    this.#probe = spec.probe === null ? null : db.prepare(spec.probe.sql);
+    this.spec = spec;
+    this.#from = spec.index === null ? spec.table : `${spec.table} NOT INDEXED`;
+    this.#probe = spec.index === null ? null : db.prepare(spec.index.sql);
   }
 
   read(low: Row | null, high: Row | null): Range {
@@ -192,10 +178,10 @@ class Ranges {
     });
   }
 
-  /** The key of so many rows further on; null where there are fewer. */
+  /** The key this many rows further; null if there are fewer. */
   keyAfter(low: Row | null, rows: number): Row | null {
-    const { key, from } = this.#spec;
-    const sql = `SELECT ${key.join()} FROM ${from} ${where(key, low, null)} ORDER BY ${key.join()} LIMIT 1 OFFSET ?`;
+    const { key } = this.spec;
+    const sql = `SELECT ${key.join()} FROM ${this.#from} ${where(key, low, null)} ORDER BY ${key.join()} LIMIT 1 OFFSET ?`;
     return this.#prepared(sql).get(...(low ?? []), rows - 1) ?? null;
   }
 
@@ -207,22 +193,22 @@ class Ranges {
   }
 
   keyOf(row: Row): Row {
-    return this.valuesOf(row, this.#spec.key);
+    return this.valuesOf(row, this.spec.key);
   }
 
   valuesOf(row: Row, columns: readonly string[]): Value[] {
-    return columns.map((column) => row[this.columns.indexOf(column)] ?? null);
+    return columns.map((column) => row[this.spec.columns.indexOf(column)] ?? null);
   }
 
   #isIndexed(row: Row): boolean {
-    const { probe } = this.#spec;
-    return probe === null || this.#probe?.get(...this.valuesOf(row, probe.columns)) !== undefined;
+    const { index } = this.spec;
+    return index === null || this.#probe?.get(...this.valuesOf(row, index.columns)) !== undefined;
   }
 
   #statement(low: Row | null, high: Row | null): Statement<Row> {
-    const { key, from } = this.#spec;
+    const { key, columns } = this.spec;
     return this.#prepared(
-      `SELECT ${this.columns.join()} FROM ${from} ${where(key, low, high)} ORDER BY ${key.join()} LIMIT ?`,
+      `SELECT ${columns.join()} FROM ${this.#from} ${where(key, low, high)} ORDER BY ${key.join()} LIMIT ?`,
     );
   }
 
@@ -248,15 +234,15 @@ function where(key: readonly string[], low: Row | null, high: Row | null): strin
 
 function compareRows(
   { made, findings }: CompareOptions,
-  spec: TableSpec,
+  ranges: Ranges,
   expected: Range,
   found: Range,
-  ranges: Ranges,
 ): void {
+  const { spec } = ranges;
   const shown = (row: Row) => JSON.stringify(row);
   const keyed = (row: Row) => JSON.stringify(ranges.keyOf(row));
   const missing = new Map(expected.rows.map((row) => [keyed(row), row]));
-  const text = ranges.columns.indexOf(TEXT);
+  const text = spec.columns.indexOf(TEXT);
   for (const whole of found.rows) {
     const row = whole.map((value, at) =>
       at === text && typeof value === 'string' ? digestOf(value) : value,
@@ -265,9 +251,9 @@ function compareRows(
     const right = missing.get(keyed(row));
     missing.delete(keyed(row));
     if (right === undefined) {
-      if (!isLeftOver(made, ranges, row)) findings.add('row too many', name);
+      if (!isOfRemovedStream(made, ranges, row)) findings.add('row too many', name);
     } else if (shown(row) !== shown(right)) {
-      const columns = ranges.columns.filter((_, at) => row[at] !== right[at]);
+      const columns = spec.columns.filter((_, at) => row[at] !== right[at]);
       findings.add('row differs', `${name}: ${columns.join(', ')}`);
     }
   }
@@ -276,24 +262,22 @@ function compareRows(
   for (const row of found.unindexed)
     findings.add(
       'index disagrees',
-      `${spec.probe?.index} does not find ${spec.table} ${keyText(spec, ranges.keyOf(row))}`,
+      `${spec.index?.name} does not find ${spec.table} ${keyText(spec, ranges.keyOf(row))}`,
     );
 }
 
-function isLeftOver(made: Database, ranges: Ranges, row: Row): boolean {
+function isOfRemovedStream(made: Database, ranges: Ranges, row: Row): boolean {
   const [place] = ranges.valuesOf(row, ['place']);
   return typeof place === 'number' && endedStreams(made).includes(ordinalOf(place));
 }
 
-/** An index without a row too many: those that it lacks were found with the rows. */
-async function compareIndex(options: CompareOptions, { table, probe }: TableSpec): Promise<void> {
-  if (probe === null) return;
+/** Finds extra rows of an index; missing ones were found with the rows. @param source the table, read by the index */
+async function compareIndex(options: CompareOptions, source: string, index: string): Promise<void> {
   const { db, made, findings, follow, between } = options;
-  const source = `${table} INDEXED BY ${probe.index}`;
   for (;;) {
     await between();
     const removed = endedStreams(made);
-    // Rows that are being deleted are there on one side alone, so streams that were removed are not counted.
+    // Removed streams are not counted: only one side still has their rows.
     const rowsOf = (counted: Database) =>
       removed.reduce(
         (rows, ordinal) => rows - countOf(counted, `${source} WHERE place >> 34 = ${ordinal}`),
@@ -303,7 +287,7 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
     try {
       found = reading(db, () => ({ mark: readLogMark(db), rows: rowsOf(db) }));
     } catch (error) {
-      noteUnreadable(findings, probe.index, error);
+      noteUnreadable(findings, index, error);
       return;
     }
     await follow(found.mark);
@@ -312,7 +296,7 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
     if (found.rows !== rows)
       findings.add(
         'index disagrees',
-        `${probe.index} has ${counted(found.rows, 'row')} instead of ${grouped(rows)}`,
+        `${index} has ${counted(found.rows, 'row')} instead of ${grouped(rows)}`,
       );
     return;
   }
@@ -332,7 +316,7 @@ function checkIntegrity(db: Database, table: string, findings: ScrubFindings): v
   }
 }
 
-/** The statements are right: what keeps them from being run is what they read. */
+/** The statements are correct, so if one cannot run, what it reads is damaged. */
 function noteUnreadable(findings: ScrubFindings, where: string, error: unknown): void {
   const isOfFile = isDamage(error) || /^SQLITE_(IOERR|ERROR)/.test(errorCode(error));
   if (!isOfFile || isDiskFull(error)) throw error;
@@ -347,18 +331,9 @@ function countOf(db: Database, source: string): number {
   return db.prepare<unknown[], { rows: number }>(`SELECT count(*) AS rows FROM ${source}`).get()?.rows ?? 0;
 }
 
-function columnsOf(db: Database, table: string): string[] {
-  return db
-    .prepare<unknown[], { name: string }>(COLUMNS)
-    .all(table)
-    .map(({ name }) => name);
-}
-
-function primaryKey(db: Database, table: string): string[] {
-  return db
-    .prepare<unknown[], { name: string; pk: number }>(COLUMNS)
-    .all(table)
-    .filter(({ pk }) => pk > 0)
-    .sort((a, b) => a.pk - b.pk)
-    .map(({ name }) => name);
+/** @param made the database whose columns are certainly right */
+function specOf(made: Database, table: string, index: Index | null): TableSpec {
+  const columns = made.prepare<unknown[], { name: string; pk: number }>(COLUMNS).all(table);
+  const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
+  return { table, key: key.map(({ name }) => name), columns: columns.map(({ name }) => name), index };
 }

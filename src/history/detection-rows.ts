@@ -1,9 +1,8 @@
 /**
- * Detections and their versions in `detections.db`: the statements by which both ingest and the applying of the log
- * write them, so that one makes what the other made.
+ * Writes detections and their versions to `detections.db`, both for ingest and for applying the log, so that recovery
+ * makes the same rows as ingest.
  *
- * The number of a version within its stream has no gaps: it is one more than that of the version before it. A stream's
- * ordinal is given with its first version, and is one more than that of the stream before it.
+ * Sequence numbers of a stream have no gaps. A stream gets the next ordinal with its first version.
  */
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
@@ -40,7 +39,7 @@ const UPSERT_RESCORED = `
   INSERT INTO rescored (place, body) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET body = excluded.body`;
 const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)';
 
-/** The text comes in two parts, of which the second may be bytes. */
+/** The text comes in two parts; the second may be bytes. */
 const INSERT_STREAM_ROW = `
   INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
@@ -64,7 +63,7 @@ const END_STREAMS = `
   RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
     'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`;
 
-/** Of a stream: where it ends. */
+/** The end of a stream. */
 interface Head {
   readonly ordinal: number;
   sequence: number;
@@ -79,10 +78,7 @@ interface Pending {
   readonly state: StoredState;
 }
 
-/**
- * Versions of new detections that are inserted at once, behind their detections: one table after the other, what each
- * insertion needs is still in the processor's cache, which takes a fifth off both.
- */
+/** Versions are inserted in batches, after their detections: with one table at a time, both take a fifth less. */
 const PENDING_MAX = 500;
 
 export class DetectionRows {
@@ -98,14 +94,14 @@ export class DetectionRows {
   readonly #insertStream: Statement<Head>;
   readonly #updateStream: Statement;
   readonly #endStreams: Statement<{ line: string }>;
-  /** Of the streams that the transaction adds to, by what their ids begin with. */
+  /** Of the streams that the transaction adds to, by the first part of their detections' ids. */
   readonly #heads = new Map<string, Head>();
   #pending: Pending[] = [];
 
   /**
-   * Parameters are bound by place here, not by name: this is the one spot where that difference is felt.
+   * Parameters are bound by position, not by name: only here does the difference matter.
    *
-   * @param textOf what is stored of a text, for a database that is only compared with; null: all of it
+   * @param textOf what to store of a text, in a database made for a comparison; null: all of it
    */
   constructor(db: Database, textOf: ((text: string) => string) | null = null) {
     this.#textOf = textOf;
@@ -123,11 +119,11 @@ export class DetectionRows {
   }
 
   /**
-   * A new detection, and its first version in the stream.
+   * Adds a new detection, and its first version to the stream.
    *
    * @param epochs how many version epochs are in the version
    * @param position greater than all before it
-   * @returns false where the detection is known: then nothing was done
+   * @returns false if the detection exists: then nothing was changed
    */
   create(state: StoredState, version: number, epochs: number, position: number): boolean {
     const head = this.#head(state.id);
@@ -145,13 +141,13 @@ export class DetectionRows {
     return true;
   }
 
-  /** What is stored of a detection; undefined where it is not known. */
+  /** @returns undefined if there is no such detection */
   find(id: string): StoredDetection | undefined {
     this.flush();
     return this.#selectDetection.get(id);
   }
 
-  /** A new version of a detection that is known. */
+  /** Adds a new version of an existing detection. */
   change(state: StoredState, version: number, epochs: number, position: number): void {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
@@ -167,7 +163,7 @@ export class DetectionRows {
     this.#add(head, { place, state, version, position });
   }
 
-  /** A detection in another text of the same version; @returns false where it is not known */
+  /** Replaces the text of a detection within its version; @returns false if there is no such detection */
   rescore(state: DetectionState, version: number): boolean {
     const { first_detected_at, url_withheld, id } = state;
     const known = this.#rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
@@ -178,16 +174,16 @@ export class DetectionRows {
   }
 
   /**
-   * Ends the streams of a subscription: what follows begins anew. Their rows are deleted apart.
+   * Marks the streams of a subscription as removed; their rows are deleted later. New detections start new streams.
    *
-   * @returns what the log says of each (effects.ts)
+   * @returns a line for each (effects.ts)
    */
   end(subscription: number): string[] {
     this.finish();
     return this.#endStreams.all(subscription).map(({ line }) => `${line}\n`);
   }
 
-  /** Inserts what was gathered: call it before the bytes that came are used for something else. */
+  /** Inserts the pending versions: call it before the bytes of their texts are overwritten. */
   flush(): void {
     for (const { place, position, version, state } of this.#pending) {
       const { judged } = state;
@@ -208,7 +204,7 @@ export class DetectionRows {
     this.#pending = [];
   }
 
-  /** Writes where the streams end: the last step of a transaction. */
+  /** Writes the ends of the streams: the last step of a transaction. */
   finish(): void {
     this.flush();
     for (const { ordinal, sequence, position } of this.#heads.values())
@@ -216,7 +212,7 @@ export class DetectionRows {
     this.#heads.clear();
   }
 
-  /** Of a transaction that is rolled back. */
+  /** After a rollback. */
   forget(): void {
     this.#heads.clear();
     this.#pending = [];
@@ -257,7 +253,7 @@ export class DetectionRows {
   }
 }
 
-/** Nearly every detection's is in its text, and that of an export's own row always: there it need not be stored again. */
+/** Nearly always the text has it (for an export's own row, always), so it is not stored a second time. */
 function storedGiven({ exported_at_given: given, rendered }: StoredState): string | null {
   if (given === null) return null;
   const isInText = typeof rendered !== 'string' || rendered.includes(`"exported_at":"${given}"`);
@@ -267,7 +263,7 @@ function storedGiven({ exported_at_given: given, rendered }: StoredState): strin
 const AS_IN_TEXT = '';
 const EXPORTED_AT = /"exported_at":"([^"]*)"/;
 
-/** The reverse: what the export gave. @param text of the detection as it is now */
+/** The exported_at of the export. @param text of the detection's current state */
 export function givenOf(stored: string | null, text: string): string | null {
   return stored === AS_IN_TEXT ? (EXPORTED_AT.exec(text)?.[1] ?? null) : stored;
 }
@@ -276,7 +272,7 @@ const SELECT_ORDINALS = `
   SELECT ordinal FROM stream
   WHERE removed = 1 AND (:subscription IS NULL OR subscription_id = :subscription) ORDER BY ordinal`;
 
-/** The streams of a subscription, or of all, that were ended: their rows are to be deleted, or are gone. */
+/** The ordinals of removed streams, of one subscription or of all: their rows are being deleted, or are gone. */
 export function endedStreams(db: Database, subscription: number | null = null): number[] {
   return db
     .prepare<unknown[], { ordinal: number }>(SELECT_ORDINALS)

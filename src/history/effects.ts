@@ -1,14 +1,14 @@
 /**
- * Changes of small tables, as lines of the log: whatever statement changes a row, a trigger notes the row as it is
- * afterwards. So no code that writes can forget the log, and what is applied from it is what was done.
+ * Changes of small tables, as lines of the log: whichever statement changes a row, a trigger notes the new row. So no
+ * code can forget the log, and applying the log repeats exactly what was done.
  *
  * | line | meaning |
  * |---|---|
- * | `{"put":"api_key","row":{…}}` | the row with this primary key is as given |
+ * | `{"put":"api_key","row":{…}}` | the row with this primary key has these values |
  * | `{"delete":"api_key","row":{…}}` | there is no row with this primary key |
  *
- * Values are as in the table; a BLOB is hexadecimal. The triggers belong to one connection (https://sqlite.org/lang_createtrigger.html,
- * temporary triggers), so applying a log with another one notes nothing.
+ * Values are as in the table; a BLOB is hexadecimal. The triggers are temporary, so they exist on one connection alone
+ * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
  */
 import type { Database, Statement } from '../store/database.ts';
 import { isObject } from './format.ts';
@@ -25,9 +25,9 @@ const CREATE_EFFECT = 'CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, lin
 const SELECT_EFFECTS = 'SELECT line FROM temp.effect ORDER BY number';
 const DELETE_EFFECTS = 'DELETE FROM temp.effect';
 
-/** The lines that a connection's statements have come to since they were last taken. */
+/** The lines for what a connection changed since they were last taken. */
 export interface Effects {
-  /** @returns one text of lines, empty where nothing was changed; call it within the transaction */
+  /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
   take(): string;
 }
 
@@ -57,12 +57,12 @@ export function noteEffects(db: Database, tables: readonly string[]): Effects {
   };
 }
 
-/** All that some tables hold, as lines that put it there. */
+/** All rows of some tables, as lines. */
 export function rowsAsEffects(db: Database, tables: readonly string[]): string {
   return tables.flatMap((table) => [...effectsOfRows(db, table)].map((line) => `${line}\n`)).join('');
 }
 
-/** The lines that put a table's rows there, one after the other: nothing may be written while they are read. */
+/** The rows of a table, as lines without newlines. Nothing may be written while they are read. */
 export function* effectsOfRows(db: Database, table: string): Generator<string> {
   const columns = columnsOf(db, table);
   const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
@@ -99,8 +99,8 @@ export class EffectApplier {
   }
 
   /**
-   * @returns false where the line states no effect
-   * @throws LogDamage when it names a table or a column that this program does not know
+   * @returns false if the line is of another kind
+   * @throws LogDamage if it names an unknown table or column
    */
   apply(line: Readonly<Record<string, unknown>>): boolean {
     const table = line.put ?? line.delete;

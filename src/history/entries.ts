@@ -1,4 +1,4 @@
-/** The entries of a log for those who print them: decided ones alone, in order, and those that come while they wait. */
+/** The decided entries of a log, to print them: in order, and on request those that are added later. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseInstant } from '../time.ts';
 import { type Commit, type LogKind, parseCommit } from './format.ts';
@@ -8,19 +8,19 @@ import { EntryReader, FrameReader, listSegments, type Segment } from './segment.
 
 export interface Entry {
   readonly commit: Commit;
-  /** The segment's file, and where in it the entry ends. */
+  /** The segment, and where the entry ends in it. */
   readonly path: string;
   readonly inode: number;
   readonly end: number;
   /**
-   * Its lines, the commit line last: frame by frame, since an entry may have millions. They are read from the file that is
-   * open, so before the next entry is asked for.
+   * Its lines, the commit line last: frame by frame, since an entry may have millions. Read them before the next entry:
+   * then the file is closed.
    */
   readonly lines: () => Generator<readonly string[]>;
 }
 
 export interface EntriesWanted {
-  /** Epoch milliseconds: entries that were written before are not read where that can be avoided. */
+  /** Epoch milliseconds: segments with only earlier entries are not read. */
   readonly fromMs: number;
   /** Whether to wait for more; then it never ends. */
   readonly follow: boolean;
@@ -28,7 +28,7 @@ export interface EntriesWanted {
 
 const FOLLOW_EVERY_MS = 250;
 
-/** @throws LogDamage where the log cannot be read on; LogFailure */
+/** @throws LogDamage, LogFailure */
 export async function* readEntries(
   folder: string,
   kind: LogKind,
@@ -71,7 +71,7 @@ function* entriesBehind(folder: string, kind: LogKind, last: Entry | null, fromM
   }
 }
 
-/** Whether a segment's first entry was written at a time or before. */
+/** Whether a segment's first entry was written at or before a time. */
 function isBegunBy(segment: Segment, kind: LogKind, ms: number): boolean {
   const entries = entriesIn(segment, kind, null);
   const { value } = entries.next();
@@ -82,9 +82,9 @@ function isBegunBy(segment: Segment, kind: LogKind, ms: number): boolean {
 /** @returns whether nothing follows the last entry */
 function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Generator<Entry, boolean> {
   const { path } = segment;
-  // Of another format it is refused here.
+  // Refuses another format.
   new EntryReader(segment, kind).close();
-  // One that was rewritten is read from its beginning.
+  // A rewritten segment is read from its beginning.
   const reader = new FrameReader(
     path,
     last?.path === path ? { inode: last.inode, offset: last.end } : undefined,
@@ -109,10 +109,10 @@ function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Genera
 }
 
 /**
- * The commit lines of a log from the newest on, without reading what stands between them.
+ * The commit lines of a log, newest first, without reading other frames.
  *
- * @param before only entries with smaller numbers; @param limit of entries that are wanted
- * @param segmentsMax so many segments are looked through: a call is bounded, however long the log is
+ * @param before only entries with smaller numbers; @param limit the most to return
+ * @param segmentsMax the most segments to search, so that a call is short however long the log is
  * @returns `next`: the `before` of the next call; null at the log's beginning
  */
 export function newestCommits(
@@ -134,7 +134,7 @@ export function newestCommits(
   return { commits, next: null };
 }
 
-/** Oldest first; what is not intact, and all behind it, is left out. */
+/** Oldest first, up to the first frame that is not intact. */
 function commitsIn({ path }: Segment): Commit[] {
   const reader = new FrameReader(path);
   const commits: Commit[] = [];

@@ -1,13 +1,11 @@
-/**
- * What the log's own lines say: the first line of a segment, and the last line of an entry (manual: log-format).
- */
+/** The log's own lines: the first line of a segment, and the last line of an entry (manual: log-format). */
 import type { LogMark } from '../store/log-mark.ts';
 import { LogDamage } from './log-error.ts';
 
-/** Raised when a build could no longer read what this one writes. */
+/** Increased by a change that makes older builds unable to read the log. */
 export const LOG_FORMAT = 1;
 
-/** Of which database a log is the history. */
+/** The database that a log belongs to. */
 export type LogKind = 'detections' | 'access';
 
 /** The first line of every segment. */
@@ -23,20 +21,20 @@ export interface SegmentHeader {
 /** An entry: its number (1, 2, …), and 16 random hexadecimal digits. */
 export type Mark = LogMark;
 
-/** The kind of an entry that holds all that the database held, and so begins a log anew. */
+/** The kind of an entry that has all rows of the database, and so starts a new log. */
 export const SNAPSHOT = 'snapshot';
 
-/** What an entry did, in words for people and with the members that its kind needs. */
+/** What an entry did. */
 export interface Operation {
   readonly kind: string;
   readonly [member: string]: unknown;
 }
 
-/** The last line of every entry: with it, the entry is decided. */
+/** The last line of every entry: once it is written, the entry is decided. */
 export interface Commit extends Mark {
-  /** The id of the entry before; null for the first. */
+  /** The id of the previous entry; null for the first. */
   readonly after: string | null;
-  /** When it was written, as the contract writes times. */
+  /** When it was written, such as `2026-11-20T09:05:00Z`. */
   readonly at: string;
   readonly operation: Operation;
   /** Frames of the entry before this one, and the chained CRC-32 of them. */
@@ -44,7 +42,7 @@ export interface Commit extends Mark {
   readonly checksum: number;
 }
 
-/** @throws LogDamage when the line is none of ours */
+/** @throws LogDamage if the line is not a header */
 export function parseHeader(line: string): SegmentHeader {
   const value: unknown = parse(line);
   if (!isObject(value) || typeof value.format !== 'number')
@@ -59,7 +57,7 @@ export function parseHeader(line: string): SegmentHeader {
   return { wirewatch_log, format, program, first_entry };
 }
 
-/** @throws LogDamage when the line is no commit line */
+/** @throws LogDamage if the line is not a commit line */
 export function parseCommit(line: string): Commit {
   const value: unknown = parse(line);
   const commit = isObject(value) ? value.commit : undefined;
@@ -79,7 +77,7 @@ export function parseCommit(line: string): Commit {
   return { entry, id, after, at, operation: { ...operation, kind: operation.kind }, frames, checksum };
 }
 
-/** @throws LogDamage when the text is no JSON */
+/** @throws LogDamage if the text is not JSON */
 export function parse(line: string): unknown {
   try {
     return JSON.parse(line);

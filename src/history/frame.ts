@@ -1,9 +1,9 @@
 /**
  * Frames of the log: the unit that is compressed, checked and written at once.
  *
- * A frame is a skippable zstd frame of ours (magic, size, then length, CRC-32 and kind of what follows) and an ordinary
- * zstd frame with lines of JSON (RFC 8878, sections 3.1.1 and 3.1.2). So `zstdcat` prints a segment with no tool of
- * ours, and the log can be checked without unpacking it.
+ * A frame is a skippable zstd frame (magic, size, then length, CRC-32 and kind of what follows) and an ordinary zstd
+ * frame with lines of JSON (RFC 8878, sections 3.1.1 and 3.1.2). So `zstdcat` prints a segment, and the log can be
+ * checked without decompressing it.
  */
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
@@ -21,24 +21,24 @@ export interface FrameHeader {
 const SKIPPABLE_MAGIC = 0x184d2a50;
 const CONTENT_BYTES = 12;
 export const FRAME_HEADER_BYTES = 8 + CONTENT_BYTES;
-/** Far more than 500 rows come to; a length beyond it is damage. */
+/** Far more than 500 rows need; a greater length is damage. */
 export const FRAME_BYTES_MAX = 256 * 1024 * 1024;
 const KINDS: readonly FrameKind[] = ['header', 'lines', 'commit'];
 
-/** How the first bytes of every frame look: where to search for one behind damage. */
+/** The first bytes of every frame, to search for one after damage. */
 export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, CONTENT_BYTES, 0, 0, 0]);
 
-/** Fast rather than small: it must not slow down ingest. */
+/** The fastest level: compression must not slow down ingest. */
 const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
-/** @param lines JSON texts, each with a newline at its end; @returns one frame, as it stands in a segment */
+/** @param lines JSON texts, each with a newline at its end; @returns the bytes of one frame */
 export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer<ArrayBuffer> {
   return frameOf(kind, zstdCompressSync(lines, OPTIONS));
 }
 
-/** @param packed a zstd frame of lines; @returns the frame, as it stands in a segment */
+/** @param packed a zstd frame of lines; @returns the bytes of the frame */
 export function frameOf(kind: FrameKind, packed: Buffer): Buffer<ArrayBuffer> {
-  // Of its own memory, so that it can be handed to another thread.
+  // In memory of its own, so that it can be transferred to another thread.
   const frame = Buffer.allocUnsafeSlow(FRAME_HEADER_BYTES + packed.length);
   frame.writeUInt32LE(SKIPPABLE_MAGIC, 0);
   frame.writeUInt32LE(CONTENT_BYTES, 4);
@@ -49,7 +49,7 @@ export function frameOf(kind: FrameKind, packed: Buffer): Buffer<ArrayBuffer> {
   return frame;
 }
 
-/** @param bytes at least {@link FRAME_HEADER_BYTES}; @returns null where no frame begins */
+/** @param bytes at least {@link FRAME_HEADER_BYTES}; @returns null if no frame begins there */
 export function decodeFrameHeader(bytes: Buffer): FrameHeader | null {
   if (bytes.length < FRAME_HEADER_BYTES) return null;
   if (bytes.readUInt32LE(0) !== SKIPPABLE_MAGIC || bytes.readUInt32LE(4) !== CONTENT_BYTES) return null;
@@ -63,7 +63,7 @@ export function isFrameIntact({ checksum }: FrameHeader, packed: Buffer): boolea
   return crc32(packed) === checksum;
 }
 
-/** The lines of an intact frame as they stand in it, each with a newline at its end. */
+/** The lines of an intact frame, each with a newline at its end. */
 export function unpackLines(packed: Buffer): Buffer {
   return zstdDecompressSync(packed);
 }

@@ -1,19 +1,19 @@
-/** What can be wrong with a log. */
+/** The two errors of a log: its content is wrong, or the system cannot read or write it. */
 import { errorCode } from '../refused.ts';
 
-/** The log contradicts itself, or the database: nothing that follows the place can be relied on. */
+/** The log contradicts itself or the database: nothing after that place can be relied on. */
 export class LogDamage extends Error {
   readonly code = 'LOG_DAMAGE';
 }
 
-/** The system refused to read or write the log: it concerns all of ingest, not one file. */
+/** The system cannot read or write the log. This concerns all of ingest, not one file. */
 export class LogFailure extends Error {
   readonly code: string;
   /** The segment, or the folder of the log. */
   readonly path: string;
-  /** Whether what was written may not be on the disk. */
+  /** Whether a write may not be on the disk. */
   readonly isWriteLost: boolean;
-  /** Whether the disk has not given what was written; a file that cannot be opened, say for want of rights, may be whole. */
+  /** Whether the disk failed to return content. A file that cannot be opened, for lack of permission, may be intact. */
   readonly isOfContent: boolean;
 
   constructor(doing: string, path: string, cause: unknown) {
@@ -25,12 +25,12 @@ export class LogFailure extends Error {
     const syscall = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined;
     this.isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';
     this.isOfContent = code === 'EIO' || syscall === 'read';
-    // Whatever the reason was, a full disk too: to wait for room and try again would not bring back what is lost.
+    // Even on a full disk: waiting for room and retrying would not bring back a lost write.
     this.code = this.isWriteLost ? 'EIO' : code;
   }
 }
 
-/** Whether the log, and not a file that is ingested, is what failed. */
+/** Whether the log failed, and not a file that is ingested. */
 export function isLogError(error: unknown): boolean {
   return error instanceof LogDamage || error instanceof LogFailure;
 }

@@ -1,5 +1,4 @@
-/** Reading a log: its entries in order, across segments; where it ends; what its newest segment is worth. */
-
+/** Reads a log: its entries in order, across segments, and where it ends. */
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { syncFolder } from '../store/folder.ts';
@@ -13,24 +12,24 @@ const PIECE_BYTES = 4 * 1024 * 1024;
 export interface Tail {
   /** The last whole entry; null: there is none. */
   readonly last: Commit | null;
-  /** The newest segment, to which the next entry may be appended; null: there is none. */
+  /** The newest segment, where the next entry may be appended; null: there is none. */
   readonly segment: (Segment & { readonly program: string; readonly bytes: number }) | null;
-  /** Files that hold no whole entry and no whole header: what a crash left of a segment that was begun. */
+  /** Files without a complete header, left by a crash when a segment was started. */
   readonly stumps: readonly Segment[];
-  /** Whether there is more behind the last whole entry. */
+  /** Whether something follows the last complete entry. */
   readonly isTorn: boolean;
   /**
-   * Of the one entry behind it the end is intact and another part is not: a power cut that came before it was durable may
-   * leave that, since a disk writes in any order; so may damage.
+   * Whether one entry follows whose end is intact, but another part is not. A power cut before it was durable may cause
+   * that, since a disk writes in any order; so may damage.
    */
   readonly isDoubtful: boolean;
 }
 
 /**
- * Looks where a log ends; changes nothing. Entries before the last are not looked into: whoever applies them does that.
+ * Finds the end of a log; changes nothing. Earlier entries are not checked here, but when they are applied.
  *
- * @param mayBeDoubtful whether the caller knows another witness of what the last entry was
- * @throws LogDamage where it is not merely torn: a whole entry stands behind what is not whole
+ * @param mayBeDoubtful whether the caller can check a doubtful end by other means
+ * @throws LogDamage if the end is not merely torn: a complete entry follows an incomplete one
  */
 export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): Tail {
   const segments = listSegments(folder);
@@ -62,8 +61,8 @@ export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): 
 }
 
 /**
- * Puts the whole entries of the newest segment into a new file, so that what is relied on is on the disk: after a kill
- * or a failed fsync, what the system shows of a file may not be.
+ * Copies the complete entries of the newest segment into a new file, so that they are on the disk: after a kill or a
+ * failed fsync, the page cache may show content that is not.
  *
  * @throws LogFailure
  */
@@ -101,18 +100,18 @@ function copyStart(from: string, to: string, length: number): void {
   }
 }
 
-/** How a database's mark and a log go together. */
+/** Where a database's mark is in a log. */
 export type Place =
-  /** The log has this very entry. */
+  /** The log has this entry. */
   | 'known'
-  /** The log has another entry of that number: the database is of another history. */
+  /** The log has another entry with that number: the database belongs to another log. */
   | 'foreign'
-  /** The log was begun anew behind it. */
+  /** The log starts with a later entry. */
   | 'before'
-  /** The log does not reach that far. */
+  /** The log ends before it. */
   | 'beyond';
 
-/** @throws LogDamage when the segment in which the entry should be is damaged before it */
+/** @throws LogDamage if the segment that should have the entry is damaged before it */
 export function placeOf(folder: string, kind: LogKind, mark: Mark): Place {
   const segments = listSegments(folder);
   const index = segments.findLastIndex(({ firstEntry }) => firstEntry <= mark.entry);
@@ -131,18 +130,17 @@ export function placeOf(folder: string, kind: LogKind, mark: Mark): Place {
 
 export interface LocatedPart {
   readonly segment: Segment;
-  /** Up to the last whole entry that was read, in bytes of the segments from the first one that is yielded. */
+  /** Bytes up to the last complete entry, counted from the start of the first segment that is yielded. */
   readonly bytes: number;
   readonly part: EntryPart;
 }
 
 /**
- * The entries behind one, in order, frame by frame; every check of the log is made on the way.
- *
- * Of a log that is written meanwhile, it goes on with what was added each time that it is asked.
+ * The entries after one, in order, frame by frame, with every check of the log. After the end, it can be asked again
+ * for entries that were added meanwhile.
  *
  * @param after null: from the first entry of the log on
- * @throws LogDamage where an entry is missing, damaged or out of its order; a torn end merely ends it
+ * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
 export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null): Generator<LocatedPart> {
   let segments = listSegments(folder);
@@ -164,7 +162,7 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
     let isYielded = false;
     const next = () => {
       const part = reader.next(previous);
-      // It was closed once there is a next one: what was added since it was read is whole.
+      // Once there is a next segment, this one is closed: read what was added since.
       return part ?? (hasNext(index) ? reader.next(previous) : null);
     };
     try {
@@ -186,9 +184,9 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
 }
 
 /**
- * A log begins with its first entry, or with one that holds all that there was (`rebuild --log`).
+ * A log starts with entry 1, or with a snapshot (`rebuild --log`).
  *
- * @throws LogDamage when this entry is neither
+ * @throws LogDamage if this entry is neither
  */
 export function requireBeginning({ entry, after, operation }: Commit): void {
   if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
@@ -196,8 +194,9 @@ export function requireBeginning({ entry, after, operation }: Commit): void {
 }
 
 /**
- * The first entry of a log that was begun anew, where a database has applied all that came before: it holds what that
- * database holds. Null where the log does not begin so.
+ * The snapshot that a log starts with, if it was made from the database with this mark: both have the same rows.
+ *
+ * @returns null otherwise
  */
 export function snapshotAfter(folder: string, kind: LogKind, mark: Mark): Commit | null {
   const [first] = listSegments(folder);

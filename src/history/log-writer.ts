@@ -1,7 +1,7 @@
 /**
- * Appending to a log. An entry is any number of frames; with its last one, the commit line, it is decided.
+ * Appends to a log. An entry is any number of frames; the last one has the commit line, which decides it.
  *
- * One writer at a time: the thread that ingests, or whoever holds the write lock of access.db.
+ * One writer at a time: the ingest thread, or the process with the write lock of access.db.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { LogFailure } from './log-error.ts';
 import type { Tail } from './log-reader.ts';
 import { segmentPath } from './segment.ts';
 
-/** A segment is closed at the first end of an entry behind this size. */
+/** A segment is closed at the end of the first entry beyond this size. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 
 export interface LogOptions {
@@ -39,18 +39,18 @@ export class LogWriter {
   #file: number | null = null;
   /** Where the last entry ends in the open segment. */
   #end = 0;
-  /** Where the entry that is being appended ends so far. */
+  /** Where the next frame goes. */
   #offset = 0;
-  /** Whether something was written behind the last entry. */
+  /** Whether something was written after the last entry. */
   #isDirty = false;
   #frames = 0;
   #checksum = 0;
-  /** Where the entry that was written last begins, and which one came before it. */
+  /** The state before the last entry. */
   #begin: { readonly path: string; readonly bytes: number; readonly last: Mark | null } | null = null;
-  /** Why nothing may be appended any more: what is on the disk is not known. */
+  /** Why nothing may be appended any more: it is not known what is on the disk. */
   #failure: LogFailure | null = null;
 
-  /** @param tail of {@link findTail}; a segment of another version of the program is closed */
+  /** @param tail of {@link findTail}. A segment of another version of the program is closed */
   constructor(options: LogOptions, { last, segment }: { last: Mark | null; segment: Tail['segment'] }) {
     this.#options = options;
     this.#last = last;
@@ -66,17 +66,17 @@ export class LogWriter {
     return this.#last;
   }
 
-  /** Whether frames were appended since the last entry. */
+  /** Whether frames were appended after the last entry. */
   get isPending(): boolean {
     return this.#frames > 0;
   }
 
-  /** Appends lines to the entry. @throws LogFailure; then {@link rollback} takes the entry back */
+  /** Appends lines to the entry. @throws LogFailure; then {@link rollback} discards the entry */
   append(lines: string): void {
     this.appendFrame(encodeFrame('lines', lines));
   }
 
-  /** Appends a frame of kind `lines` that another thread has made. */
+  /** Appends a frame of kind `lines` that another thread made. */
   appendFrame(frame: Uint8Array): void {
     this.#write(frame);
     this.#frames += 1;
@@ -89,9 +89,9 @@ export class LogWriter {
   /**
    * Decides the entry, and makes it durable.
    *
-   * @param lines what else belongs to it
-   * @throws LogFailure: before the commit line was written the entry can be taken back; after a failed fsync nothing can
-   *   be appended any more, and the next start finds out whether it holds
+   * @param lines the rest of the entry
+   * @throws LogFailure; if the commit line was not written, {@link rollback} discards the entry. After a failed fsync
+   *   nothing can be appended, and the next start finds out whether the entry is there
    */
   commit(lines: string, operation: Operation, nowMs: number): Commit {
     const commit: Commit = {
@@ -121,9 +121,9 @@ export class LogWriter {
     return commit;
   }
 
-  /** Takes back what was appended since the last entry. @throws LogFailure */
+  /** Discards what was appended after the last entry. @throws LogFailure */
   rollback(): void {
-    // What a write that failed half-way has left is behind #offset.
+    // A write that failed half-way may have left bytes after #offset.
     if (!this.#isDirty || this.#failure !== null) return;
     try {
       if (this.#file !== null) ftruncateSync(this.#file, this.#end);
@@ -138,8 +138,7 @@ export class LogWriter {
   }
 
   /**
-   * Takes back the entry that was written last, also after it was decided: only for one who knows that nobody has read it,
-   * nor appended since.
+   * Discards the last entry, even after it was decided: only if nobody has read it, or appended since.
    *
    * @throws LogFailure
    */
@@ -161,7 +160,7 @@ export class LogWriter {
     this.#failure = null;
   }
 
-  /** The next entry begins a segment. */
+  /** The next entry starts a new segment. */
   closeSegment(): void {
     this.close();
     this.#path = null;
@@ -201,7 +200,7 @@ export class LogWriter {
       program,
       first_entry: (this.#last?.entry ?? 0) + 1,
     };
-    // Of one that was begun and came to nothing, nothing is kept.
+    // Overwrites a segment that a crash left without an entry.
     const file = openSync(path, 'w', 0o600);
     try {
       const frame = encodeFrame('header', `${JSON.stringify(header)}\n`);
@@ -221,7 +220,7 @@ export class LogWriter {
   }
 }
 
-/** All of it: a full disk may take only the beginning, and says so the next time. */
+/** A full disk may take only the first bytes: then the next call fails. */
 function writeAt(file: number, bytes: Uint8Array, offset: number): void {
   for (let written = 0; written < bytes.length; )
     written += writeSync(file, bytes, written, bytes.length - written, offset + written);

@@ -1,4 +1,4 @@
-/** What an operator asks for of the appliance as a whole, noted in `access.db` and so in the audit trail. */
+/** Notes an operation on the whole appliance that an operator asks for in `access.db`, and so in the audit trail. */
 import { type Database, writing } from '../store/database.ts';
 
 const SET_OPERATION = `

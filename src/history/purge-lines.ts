@@ -1,9 +1,9 @@
 /**
- * Which lines of the log are of subscriptions that were removed, and what is said in their place: pure.
+ * Which lines of the log belong to removed subscriptions, and what replaces them: pure.
  *
- * What is made of the lines that stay must be equal, column by column, so those that count are counted again, and the
- * `put` of a stream that ended stands at the first line of it that goes: there its ordinal was given. All else is said
- * outright. A `put` also says to which rows it refers: to those of its stream in the entries before.
+ * The remaining lines must produce the same rows. So lines that count rows are counted again, and the first line of a
+ * removed stream, which gave it its ordinal, is replaced by the `put` of its end. That `put` refers to the rows of its
+ * stream in earlier entries.
  */
 import { type StreamName, streamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
@@ -17,14 +17,14 @@ interface End {
 }
 
 const ENDED = '{"put":"stream"';
-/** Lines of one detection, by how they begin. */
+/** The beginning of a line about one detection. */
 const OF_DETECTION = /^\{"(row|changed|rescored)":"([^"]+)"/;
 
-/** Where streams ended, as the log tells: its newest segment is read first. */
+/** Where streams ended. The newest segment is read first. */
 export class EndedStreams {
   readonly #ends = new Map<StreamName, End[]>();
 
-  /** Takes in a line of an entry, if it says that a stream ended. */
+  /** Notes a line of an entry if it is the end of a stream. */
   note(line: string, entry: number): void {
     if (!line.startsWith(ENDED)) return;
     const value = parse(line);
@@ -38,8 +38,8 @@ export class EndedStreams {
     this.#ends.set(stream, ends);
   }
 
-  /** The line that stands for rows which an entry has of a stream: of its first end behind it. Null: they stay. */
-  endBehind(stream: StreamName, entry: number): string | null {
+  /** The line that replaces the rows of a stream in an entry: the first end after it. Null: they stay. */
+  endAfter(stream: StreamName, entry: number): string | null {
     const behind = (this.#ends.get(stream) ?? []).filter((end) => end.entry > entry);
     if (behind.length === 0) return null;
     return behind.reduce((first, end) => (end.entry < first.entry ? end : first)).line;
@@ -52,10 +52,10 @@ export function streamOfLine(line: string): StreamName | null {
   return id === undefined ? null : streamOfId(id);
 }
 
-/** What stays of the lines of a segment, from its first one on. */
+/** Purges the lines of one segment, in order. */
 export class LinePurge {
   readonly #ends: EndedStreams;
-  /** Of each row of an export of which it was not said yet what became of it: what stands for it where it goes. */
+  /** For each row whose outcome is still to come: the line that replaces it, or null if it stays. */
   #waiting: (string | null)[] = [];
   readonly #said = new Set<string>();
   #kept: string[] = [];
@@ -65,13 +65,13 @@ export class LinePurge {
     this.#ends = ends;
   }
 
-  /** @returns null where all of them stay; @throws LogDamage where they contradict themselves */
+  /** @returns null if all lines stay; @throws LogDamage if they contradict each other */
   purge(lines: readonly string[], entry: number): string[] | null {
     this.#kept = [];
     this.#isChanged = false;
     for (const line of lines) {
       const [, kind, id = ''] = OF_DETECTION.exec(line) ?? [];
-      if (kind !== undefined) this.#ofDetection(line, kind, this.#ends.endBehind(streamOfId(id), entry));
+      if (kind !== undefined) this.#ofDetection(line, kind, this.#ends.endAfter(streamOfId(id), entry));
       else if (/^\{"(created|passed)":/.test(line)) this.#outcome(line);
       else this.#kept.push(line);
     }
@@ -85,7 +85,7 @@ export class LinePurge {
     else this.#say(end);
   }
 
-  /** Of a run of rows: those that go are left out of it. */
+  /** Splits a run of rows at those that are removed. */
   #outcome(line: string): void {
     const outcome = readRowLine(line);
     if (outcome.kind !== 'created' && outcome.kind !== 'passed') return;
@@ -111,7 +111,7 @@ export class LinePurge {
     }
   }
 
-  /** Once in a segment. */
+  /** Adds the line once in a segment. */
   #say(end: string): void {
     this.#isChanged = true;
     if (!this.#said.has(end)) this.#kept.push(end);

@@ -1,14 +1,12 @@
 /**
- * Takes the rows of subscriptions that were removed out of the closed segments of the log: one after the other, each
- * written beside, synced, and renamed. Numbers and ids of entries stay, so marks of databases and backups hold.
+ * Deletes the rows of removed subscriptions from the closed segments of the log. Each segment is written to a draft,
+ * synced and renamed. Numbers and ids of entries stay, so the marks of databases and backups stay valid.
  *
- * The newest segment comes first. So at any moment the log has the rows of a stream up to some segment, and behind it a
- * line that says that the stream ended: what is made of it is equal, column by column, to the database in use. A crash
- * leaves that, and a draft that is written again. Segments without such rows are only read.
+ * The newest segment comes first. So at any moment, also after a crash, the log has the rows of a stream up to some
+ * segment, and after it a line for the end of the stream: applying it gives the database in use, column by column.
  *
- * A reader that has a segment open reads on in the file that it has opened.
+ * A reader that has a segment open continues in the old file.
  */
-
 import {
   closeSync,
   fsyncSync,
@@ -30,22 +28,22 @@ import { EndedStreams, LinePurge, streamOfLine } from './purge-lines.ts';
 import { EntryReader, type Frame, FrameReader, listSegments, type Segment } from './segment.ts';
 
 export interface PurgeOptions {
-  /** Of the log of detections: its segments are closed, but for such as are begun meanwhile. */
+  /** The log of detections, whose newest segment is closed. */
   readonly folder: string;
-  /** Called every few frames: waits, and throws to leave the work, which the next purge goes on with. */
+  /** Called every few frames: waits, and throws to interrupt the purge. The next one continues it. */
   readonly between: () => Promise<void>;
-  /** Segments that are done. */
+  /** In segments. */
   readonly onProgress: (done: number, total: number) => void;
 }
 
-/** What is left to ingest, which writes meanwhile. */
+/** The free space to leave for ingest. */
 const ROOM_LEFT_BYTES = 32 * 1024 * 1024;
 const FRAMES_A_TURN = 16;
 const NOTE = 'purged.json';
 
 /**
- * The ordinals of streams of which the log has no rows any more. The note lies with the log, and nothing copies it: of a
- * log that was restored nothing is known.
+ * The ordinals of streams that were purged from the log. The note is in the log's folder, and no backup has it: a
+ * restored log is purged again.
  */
 export function purgedStreams(folder: string): ReadonlySet<unknown> {
   try {
@@ -62,12 +60,12 @@ export function notePurged(folder: string, ordinals: readonly number[]): void {
   renameSync(`${path}.tmp`, path);
 }
 
-/** @throws LogDamage where a segment is damaged, LogFailure, ENOSPC; those that were done stay done */
+/** @throws LogDamage if a segment is damaged, LogFailure, ENOSPC; finished segments stay purged */
 export async function purgeLog({ folder, between, onProgress }: PurgeOptions): Promise<void> {
   const segments = listSegments(folder).toReversed();
   const ends = new EndedStreams();
   for (const [index, segment] of segments.entries()) {
-    if (await hasRowsToGo(segment, ends, between)) {
+    if (await hasRowsToPurge(segment, ends, between)) {
       await rewrite(segment, ends, between);
       syncFolder(folder);
     }
@@ -76,8 +74,8 @@ export async function purgeLog({ folder, between, onProgress }: PurgeOptions): P
   }
 }
 
-/** Notes where streams ended in a segment, too. */
-async function hasRowsToGo(
+/** Also notes the streams that end in the segment. */
+async function hasRowsToPurge(
   segment: Segment,
   ends: EndedStreams,
   between: () => Promise<void>,
@@ -100,7 +98,7 @@ async function hasRowsToGo(
   } finally {
     reader.close();
   }
-  return [...firstEntries].some(([stream, first]) => ends.endBehind(stream, first) !== null);
+  return [...firstEntries].some(([stream, first]) => ends.endAfter(stream, first) !== null);
 }
 
 async function rewrite(segment: Segment, ends: EndedStreams, between: () => Promise<void>): Promise<void> {
@@ -125,7 +123,7 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
   }
 }
 
-/** The draft takes the segment's place once it is on the disk, and as it should be. */
+/** Replaces the segment by the draft, once that is on the disk and verified. */
 function finish({ path, firstEntry }: Segment, draft: string, file: number, last: Commit | null): void {
   fsyncSync(file);
   const written = new EntryReader({ path: draft, firstEntry }, 'detections');
@@ -146,14 +144,14 @@ function requireRoom(path: string): void {
   throw Object.assign(new Error(needed), { code: 'ENOSPC' });
 }
 
-/** Makes the frames of a segment anew, where lines in them go, and the end of an entry where a frame of it changed. */
+/** Writes new frames where lines are purged, and a new commit line if a frame of its entry changed. */
 class Rewriter {
   readonly #lines: LinePurge;
   #entry: number;
   #frames = 0;
   #checksum = 0;
   #isChanged = false;
-  /** The last entry. */
+  /** The last entry that was read. */
   last: Commit | null = null;
 
   constructor(firstEntry: number, ends: EndedStreams) {
@@ -161,7 +159,7 @@ class Rewriter {
     this.#lines = new LinePurge(ends);
   }
 
-  /** @returns null where nothing is left of it */
+  /** @returns null if nothing is left of the frame */
   frame({ kind, packed }: Frame): Buffer | null {
     if (kind === 'header') return frameOf(kind, packed);
     const lines = decodeLines(packed);

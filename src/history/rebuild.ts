@@ -1,22 +1,23 @@
 /**
- * What makes one of the two anew from the other, with the appliance stopped: the database from the log (`rebuild`), or
- * the log from a database that was verified (`rebuild --log`).
+ * Rebuilds the database from the log (`rebuild`), or the log from a verified database (`rebuild --log`), while the
+ * appliance is stopped.
  */
+
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { Refused } from '../refused.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { openDetections } from '../store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import { openAccess } from './access.ts';
-import { beginAccessLogAnew } from './access-log.ts';
+import { startNewAccessLog } from './access-log.ts';
 import type { Commit, Mark, Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { LogWriter } from './log-writer.ts';
-import { acceptDraft, emptyDraft, swapInNewLog } from './new-log.ts';
 import { type Recovered, recoverDetections } from './recover.ts';
+import { acceptDraft, emptyDraft, swapInNewLog } from './replace-log.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
 import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
 import { writeScrubRecord } from './scrub-record.ts';
@@ -39,21 +40,21 @@ export interface RebuiltDatabase {
 }
 
 export interface RebuiltLog {
-  /** The entry with which it begins. */
+  /** The number of its first entry. */
   readonly entry: number;
   readonly detections: number;
   readonly versions: number;
   readonly bytes_before: number;
   readonly bytes: number;
-  /** Where the old logs are kept; null where there was none. */
+  /** The folders of the old logs; null if there was none. */
   readonly kept: string | null;
   readonly access_kept: string | null;
 }
 
 /**
- * Makes detections.db anew from its log. A crash leaves the old one, or a draft that the next start goes on with.
+ * Rebuilds detections.db from its log. A crash leaves the old file, or a draft that the next start continues.
  *
- * @throws Refused where the log cannot be relied on: then nothing was changed
+ * @throws Refused if the log is damaged: then nothing was changed
  */
 export async function rebuildDatabase(options: RebuildOptions): Promise<RebuiltDatabase> {
   const { folder } = options;
@@ -77,11 +78,11 @@ export async function rebuildDatabase(options: RebuildOptions): Promise<RebuiltD
 }
 
 /**
- * Begins both logs anew. The one of detections is written beside, and compared with the database before it takes the
- * place of the old one, which is kept.
+ * Starts both logs anew. The new log of detections is compared with the database before it replaces the old one, which
+ * is kept.
  *
- * @param operation what the log of access.db says of who asked for it
- * @throws Refused where the database disagrees with the log, as far as that can be read, or with itself
+ * @param operation the actor and command for the log of access.db
+ * @throws Refused if the database differs from the log, as far as that can be read, or is damaged
  */
 export async function rebuildLog(
   options: RebuildOptions,
@@ -95,13 +96,13 @@ export async function rebuildLog(
       `detections.db is damaged, so no log can be created from it. Rebuild the database first: wirewatch rebuild. Nothing was changed.`,
     );
   const bytesBefore = bytesOf(listSegments(folder.log));
-  await bringToEnd(options);
-  bringAccessToEnd(folder, operation);
+  await bringUpToDate(options);
+  bringAccessUpToDate(folder, operation);
   requireSound(folder.access, 'access.db');
   requireSound(folder.detections, 'detections.db');
   const found = await scrub(options);
   requireAgreement(folder, found);
-  const db = openDetections(folder.detections);
+  const db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
   try {
     const mark = readLogMark(db);
     if (mark === null)
@@ -116,11 +117,11 @@ export async function rebuildLog(
     requireCompared(compared);
     acceptDraft(folder.log);
     const kept = swapInNewLog(folder.log, nowMs);
-    // Where a crash comes before this, the next start does it: the database holds what the new log begins with.
+    // After a crash before this, the next start does it: the new log starts with a snapshot of this database.
     setLogMark(db, commit);
     checkpointNoted(db, 'TRUNCATE');
     writeScrubRecord(folder, compared, nowMs);
-    const access = beginAccessLogAnew(folder, operation, nowMs);
+    const access = startNewAccessLog(folder, operation, nowMs);
     return {
       entry: commit.entry,
       ...countRows(db),
@@ -146,8 +147,8 @@ function recover({ folder, program, onProgress, between }: RebuildOptions): Prom
   });
 }
 
-/** Applies what the log has and the database lacks, as a start would: unless the log is what is damaged. */
-async function bringToEnd(options: RebuildOptions): Promise<void> {
+/** Applies missing entries, as a start does, unless the log is damaged. */
+async function bringUpToDate(options: RebuildOptions): Promise<void> {
   try {
     closeRecovered(await recover(options));
   } catch (error) {
@@ -155,8 +156,8 @@ async function bringToEnd(options: RebuildOptions): Promise<void> {
   }
 }
 
-/** What a command that was killed has left in the log of access.db: a key that it revoked must stay revoked. */
-function bringAccessToEnd({ root, access }: DataFolder, operation: Operation): void {
+/** Applies what a killed command left in the log of access.db: a key that it revoked must stay revoked. */
+function bringAccessUpToDate({ root, access }: DataFolder, operation: Operation): void {
   try {
     openAccess(root, { operation, compare: true }).close();
   } catch (error) {
@@ -200,11 +201,11 @@ async function writeDraft(
 const WHAT_TO_DO =
   'Nothing was changed. If the log is not damaged, rebuild the database from it (wirewatch rebuild). Otherwise restore a backup (wirewatch restore BACKUP --replace).';
 
-/** By itself: where the log is damaged, there is little else to go by. */
+/** If the log is damaged, only the database itself can show whether it is intact. */
 function requireSound(path: string, name: string): void {
   let found: string;
   try {
-    const db = openInspector(path);
+    const db = openDatabase(path, 'inspect');
     try {
       found = String(db.pragma('integrity_check(1)', { simple: true }));
     } finally {
@@ -217,7 +218,7 @@ function requireSound(path: string, name: string): void {
   if (found !== 'ok') throw new Refused('failed', `${name} is damaged: ${found}. ${WHAT_TO_DO}`);
 }
 
-/** A damaged log is what it is asked for; a database that is not what the log says cannot begin another. */
+/** A damaged log is the reason for the command, but a database that differs from the log cannot start a new one. */
 function requireAgreement(folder: DataFolder, result: ScrubResult): void {
   if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw disagrees(folder, result);
   if (result.findings.length === 0) requireCompared(result);

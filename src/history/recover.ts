@@ -1,15 +1,14 @@
 /**
- * Brings `detections.db` to where its log ends, before anything else is done with it: it is a projection of the log, and
- * is made anew wherever it cannot be relied on.
+ * Recovers `detections.db` before anything else uses it. The database is a projection of the log: it is brought to the
+ * log's end, or rebuilt if it is not reliable.
  *
- * | what is found | what is done |
+ * | state | action |
  * |---|---|
- * | the database has applied an entry that the log has | the entries behind it are applied |
- * | the log was begun anew (`rebuild --log`) from this very database | nothing |
- * | no database, another schema, another history, one of before the log's beginning, a file that was replaced and is not sound, a note of damage | it is made anew, beside the one that is there where there is room |
- * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
+ * | the log has the last entry that the database has applied | later entries are applied |
+ * | the log starts with a snapshot of this database (`rebuild --log`) | none |
+ * | no database, another schema, another log, older than the log's first entry, a replaced file that is damaged, a note of damage | it is rebuilt, beside the old file if there is room |
+ * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
  */
-
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../clock.ts';
@@ -18,23 +17,24 @@ import { errorCode, Refused } from '../refused.ts';
 import {
   type Database,
   isEmpty,
-  open as openFile,
-  openInspector,
+  openDatabase,
   removeBeside,
   removeDatabase,
   sizeOf,
 } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
-import { openDetections } from '../store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
 import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
+import { LogApplier } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import {
   entriesAfter,
   findTail,
+  type LocatedPart,
   type Place,
   placeOf,
   snapshotAfter,
@@ -42,21 +42,20 @@ import {
   trustTail,
 } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { swapInNewLog } from './new-log.ts';
-import { Projection } from './projection.ts';
+import { swapInNewLog } from './replace-log.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
 export interface RecoverOptions {
   readonly folder: DataFolder;
   /** The version of this program. */
   readonly program: string;
-  /** Told once the database can be read, where nothing has to be done to it first. */
+  /** Called when the database can be read, if nothing has to be done first. */
   readonly onReadable: () => void;
-  /** Told before work that may take long, with the reason for it. */
+  /** Called before work that may take long, with the reason. */
   readonly onBegin: (reason: string) => void;
-  /** Bytes of the log that were read, of all that have to be. */
+  /** In bytes of the log. */
   readonly onProgress: (done: number, total: number) => void;
-  /** Called between entries: throws to leave the work, which the next start goes on with. */
+  /** Called between entries: throws to interrupt the work. The next start continues it. */
   readonly between: () => Promise<void>;
 }
 
@@ -65,20 +64,19 @@ export interface Recovered {
   readonly log: LogWriter;
   /** Entries that were applied. */
   readonly applied: number;
-  /** Why the database was made anew; null where it was not. */
+  /** Why the database was rebuilt; null: it was not. */
   readonly madeAnew: string | null;
 }
 
-/** Applying fewer bytes of the log than this is not worth a word. */
+/** Applying less of the log, or checking a smaller database, is fast enough to need no message. */
 const LONG_BYTES = 256 * 1024;
-/** Checking a smaller database is not worth a word. */
 const LONG_CHECK_BYTES = 16 * 1024 * 1024;
 const WAL_ASIDE = '-wal-aside';
 const journalOf = (path: string) => `${path}-journal`;
 /** Frames between two turns of the event loop. */
 const FRAMES_A_TURN = 16;
 
-/** @throws Refused `configuration` when the log cannot be relied on; LogFailure; SQLite's errors */
+/** @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors */
 export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
   const { folder, program } = options;
   let db: Database | null = null;
@@ -106,11 +104,11 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     }
     if (db === null) {
       options.onBegin(madeAnew ?? '');
-      applied = await makeAnew(tail, options);
-      db = openDetections(folder.detections);
+      applied = await rebuild(tail, options);
+      db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
     }
     noteIdentity(folder.detections, false, entryInFile(db));
-    // One that was noted since the database could be read is for the next start.
+    // A note that was made since the database can be read is for the next start.
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
     rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
     const log = new LogWriter({ folder: folder.log, kind: 'detections', program }, tail);
@@ -122,18 +120,23 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   }
 }
 
-/** Applies what the log has and the database lacks: where a commit was refused after its entry was decided. */
+/** Applies the entries that the database lacks, after SQLite refused the commit of a decided entry. */
 export function applyPending(db: Database, folder: string): number {
-  const projection = new Projection(db);
   let applied = 0;
+  for (const { part } of applyEntries(db, folder)) if (part.kind === 'commit') applied += 1;
+  return applied;
+}
+
+/** Applies the entries that the database lacks, and yields each part after that. */
+function* applyEntries(db: Database, folder: string): Generator<LocatedPart> {
+  const applier = new LogApplier(db);
   try {
-    for (const { part } of entriesAfter(folder, 'detections', readLogMark(db))) {
-      projection.apply(part);
-      if (part.kind === 'commit') applied += 1;
+    for (const located of entriesAfter(folder, 'detections', readLogMark(db))) {
+      applier.apply(located.part);
+      yield located;
     }
-    return applied;
   } finally {
-    projection.rollback();
+    applier.rollback();
   }
 }
 
@@ -141,7 +144,7 @@ type Found =
   | { readonly kind: 'usable'; readonly db: Database }
   | { readonly kind: 'unusable'; readonly reason: string };
 
-/** Opens the database where it can be relied on; what cannot is left as it is. @param isOurs whether it is the file that was noted */
+/** Opens the database if it is reliable; otherwise it is left as it is. @param isOurs whether it is the noted file */
 function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean): Found {
   const path = folder.detections;
   const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
@@ -150,13 +153,13 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
     if (tail.last !== null) return unusable('it does not exist');
-    return { kind: 'usable', db: openDetections(path) };
+    return { kind: 'usable', db: openDatabase(path, 'write', DETECTIONS_SCHEMA) };
   }
   if (!isOurs) setWalAside(path);
   let db: Database | null = null;
   try {
     rollBackJournal(path);
-    db = openDetections(path);
+    db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
     if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
       onBegin('the file was replaced since the last stop and is being checked');
     const reason = isOurs ? null : whyUnsound(db);
@@ -172,13 +175,13 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   }
 }
 
-/** What SQLite finds wrong with a file that is not the one that was closed last; null: nothing. */
+/** What SQLite finds wrong with a file that was replaced; null: nothing. */
 function whyUnsound(db: Database): string | null {
   const found = String(db.pragma('integrity_check(1)', { simple: true }));
   return found === 'ok' ? null : `the file is damaged: ${found}`;
 }
 
-/** Why a database cannot be brought to the end of this log; null: it can, or the log does not reach it. */
+/** Why a database cannot be brought to the end of this log; null: it can, or the log ends before it. */
 function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const mark = readLogMark(db);
   const place = mark === null ? 'known' : placeBefore(tail, log, mark);
@@ -190,21 +193,21 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   return null;
 }
 
-/** Mostly a database has applied the last entry: then the log need not be read for it a second time. */
+/** Most databases have applied the last entry: then the log need not be read again. */
 function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
   return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, 'detections', mark);
 }
 
 /**
- * What is not whole may be cut only where the entry was never decided: then the database that was in use to the last has
- * come as far as the entry before.
+ * An incomplete entry may be cut only if it was never decided: then the database, which was in use to the end, has
+ * applied the entry before it.
  */
 function requireTorn({ log }: DataFolder, { last }: Tail, db: Database | null): void {
   if (db !== null && readLogMark(db)?.id === last?.id) return;
   throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
 }
 
-/** Only what the log has can be taken for true: what it lacks, a database that is given up may have been the last to have. */
+/** Refuses a log that ends before the database: rebuilding would discard the only copy of the last entries. */
 function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found): void {
   const mark = found.kind === 'usable' ? readLogMark(found.db) : markOf(detections);
   if (mark !== null && placeBefore(tail, log, mark) === 'beyond')
@@ -217,11 +220,11 @@ function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found)
     throw new LogDamage(`the log is missing, and the database cannot be used: ${found.reason}`);
 }
 
-/** The mark of a database that cannot be relied on; null where it cannot even be read. */
+/** The mark of an unreliable database; null if it cannot be read. */
 function markOf(path: string): Mark | null {
   let db: Database | null = null;
   try {
-    db = openInspector(path);
+    db = openDatabase(path, 'inspect');
     return readLogMark(db);
   } catch {
     return null;
@@ -237,43 +240,43 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
     options.onBegin(
       `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
     );
-  // SQLite checkpoints on the way, and where it is cut short as it is closed.
+  // SQLite checkpoints meanwhile, and when an interrupted start closes the database.
   noteIdentity(options.folder.detections, true);
   return apply(db, options);
 }
 
-/** Makes the database beside its place, and puts it there when it is whole; a crash leaves a draft that is gone on with. */
-async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
+/** Builds the database beside its place, and puts it there when it is complete. The next start continues a draft. */
+async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
   const { folder } = options;
   const path = folder.detections;
   const draft = `${path}-draft`;
   const { db, isResumed } = openDraft(folder, draft);
   let applied: number;
   try {
-    // What a power cut takes of a draft is made again; and a rollback journal needs less room than a write-ahead log. It
-    // is kept from one entry to the next: to cut it each time is a fifth of what small entries cost.
+    // A power cut may damage a draft: it is rebuilt. A rollback journal needs less room than a write-ahead log; keeping
+    // its file from one entry to the next saves a fifth of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
     applied = await apply(db, options).catch(async (error) => {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
-      // No room for two: the log is whole, so the old one is not needed.
+      // No room for both files: the log is complete, so the old one is not needed.
       removeDatabase(path);
       return apply(db, options);
     });
     const unsound = isResumed ? whyUnsound(db) : null;
     if (unsound !== null)
       throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${unsound}`);
-    // Before it has its name: the change goes through a rollback journal, and beside a database in its place one that a
-    // kill has left would let nobody open it who may not write.
+    // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
+    // without write permission could open it.
     db.pragma('journal_mode = WAL');
   } catch (error) {
     db.close();
-    // The log needs room before a draft does; and of a draft that is not sound nothing is kept.
+    // The log needs the room more than a draft does, and a damaged draft is useless.
     const isUnsound = isDamage(error) || (isResumed && isContradiction(error));
     if (isDiskFull(error) || isUnsound) removeDatabase(draft);
-    // The power cut may have taken any part of it. Made from the beginning, only the log can be at fault.
-    if (isResumed && isUnsound) return makeAnew(tail, options);
+    // A power cut may have damaged the draft. If the next attempt fails too, the log is at fault.
+    if (isResumed && isUnsound) return rebuild(tail, options);
     throw error;
   }
   db.close();
@@ -285,22 +288,22 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
   return applied;
 }
 
-/** Whether an entry cannot be applied: the log is damaged, or the database holds something else than its mark says. */
-/** The last entry that is in the database file itself; null where its write-ahead log may have more. */
+/** The last entry that is in the database file itself; null if the write-ahead log may have more. */
 function entryInFile(db: Database): number | null {
   return sizeOf(`${db.name}-wal`) === 0 ? (readLogMark(db)?.entry ?? null) : null;
 }
 
+/** Whether an entry cannot be applied: the log is damaged, or the database differs from its mark. */
 function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 }
 
-/** Goes on with the draft of an earlier start where it is of this log and schema. */
+/** Continues the draft of an earlier start, if it has this schema and belongs to this log. */
 function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
   if (existsSync(draft)) {
     try {
       rollBackJournal(draft);
-      const db = openDetections(draft);
+      const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
       const mark = readLogMark(db);
       if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
       db.close();
@@ -309,16 +312,16 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
     }
   }
   removeDatabase(draft);
-  return { db: openDetections(draft), isResumed: false };
+  return { db: openDatabase(draft, 'write', DETECTIONS_SCHEMA), isResumed: false };
 }
 
 /**
- * Ends what a kill has left of a transaction: only a connection that may write can take it back. A draft has a rollback
- * journal, and so had a database in its place that an earlier version was about to turn to its write-ahead log.
+ * Rolls back the transaction that a kill interrupted: only a connection that may write can do it. A draft has a rollback
+ * journal, and so may a database that an earlier version left while it changed the journal mode.
  */
 function rollBackJournal(path: string): void {
   if (!existsSync(journalOf(path))) return;
-  const db = openFile(path, { fileMustExist: true });
+  const db = openDatabase(path, 'plain');
   try {
     db.prepare('SELECT count(*) FROM sqlite_schema').get();
   } finally {
@@ -328,25 +331,18 @@ function rollBackJournal(path: string): void {
 }
 
 async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
-  const mark = readLogMark(db);
-  const total = bytesFrom(folder.log, mark);
-  const projection = new Projection(db);
+  const total = bytesFrom(folder.log, readLogMark(db));
   let applied = 0;
   let frames = 0;
-  try {
-    for (const { part, bytes } of entriesAfter(folder.log, 'detections', mark)) {
-      projection.apply(part);
-      frames += 1;
-      if (part.kind === 'commit') {
-        applied += 1;
-        onProgress(bytes, total);
-      }
-      if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
+  for (const { part, bytes } of applyEntries(db, folder.log)) {
+    frames += 1;
+    if (part.kind === 'commit') {
+      applied += 1;
+      onProgress(bytes, total);
     }
-    return applied;
-  } finally {
-    projection.rollback();
+    if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
   }
+  return applied;
 }
 
 /** Reads the log to its end. @throws LogDamage */
@@ -359,14 +355,14 @@ async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Pr
   if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');
 }
 
-/** Bytes of the segments in which the entries behind one stand. */
+/** Bytes of the segments with the entries after one. */
 function bytesFrom(log: string, mark: Mark | null): number {
   const segments = listSegments(log);
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
   return bytesOf(segments.slice(Math.max(0, first)));
 }
 
-/** What is left of another file's write-ahead log must not be joined to this one. */
+/** The write-ahead log of another file must not be joined to this one. */
 function setWalAside(path: string): void {
   if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
   rmSync(`${path}-shm`, { force: true });

@@ -1,22 +1,21 @@
 /**
- * Rows of detections as lines of the log. The text of a detection stands in them as clients get it, so that a line is
- * the detection, with what belongs to it besides.
+ * Detections as lines of the log. A line has the text that clients get, and the other columns of the detection.
  *
  * | line | meaning |
  * |---|---|
- * | `{"row":ID,…}` | a row of an export, checked and rendered; what became of it follows |
+ * | `{"row":ID,…}` | a row of an export, checked and rendered; a later line has its outcome |
  * | `{"created":N,"position":P,"version":V}` | the next N rows are new detections, at P, P+1, … of the change stream |
- * | `{"passed":N}` | the next N rows came to nothing, or to a line of their own |
- * | `{"changed":ID,"position":P,"version":V,…}` | a detection is as given from now on, and the change stream says so at P |
- * | `{"rescored":ID,"version":V,…}` | a detection is as given from now on; the change stream does not say so |
- * | `{"removed":S}` | all detections of the subscription S are gone, and their versions; before it, a `put` of each of its streams (effects.ts) says where that ended |
+ * | `{"passed":N}` | the next N rows had no effect, or have a line of their own |
+ * | `{"changed":ID,"position":P,"version":V,…}` | a detection has a new version, at P of the change stream |
+ * | `{"rescored":ID,"version":V,…}` | a detection was scored again, without a new version |
+ * | `{"removed":S}` | the detections of subscription S and their versions are removed; a `put` of each of its streams (effects.ts), which says where it ended, comes before |
  */
 import { BASE_URL_MARK, type FilterColumns, filterColumns, type Match } from '../detection/match.ts';
 import { parseSeconds } from '../time.ts';
 import { isObject, parse } from './format.ts';
 import { LogDamage } from './log-error.ts';
 
-/** What a detection is, but for its version and its place in the change stream. */
+/** A detection without its version and its place in the change stream. */
 export interface DetectionState<Rendered = string> {
   readonly id: string;
   /** See `renderMatch`. */
@@ -28,13 +27,13 @@ export interface DetectionState<Rendered = string> {
   readonly judged: FilterColumns;
 }
 
-/** A detection as it is to be stored: bytes are the UTF-8 of what an export's own row was rendered to. */
+/** A detection to store; bytes are the UTF-8 of a rendered row of an export. */
 export type StoredState = DetectionState<string | Uint8Array>;
 
 type Written = Pick<DetectionState, 'id' | 'rendered' | 'exported_at_given' | 'url_withheld'>;
 
 const MARK_ESCAPED = '\\u0001';
-/** Of a detection's own address: what else an export gave may begin like the mark, such as a headline. */
+/** The member with the mark: other members, such as a headline, may contain the same characters. */
 const OWN_ADDRESS = `"image_url":"${MARK_ESCAPED}/`;
 const RENDERED_BEGINNING = '"content_type":';
 
@@ -63,7 +62,7 @@ export function removedLine(subscription: number): string {
   return `{"removed":${subscription}}\n`;
 }
 
-/** JSON has no raw control characters. @param text with any number of rendered matches */
+/** JSON text cannot have raw control characters. @param text any number of rendered matches */
 export function escapeMark(text: string): string {
   return text.replaceAll(BASE_URL_MARK, MARK_ESCAPED);
 }
@@ -86,12 +85,12 @@ export type RowLine =
     }
   | { readonly kind: 'rescored'; readonly state: DetectionState; readonly version: number }
   | { readonly kind: 'removed'; readonly subscription: number }
-  /** Of a table: see effects.ts. */
+  /** A row of another table: see effects.ts. */
   | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
 
 /**
- * @param bytes of the same line; with them, a row is rendered to bytes wherever nothing of it has to be replaced
- * @throws LogDamage when it is no line of this format
+ * @param bytes of the same line; with them, `rendered` of a row has bytes, unless something in it must be replaced
+ * @throws LogDamage if the line is of no known kind
  */
 export function readRowLine(text: string, bytes: Buffer | null = null): RowLine {
   const line = parse(text);
@@ -112,7 +111,7 @@ export function readRowLine(text: string, bytes: Buffer | null = null): RowLine 
   return { kind: 'other', line };
 }
 
-/** Byte for byte as it was rendered, whatever a later program would make of the same row. */
+/** The bytes as they were rendered, whatever this version of the program would make of the same row. */
 function renderedIn(text: string): string {
   return text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
 }
@@ -137,7 +136,7 @@ function stateOf<Rendered>(
   };
 }
 
-/** A checksum has vouched for the line: what is looked at here tells a match from lines of other kinds. */
+/** Distinguishes a match from other lines; its content is protected by a checksum. */
 function isMatch(line: object): line is Match {
   return 'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
 }

@@ -1,4 +1,4 @@
-/** What a scrub can find: by kind, counted, the first of each named. The manual is made from this table. */
+/** The findings of a scrub: counted by kind, with the first of each. The manual is made from this table. */
 import { grouped } from '../counted.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
@@ -42,11 +42,11 @@ export type FindingKindName = keyof typeof FINDING_KINDS;
 export interface ScrubFinding {
   readonly kind: FindingKindName;
   readonly count: number;
-  /** What and where, of the first ones. */
+  /** Details of the first ones. */
   readonly first: readonly string[];
 }
 
-/** Of one kind; more than these are only counted. */
+/** Later findings of a kind are only counted. */
 const FIRST_MAX = 5;
 
 export class ScrubFindings {
@@ -68,10 +68,10 @@ export class ScrubFindings {
 }
 
 /**
- * A database that cannot be opened, for want of file descriptors or by a disk that fails once, is not damaged by that: it
- * would be made anew for nothing.
+ * Damage is only what the content shows. If a database cannot be opened, for lack of file descriptors or because a disk
+ * fails once, rebuilding it would not help.
  *
- * @throws where the error says nothing of what the database holds: as it is for a full disk, otherwise Refused `failed`
+ * @throws if the error is not about the content: on a full disk unchanged, otherwise Refused `failed`
  */
 export function throwUnlessOfContent(error: unknown, path: string): void {
   if (isDamage(error) || error instanceof Refused) return;

@@ -1,4 +1,4 @@
-/** What the last scrub found, in a file of the data folder: for the next start, status and metrics. */
+/** The result of the last scrub, in a file of the data folder: for the next start, status and metrics. */
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import type { DataFolder } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
@@ -9,11 +9,11 @@ import { FINDING_KINDS, type FindingKindName, type ScrubFinding } from './scrub-
 export interface ScrubRecord extends ScrubResult {
   /** Epoch milliseconds. */
   readonly at: number;
-  /** Of the detections.db that was compared: one that was made anew since is another file. */
+  /** Of the detections.db that was compared: a rebuilt one is another file. */
   readonly inode: number | null;
 }
 
-/** @returns null where none was made, or the file cannot be read: another scrub writes it again */
+/** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
 export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
   let value: unknown;
   try {

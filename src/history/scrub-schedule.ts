@@ -1,6 +1,6 @@
 /**
- * Scrubs on a schedule. The record of the last one is the memory: a restart changes nothing, and a `wirewatch verify`
- * counts as one.
+ * Starts scrubs on a schedule. The record of the last scrub determines when the next is due: a restart changes nothing,
+ * and `wirewatch verify` counts as a scrub.
  */
 import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
@@ -16,43 +16,42 @@ export interface ScrubScheduleOptions {
   readonly data: string;
   /** 0: never. */
   readonly every_hours: number;
-  /** How long after a start the first one may begin; a start has other work to do first. */
+  /** How long to wait after a start, which has other work to do first. */
   readonly firstAfterMs?: number;
   readonly now: Now;
-  /** Whether detections.db is there to be read, and not known to be damaged. */
+  /** Whether detections.db can be read, and is not known to be damaged. */
   readonly isReady: () => boolean;
   readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields: Record<string, unknown>) => void;
-  /** Damage was found; null for the log: a later scrub finds none. */
+  /** Called with damage that was found; for the log null: a later scrub finds none. */
   readonly onDamage: (what: 'database' | 'log', detail: string | null) => void;
 }
 
 export interface ScrubSchedule {
-  /** Looks whether one is due; it does so by itself. */
-  look(): void;
-  /** Ends the scrub that is under way, if there is one. */
+  /** Starts a scrub if one is due; the schedule does so by itself. */
+  check(): void;
+  /** Ends a running scrub. */
   close(): Promise<void>;
 }
 
-/** A scrub that is under way. */
 export interface RunningScrub {
-  /** Null: it was ended before it was done. */
+  /** Null: it was ended early. */
   readonly result: Promise<ScrubResult | null>;
   end(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = paced(MINUTE_MS);
+const CHECK_EVERY_MS = paced(MINUTE_MS);
 const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
 const RETRY_MS = paced(HOUR_MS);
 
-/** @param run a test gives its own */
+/** @param run a test passes its own */
 export function startScrubs(options: ScrubScheduleOptions, run = runOnThread): ScrubSchedule {
   const scrubs = new Scrubs(options, run);
-  scrubs.look();
-  const looking = setInterval(() => scrubs.look(), LOOK_EVERY_MS);
+  scrubs.check();
+  const timer = setInterval(() => scrubs.check(), CHECK_EVERY_MS);
   return {
-    look: () => scrubs.look(),
+    check: () => scrubs.check(),
     async close() {
-      clearInterval(looking);
+      clearInterval(timer);
       await scrubs.close();
     },
   };
@@ -62,8 +61,8 @@ class Scrubs {
   readonly #options: ScrubScheduleOptions;
   readonly #run: typeof runOnThread;
   readonly #folder;
-  /** The record that was told last, whole: two may be of one second. */
-  #told = '';
+  /** The record that was reported last, as JSON: two may have the same time. */
+  #reported = '';
   #running: RunningScrub | null = null;
   /** Monotonic. */
   #notBeforeMs: number;
@@ -76,10 +75,10 @@ class Scrubs {
     this.#notBeforeMs = performance.now() + (options.firstAfterMs ?? FIRST_AFTER_MS);
   }
 
-  look(): void {
+  check(): void {
     if (!this.#options.isReady()) return;
     const last = readScrubRecord(this.#folder);
-    if (last !== null && JSON.stringify(last) !== this.#told) this.#tell(last);
+    if (last !== null && JSON.stringify(last) !== this.#reported) this.#report(last);
     if (this.#isClosed || this.#running !== null || performance.now() < this.#notBeforeMs) return;
     if (this.#isDue(last)) this.#begin();
   }
@@ -111,7 +110,7 @@ class Scrubs {
         if (result.not_compared !== null)
           log('warn', 'detections.db was not compared with the log', { reason: result.not_compared });
         else log('info', 'detections.db was compared with the log', { entry: result.entry, seconds });
-        this.look();
+        this.check();
       })
       .catch((error) => {
         this.#running = null;
@@ -122,9 +121,9 @@ class Scrubs {
       });
   }
 
-  #tell(record: ScrubRecord): void {
+  #report(record: ScrubRecord): void {
     const { log, onDamage } = this.#options;
-    this.#told = JSON.stringify(record);
+    this.#reported = JSON.stringify(record);
     const ofLog = findingsOf(record, 'log');
     if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
     onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
@@ -134,7 +133,7 @@ class Scrubs {
     onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
   }
 
-  /** Whether the database was not made anew since. */
+  /** Whether the database was not rebuilt since. */
   #isOfThisFile({ inode }: ScrubRecord): boolean {
     return inode === inodeOf(this.#folder);
   }

@@ -1,6 +1,6 @@
 /**
- * The thread of a scrub beside a running appliance: it works a tenth of the time at most, in steps of milliseconds, and
- * ends at once when it is told to.
+ * The thread of a scrub in a running appliance. It works a tenth of the time at most, in steps of milliseconds, and stops
+ * at once on request.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
@@ -16,7 +16,7 @@ export interface ScrubSettings {
 export type ToScrub = 'stop';
 export type FromScrub = ScrubResult;
 
-/** It works so long before it rests, and rests so many times as long. */
+/** How long it works before it rests, and how many times as long it rests. */
 const WORK_MS = 20;
 const REST_FACTOR = 9;
 

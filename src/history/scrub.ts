@@ -1,30 +1,28 @@
 /**
- * The scrub: reads the log from its first entry to the one that `detections.db` has applied last, with every checksum
- * and join, and compares the database with what the log comes to.
+ * The scrub: reads the log, with every check, up to the entry that `detections.db` has applied last, and compares the
+ * database with it.
  *
- * What the log comes to is made by the very code that would make the database anew ({@link Projection}), into a database
- * of its own on the disk, and then compared row by row, every column. So memory stays flat, the order of changes needs no
- * thought, and what the comparison calls equal is what a start would make. Of a text that database has a digest alone:
- * it takes about a fifth of the room. Where there is no room for it, the log alone is checked, and the result says so.
+ * It applies the log, with the code that a rebuild uses ({@link LogApplier}), to a scratch database on the disk, and
+ * compares the two row by row, in every column. So memory stays flat, and databases are equal exactly if a rebuild would
+ * give the same rows. In place of texts the scratch database has digests: it needs about a fifth of the space. If there
+ * is too little, only the log is checked, and the result says so.
  *
- * It only reads, so an appliance may run beside it.
+ * It only reads, so an appliance may run meanwhile.
  */
-
 import { existsSync, statSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openInspector } from '../store/database.ts';
-import { isDamage, isDiskFull } from '../store/database-errors.ts';
-import { openScratch } from '../store/detections.ts';
+import { type Database, openDatabase, openScratch } from '../store/database.ts';
+import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
+import { LogApplier } from './apply-log.ts';
 import { compareTables, digestOf } from './compare-tables.ts';
+import type { Commit } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
-import { LogFollower } from './log-follower.ts';
-import type { LocatedPart } from './log-reader.ts';
-import { Projection } from './projection.ts';
+import { entriesAfter, type LocatedPart } from './log-reader.ts';
 import { type ScrubFinding, ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
 import { bytesOf, EntryReader, listSegments, type Segment } from './segment.ts';
 
@@ -32,33 +30,34 @@ export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
   /** Called between short steps: waits, and throws to end the scrub. */
   readonly between: () => Promise<void>;
-  /** How far it is with the log (bytes), then with each table (rows). */
+  /** The log in bytes, then each table in rows. */
   readonly onProgress: (what: string, done: number, total: number) => void;
-  /** In place of the entry that the database names: where it is compared with another log. */
+  /** Replaces the mark of the database, to compare it with another log. */
   readonly mark?: LogMark;
 }
 
 export interface ScrubResult {
-  /** The last entry of the log that was compared; null: none. */
+  /** The last entry that was compared; null: none. */
   readonly entry: number | null;
   readonly findings: readonly ScrubFinding[];
   /** Why the database was not compared with the log; null: it was. */
   readonly not_compared: string | null;
 }
 
-/** What is left to ingest: a scrub must not fill the disk. */
+/** The free space to leave for ingest. */
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
-const FRAMES_A_LOOK = 64;
-/** What is read is read once. */
+/** How often the free space is checked. */
+const ROOM_EVERY_FRAMES = 64;
+/** Small, because every page is read once. */
 const CACHE_KIB = 8 * 1024;
 
-/** @throws whatever `between` throws; errors of files that are not of the log */
+/** @throws whatever `between` throws; errors of files other than the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   for (;;) {
     const files = filesOf(options.folder.log);
     const result = await scrubOnce(options);
     const now = filesOf(options.folder.log).slice(0, files.length);
-    // The database may have been read with rows that a removal (purge.ts) had taken out of the log when that was read.
+    // The database may have been read with rows that a removal (purge.ts) had deleted from the log when that was read.
     if (result.findings.length === 0 || String(now) === String(files)) return result;
   }
 }
@@ -68,40 +67,33 @@ function filesOf(log: string): (number | undefined)[] {
 }
 
 async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
+  const { between, onProgress } = options;
   const findings = new ScrubFindings();
   const opened = open(options.folder, findings);
-  const made = new Made(options);
+  const expected = new ExpectedDatabase(options);
+  const follow = (mark: LogMark | null) => expected.applyTo(options.mark ?? mark);
   try {
-    if (opened !== null) {
-      // The log first, so that what is compared then is not read long after.
-      await made.follower.to(options.mark ?? opened.mark);
-      if (made.db !== null && made.notCompared === null)
-        await compareTables({
-          db: opened.db,
-          made: made.db,
-          follow: (mark) => made.follower.to(options.mark ?? mark),
-          findings,
-          between: options.between,
-          onProgress: options.onProgress,
-        });
-    } else {
-      await checkLog(options, findings, null);
+    if (opened === null) await checkLog(options, findings, null);
+    else {
+      // The log first, so that the comparison follows soon after what it reads.
+      await follow(opened.mark);
+      if (expected.db !== null && expected.notCompared === null)
+        await compareTables({ db: opened.db, made: expected.db, follow, findings, between, onProgress });
     }
   } catch (error) {
     if (error instanceof LogDamage || error instanceof LogFailure)
-      made.giveUp(await checkLog(options, findings, error));
+      expected.giveUp(await checkLog(options, findings, error));
     else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
-    else if (isDiskFull(error)) made.giveUp(NO_ROOM);
+    else if (isDiskFull(error)) expected.giveUp(NO_ROOM);
     else throw error;
   } finally {
     opened?.db.close();
-    made.close();
+    expected.close();
   }
-  const entry = made.follower.entry;
   return {
-    entry,
+    entry: expected.last?.entry ?? null,
     findings: findings.list(),
-    not_compared: opened === null ? NOT_READABLE : made.notCompared,
+    not_compared: opened === null ? NOT_READABLE : expected.notCompared,
   };
 }
 
@@ -116,7 +108,7 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
   }
   let db: Database | null = null;
   try {
-    db = openInspector(detections);
+    db = openDatabase(detections, 'inspect');
     db.pragma(`cache_size = -${CACHE_KIB}`);
     requireSchema(db, detections, DETECTIONS_SCHEMA);
     return { db, mark: readLogMark(db) };
@@ -128,34 +120,34 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
   }
 }
 
-/** The database that the log comes to. */
-class Made {
+/** The scratch database that the log is applied to. */
+class ExpectedDatabase {
   readonly #options: ScrubOptions;
-  readonly #scratch: { readonly db: Database; readonly close: () => void } | null = null;
-  readonly #projection: Projection | null = null;
+  readonly #scratch: ReturnType<typeof openScratch> | null = null;
+  readonly #applier: LogApplier | null = null;
+  readonly #parts: Generator<LocatedPart>;
   readonly #totalBytes: number;
   #frames = 0;
   /** See {@link ScrubResult}. */
   notCompared: string | null = null;
-  readonly follower: LogFollower;
+  /** The last entry that was read. */
+  last: Commit | null = null;
 
   constructor(options: ScrubOptions) {
-    const { folder } = options;
+    const { root, log } = options.folder;
     this.#options = options;
     try {
-      this.#scratch = openScratch(folder.root);
-      this.#projection = new Projection(this.#scratch.db, {
-        textOf: digestOf,
-      });
+      this.#scratch = openScratch(root, DETECTIONS_SCHEMA);
+      this.#applier = new LogApplier(this.#scratch.db, { textOf: digestOf });
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);
     }
-    this.#totalBytes = bytesOf(listSegments(folder.log));
-    this.follower = new LogFollower(folder.log, (located) => this.#apply(located));
+    this.#totalBytes = bytesOf(listSegments(log));
+    this.#parts = entriesAfter(log, 'detections', null);
   }
 
-  /** Null where there was no room for it. */
+  /** Null if there was no room for it. */
   get db(): Database | null {
     return this.#scratch?.db ?? null;
   }
@@ -164,33 +156,57 @@ class Made {
     this.notCompared ??= reason;
   }
 
+  /**
+   * Applies the log up to a mark of the database, and no further: later entries may still be being written.
+   *
+   * @param mark null: the database has applied no entry
+   * @throws LogDamage if the log is damaged before the mark, or ends before it; DatabaseDamage if the mark went back
+   */
+  async applyTo(mark: LogMark | null): Promise<void> {
+    const entry = mark?.entry ?? 0;
+    while ((this.last?.entry ?? 0) < entry) {
+      const { value } = this.#parts.next();
+      if (value === undefined)
+        throw new LogDamage(
+          `${this.#options.folder.log} ends with entry ${grouped(this.last?.entry ?? 0)}, but detections.db has applied entry ${grouped(entry)}`,
+        );
+      await this.#apply(value);
+    }
+    if (this.last?.entry !== mark?.entry)
+      throw new DatabaseDamage(`log_mark went back from entry ${this.last?.entry} to entry ${entry}`);
+    if (this.last?.id !== mark?.id)
+      throw new DatabaseDamage(`log_mark names entry ${entry} with an id that the log does not contain`);
+  }
+
   close(): void {
-    this.follower.close();
+    this.#parts.return(undefined);
     this.#scratch?.close();
   }
 
   async #apply({ part, bytes }: LocatedPart): Promise<void> {
-    if (this.#frames % FRAMES_A_LOOK === 0 && freeBytes(this.#options.folder.root) < ROOM_LEFT_BYTES)
+    const { folder, onProgress, between } = this.#options;
+    if (this.#frames % ROOM_EVERY_FRAMES === 0 && freeBytes(folder.root) < ROOM_LEFT_BYTES)
       this.giveUp(NO_ROOM);
     this.#frames += 1;
     try {
-      if (this.notCompared === null) this.#projection?.apply(part);
+      if (this.notCompared === null) this.#applier?.apply(part);
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);
     }
-    if (part.kind === 'commit') this.#options.onProgress('the log', bytes, this.#totalBytes);
-    await this.#options.between();
+    if (part.kind === 'commit') onProgress('the log', bytes, this.#totalBytes);
+    await between();
+    if (part.kind === 'commit') this.last = part.commit;
   }
 }
 
 /**
- * Each segment by itself: what is found in one does not hide what is wrong with the next. A read that fails is done once
- * more: only what fails again may be damage.
+ * Checks each segment by itself, so that damage in one does not hide damage in the next. A failed read is repeated once:
+ * only if it fails again may it be damage.
  *
- * @param error what the log could not be read on for; null: it was not read
+ * @param error why reading the log stopped; null: it was not read
  * @returns why nothing can be compared with the log
- * @throws Refused `failed` where nothing was found, but not all of the log could be read
+ * @throws Refused `failed` if nothing was found, but not all of the log could be read
  */
 async function checkLog(
   options: ScrubOptions,
@@ -225,7 +241,7 @@ async function problemOf(
   try {
     reader = new EntryReader(segment, 'detections');
     while (reader.next(reader.last ?? undefined) !== null) await between();
-    const isClosed = segment.path !== listSegments(folder.log).at(-1)?.path;
+    const isClosed = path !== listSegments(folder.log).at(-1)?.path;
     if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
       return new LogDamage(`${path} is damaged at byte ${reader.end}`);
     const last = reader.last?.entry;

@@ -1,10 +1,11 @@
 /**
- * Segments: the files of a log. Each is named by its first entry and is only appended to; all but the last are closed
- * and never change.
+ * Segments: the files of a log. Each is named by its first entry and only appended to; all but the newest are closed,
+ * and change only by a removal (purge.ts).
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
 import {
   type Commit,
   LOG_FORMAT,
@@ -25,7 +26,7 @@ import {
 } from './frame.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
 
-/** What is searched at once for a frame; two pieces overlap by the head of one. */
+/** Bytes to search at once for a frame. Two pieces overlap by the header of one. */
 const SEARCH_BYTES = 4 * 1024 * 1024;
 const NAME = /^(\d{12})\.zst$/;
 
@@ -47,7 +48,7 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
-/** The segments of a log, oldest first; none where there is no folder. @throws LogFailure when it cannot be read */
+/** The segments of a log, oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
   try {
     return readdirSync(folder)
@@ -62,12 +63,20 @@ export function listSegments(folder: string): Segment[] {
   }
 }
 
-/** What they take on the disk. */
+/** Both logs, in the order in which they are copied: detections first, so that no account they name is missing. */
+export const LOG_KINDS: readonly LogKind[] = ['detections', 'access'];
+
+/** The folder of a log in a data folder, or in a backup, which has the same layout. */
+export function logFolder(data: Pick<DataFolder, 'log' | 'accessLog'>, kind: LogKind): string {
+  return kind === 'detections' ? data.log : data.accessLog;
+}
+
+/** Their size on the disk. */
 export function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 }
 
-/** Reads a segment frame by frame. One that is written meanwhile can be read on from where it ended. */
+/** Reads a segment frame by frame. After the end, it can be asked again for frames that were added meanwhile. */
 export class FrameReader {
   readonly #path: string;
   readonly #file: number;
@@ -75,12 +84,12 @@ export class FrameReader {
   #offset: number;
   #isOpen = true;
 
-  /** Of the file that was opened: a segment that was rewritten is another. */
+  /** Of the file that was opened: a rewritten segment is another file. */
   readonly inode: number;
 
   /**
-   * @param start where a frame begins in the file of an inode; of another file, it is read from its beginning
-   * @throws LogFailure when the file cannot be opened
+   * @param start where to start, if the file still has this inode; otherwise reading starts at the first frame
+   * @throws LogFailure if the file cannot be opened
    */
   constructor(path: string, start = { inode: 0, offset: 0 }) {
     this.#path = path;
@@ -100,12 +109,12 @@ export class FrameReader {
     return this.#offset;
   }
 
-  /** Whether all that there is was intact. */
+  /** Whether everything was intact. */
   get isAtEnd(): boolean {
     return this.#offset === this.#size;
   }
 
-  /** @returns null at the end, and where the next frame is not intact */
+  /** @returns null at the end, and if the next frame is not intact */
   next(): Frame | null {
     this.#size = Math.max(this.#size, fstatSync(this.#file).size);
     const frame = this.frameAt(this.#offset);
@@ -113,7 +122,7 @@ export class FrameReader {
     return frame;
   }
 
-  /** @param offset where a frame begins; @returns null where it is not intact */
+  /** @param offset where a frame begins; @returns null if it is not intact */
   frameAt(offset: number): Frame | null {
     const header = decodeFrameHeader(this.read(offset, FRAME_HEADER_BYTES));
     if (header === null) return null;
@@ -128,7 +137,7 @@ export class FrameReader {
     this.#isOpen = false;
   }
 
-  /** As much of it as there is. */
+  /** @returns fewer bytes at the end of the file */
   read(offset: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.#size - offset)));
     try {
@@ -140,7 +149,7 @@ export class FrameReader {
   }
 }
 
-/** A frame of an entry, or its last one. */
+/** One frame of an entry; the last one has kind `commit`. */
 export type EntryPart =
   | {
       readonly kind: 'lines';
@@ -150,14 +159,14 @@ export type EntryPart =
     }
   | {
       readonly kind: 'commit';
-      /** What the last frame holds before its commit line. */
+      /** Those before the commit line. */
       readonly lines: readonly string[];
       readonly commit: Commit;
       /** Where the entry ends in its segment. */
       readonly end: number;
     };
 
-/** Puts the frames of a segment together to entries, and holds each against what its commit line says. */
+/** Assembles the frames of a segment to entries, and checks each against its commit line. */
 export class EntryReader {
   readonly #reader: FrameReader;
   readonly #path: string;
@@ -165,12 +174,10 @@ export class EntryReader {
   #checksum = 0;
   #last: Commit | null = null;
   #end = 0;
+  /** Null if it is not complete: a crash may leave the newest segment so. */
   readonly header: SegmentHeader | null;
 
-  /**
-   * @param segment its header is null where it has none that is whole, as a crash may leave the newest
-   * @throws LogDamage when it is of another log; of a newer program: refused by its format
-   */
+  /** @throws LogDamage if the segment belongs to another log, or has a newer format */
   constructor(segment: Segment, kind: LogKind) {
     this.#path = segment.path;
     this.#reader = new FrameReader(segment.path);
@@ -184,25 +191,25 @@ export class EntryReader {
     this.#end = this.#reader.offset;
   }
 
-  /** The last whole entry that was read. */
+  /** The last complete entry that was read. */
   get last(): Commit | null {
     return this.#last;
   }
 
-  /** Where the last whole entry ends, or the header. */
+  /** Where that entry ends; before the first, where the header ends. */
   get end(): number {
     return this.#end;
   }
 
-  /** Whether nothing follows the last whole entry. */
+  /** Whether nothing follows that entry. */
   get isWhole(): boolean {
     return this.header !== null && this.#reader.isAtEnd && this.#end === this.#reader.offset;
   }
 
   /**
    * @param previous the entry before the next one; undefined: not known
-   * @returns null where no frame follows that is intact
-   * @throws LogDamage when an entry is not what its commit line says, or does not follow on the one before
+   * @returns null if no intact frame follows
+   * @throws LogDamage if an entry differs from its commit line, or does not follow the previous one
    */
   next(previous: Commit | null | undefined): EntryPart | null {
     if (this.header === null) return null;
@@ -214,7 +221,7 @@ export class EntryReader {
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
       return {
         kind: 'lines',
-        // Unpacked only where somebody asks for them: to find where a log ends, its checksums are enough.
+        // Decompressed only when needed: to find the end of a log, its checksums are enough.
         get lines() {
           return decodeLines(packed);
         },
@@ -235,9 +242,9 @@ export class EntryReader {
   }
 
   /**
-   * Reads on to the end by checksums alone, and looks into the last entry: to unpack each would take many times as long.
+   * Reads to the end by checksums alone, and checks only the last entry: decompressing all takes many times as long.
    *
-   * @throws LogDamage when that is not what its commit line says
+   * @throws LogDamage if that entry differs from its commit line
    */
   skipToEnd(): void {
     if (this.header === null) return;
@@ -260,7 +267,7 @@ export class EntryReader {
     this.#end = last.frame.end;
   }
 
-  /** The numbers of the entries that end, intact, behind {@link end}, where frames are not: a torn end has none. */
+  /** The numbers of entries with an intact commit line after {@link end}: none if the end is only torn. */
   entriesBehind(): number[] {
     const entries = new Set<number>();
     for (let from = this.#end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {

@@ -1,35 +1,35 @@
 /**
- * The entry with which a log begins anew (`rebuild --log`): all that `detections.db` holds, in the lines of row-lines.ts
- * and effects.ts, so that a log that begins with it is read like any other.
+ * The snapshot: the entry that starts a new log (`rebuild --log`). It has all rows of `detections.db` as ordinary lines
+ * (row-lines.ts, effects.ts), so the new log is read like any other.
  *
- * | lines | say |
+ * | line | for |
  * |---|---|
- * | `changed` | each row of the stream, in the order of positions, so that sequences come out by counting |
- * | `rescored` | behind the newest version of a detection: where the detection has since been scored again |
- * | `put` of `stream` | before the first version of a stream that came later: a stream that was removed, whose ordinal is not given again |
- * | `put` of `version_epoch` | before the first detection that has it in its version: a version counts the epochs before it |
- * | `put` | all rows of the other tables |
+ * | `changed` | each version, ordered by position, so that counting gives the sequence numbers |
+ * | `rescored` | after the newest version of a detection, if it was scored again since |
+ * | `put` of `stream` | a removed stream, before the first version of the stream with the next ordinal |
+ * | `put` of `version_epoch` | an epoch, before the first detection that has it in its version |
+ * | `put` | each row of the other tables |
  *
- * What only the newest version of a detection needs is not known of older ones, and null in them.
+ * Members that the database keeps only for the newest version are null in older ones.
  */
 import { readMatch, renderedMatchOf, renderStreamRow } from '../detection/match.ts';
 import { isSameToSee } from '../detection/merge.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf } from '../store/stream-place.ts';
+import { ENDED_TABLE, LOGGED_TABLES } from './apply-log.ts';
 import { givenOf } from './detection-rows.ts';
 import { effectsOfRows } from './effects.ts';
 import { type Commit, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
-import { ENDED_TABLE, LOGGED_TABLES } from './projection.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
 
 export interface SnapshotOptions {
   readonly nowMs: number;
-  /** Whether the database was found to be what a log says; without it, a detection that was scored again must look as its version. */
+  /** Whether the database was found equal to its log. If not, a rescored detection must look like its newest version. */
   readonly isProven: boolean;
   readonly between: () => Promise<void>;
-  /** Rows of the stream that are written. */
+  /** In versions. */
   readonly onProgress: (done: number, total: number) => void;
 }
 
@@ -48,14 +48,14 @@ interface Detection {
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   readonly epochs: number;
-  /** Null where it was not scored again since that version. */
+  /** Null: it was not scored again since that version. */
   readonly rescored: string | null;
 }
 
 const FRAME_ROWS = 500;
 const EPOCHS = 'version_epoch';
 
-/** The rows of all streams in one order, which no index has. Those that are being deleted are left out. */
+/** The versions of all streams in one order, which no index has. Removed streams are left out. */
 const CREATE_ORDER = 'CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)';
 export const INSERT_ORDER = `
   INSERT INTO temp.row_order (place)
@@ -76,10 +76,10 @@ const SELECT_DETECTION = `
 const STREAM_ROW = /^\{"id":"([^"]+)"/;
 
 /**
- * Writes the entry, and makes it durable.
+ * Writes the snapshot, and makes it durable.
  *
  * @param db nobody else writes to it
- * @throws DatabaseDamage where a row is not what this program writes; LogFailure
+ * @throws DatabaseDamage if a row is not what this program writes; LogFailure
  */
 export async function writeSnapshot(
   db: Database,
@@ -110,12 +110,12 @@ export async function writeSnapshot(
 class RowLines {
   readonly #isProven: boolean;
   readonly #selectDetection;
-  /** Lines of version epochs, the next one first. */
+  /** Lines of version epochs, in order. */
   readonly #epochs: string[];
-  #epochsSaid = 0;
-  /** Lines of streams that were removed, by ascending ordinal. */
+  #epochsWritten = 0;
+  /** Lines of removed streams, by ascending ordinal. */
   readonly #removed: { readonly ordinal: number; readonly line: string }[];
-  #removedSaid = 0;
+  #removedWritten = 0;
   #newestOrdinal = 0;
 
   constructor(db: Database, isProven: boolean) {
@@ -147,33 +147,33 @@ class RowLines {
     const before = `${removed}${this.#epochsUpTo(epochs)}`;
     if (rescored === null) return `${before}${changedLine(state, position, version)}`;
     const now = { ...state, rendered: renderedMatchOf(rescored) };
-    // Scored again, it looks the same, or it would have a version of its own.
+    // A visible difference would have made a new version.
     if (!this.#isProven && !isSameText(rendered, now.rendered))
       throw new DatabaseDamage(`${id} differs from its version ${version} in the stream`);
     return `${before}${changedLine(older, position, version)}${rescoredLine(now, version)}`;
   }
 
-  /** Epochs that no version has yet, and streams that were removed last. */
+  /** The remaining epochs and removed streams. */
   rest(): string {
     return this.#epochsUpTo(this.#epochs.length) + this.#removedBefore(Number.POSITIVE_INFINITY);
   }
 
-  /** Streams come in the order of their ordinals, so those between two that are there are said before the second. */
+  /** Streams appear in the order of their ordinals, so the removed ones between two others are written before the second. */
   #removedBefore(ordinal: number): string {
     if (ordinal <= this.#newestOrdinal) return '';
     this.#newestOrdinal = ordinal;
     let lines = '';
     for (;;) {
-      const next = this.#removed[this.#removedSaid];
+      const next = this.#removed[this.#removedWritten];
       if (next === undefined || next.ordinal > ordinal) return lines;
       lines += `${next.line}\n`;
-      this.#removedSaid += 1;
+      this.#removedWritten += 1;
     }
   }
 
   #epochsUpTo(epochs: number): string {
-    const lines = this.#epochs.slice(this.#epochsSaid, epochs);
-    this.#epochsSaid = Math.max(this.#epochsSaid, epochs);
+    const lines = this.#epochs.slice(this.#epochsWritten, epochs);
+    this.#epochsWritten = Math.max(this.#epochsWritten, epochs);
     return lines.map((line) => `${line}\n`).join('');
   }
 }
@@ -182,7 +182,7 @@ function isSameText(a: string, b: string): boolean {
   try {
     return isSameToSee(readMatch(a), readMatch(b));
   } catch {
-    // One of them is no JSON.
+    // One of them is not JSON.
     return false;
   }
 }

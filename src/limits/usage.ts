@@ -5,13 +5,13 @@
  *
  * In no log and no backup. A file that cannot be used is worth no failed start: it is set aside, and a new one made.
  */
+
 import { renameSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
-import { type Database, emptied, isEmpty, openInspector, writing } from '../store/database.ts';
+import { type Database, emptied, isEmpty, openDatabase, writing } from '../store/database.ts';
 import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
-import { openWriter } from '../store/writer.ts';
 import { MINUTE_MS } from '../time.ts';
 import { dayOf, type UsedRows } from './daily-rows.ts';
 import type { KeyUse } from './key-uses.ts';
@@ -85,7 +85,7 @@ CREATE TABLE key_use (
 ) STRICT, WITHOUT ROWID;
 `;
 
-const USAGE_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL };
+const USAGE_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL, synchronous: 'NORMAL' };
 
 const SELECT_USED_ROWS = 'SELECT day, holder, id, rows FROM row_usage';
 
@@ -135,7 +135,7 @@ const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM j
 
 /** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
 export function openUsage(path: string): Database {
-  const db = openWriter(path, USAGE_SCHEMA);
+  const db = openDatabase(path, 'write', USAGE_SCHEMA);
   db.pragma('synchronous = NORMAL');
   return db;
 }
@@ -226,7 +226,7 @@ export function readRequestHistory(path: string, nowMs: number): RequestHistory 
 function inspect<Result>(path: string, none: Result, read: (db: Database) => Result): Result | null {
   if (!isThere(path)) return none;
   try {
-    const db = openInspector(path);
+    const db = openDatabase(path, 'inspect');
     try {
       return read(db);
     } finally {

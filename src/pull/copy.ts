@@ -4,13 +4,13 @@
  * This file has what a copy is, and the copy as an SQLite database, of which other programs can read `detections` and
  * `state`; {@link ./lines.ts} has those of lines.
  */
+
 import { existsSync } from 'node:fs';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Refused } from '../refused.ts';
-import { type Database, openInspector, writing } from '../store/database.ts';
+import { type Database, openDatabase, writing } from '../store/database.ts';
 import { UnknownSchema } from '../store/schema.ts';
-import { openWriter } from '../store/writer.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
 /** The parameters that choose streams; null: everything that the key reads. */
@@ -79,7 +79,7 @@ CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
 INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null}');
 `;
 /** SQLite's number for a copy. */
-const SCHEMA = { application_id: 0x77770014, sql: SQL };
+const SCHEMA = { application_id: 0x77770014, sql: SQL, synchronous: 'FULL' } as const;
 
 /** Delivery is at least once and in no order across procedures: the higher version stays. */
 const UPSERT_DETECTION = `
@@ -95,8 +95,8 @@ const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
 const BATCH_ROWS = 1000;
 
 /** @param isRead whether it is only read, maybe while a pull updates it; @throws Refused `failed` for another file */
-export function openDatabase(path: string, isRead: boolean): Copy {
-  const db = isRead ? openInspector(path) : openOwn(path);
+export function openSqliteCopy(path: string, isRead: boolean): Copy {
+  const db = isRead ? openDatabase(path, 'inspect') : openOwn(path);
   try {
     positionIn(db, path);
   } catch (error) {
@@ -124,7 +124,7 @@ function openOwn(path: string): Database {
   if (existsSync(`${path}.place`))
     throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
   try {
-    return openWriter(path, SCHEMA);
+    return openDatabase(path, 'write', SCHEMA);
   } catch (error) {
     if (!(error instanceof UnknownSchema)) throw error;
     throw new Refused('failed', `${error.message} To start a new copy, name another file with --into.`);

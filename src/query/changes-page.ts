@@ -6,7 +6,7 @@
  * of anybody else's is never touched.
  */
 import { type ContentType, type StreamName, streamParts } from '../detection/content-type.ts';
-import { lostEndBehind } from '../history/lost-end.ts';
+import { lostEndBehind } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';

@@ -1,7 +1,6 @@
 /**
- * The schema of `access.db`: who may read what, and what operators have asked the appliance to do.
- *
- * It is a file of its own so that making or revoking a key never waits for an ingest.
+ * The schema of `access.db`: accounts, subscriptions, keys, and requests of operators. It is a separate database so that
+ * creating or revoking a key never waits for an ingest.
  */
 import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
@@ -114,9 +113,9 @@ CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
 
 ${CREATE_LOG_MARK}`;
 
-export const ACCESS_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL };
+export const ACCESS_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL, synchronous: 'FULL' };
 
-/** The tables that the access log is the history of; a table stands behind those that it refers to. */
+/** The tables that the access log records, each after those that it refers to. */
 export const ACCESS_TABLES = [
   'installation',
   'account',

@@ -1,4 +1,4 @@
-/** As whom a command acts on a data folder. */
+/** The user that a command acts as in a data folder. */
 import { statSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { nativeBinding } from './addon.ts';
@@ -7,14 +7,13 @@ import type { DataFolder } from './folder.ts';
 let hasSwitched = false;
 
 /**
- * Root works in the folder of another user as that one: what it makes there could otherwise be opened by nobody else,
- * and a link that this user puts there would lead root elsewhere. There is no way back for the process, saved ids
- * included, so nothing that it reads there can have it act as root again.
+ * In the folder of another user, root acts as that user. Otherwise nobody else could open the files it creates, and a
+ * link of that user could lead root elsewhere. The process cannot switch back, because the saved ids change too.
  */
 export function actAsOwner({ root }: DataFolder): void {
   const owner = otherOwner(root);
   if (owner === null) return;
-  // The library of the database is kept where this user, who is still root, keeps such things.
+  // While this is still root: the library of SQLite is stored in a folder of root.
   nativeBinding();
   process.setgroups?.([owner.gid]);
   process.setgid?.(owner.gid);
@@ -27,7 +26,7 @@ export function actsAsOwner(): boolean {
   return hasSwitched;
 }
 
-/** @throws Refused `configuration` where root is about to serve the folder of another user */
+/** @throws Refused `configuration` if root would serve the folder of another user */
 export function refuseAsRoot({ root }: DataFolder): void {
   const owner = otherOwner(root);
   if (owner === null) return;
@@ -38,7 +37,7 @@ export function refuseAsRoot({ root }: DataFolder): void {
   );
 }
 
-/** The owner of a folder that is there, where this is root and the owner is not. */
+/** The owner of an existing folder, if this process is root's and the folder is not; otherwise null. */
 function otherOwner(root: string): { readonly uid: number; readonly gid: number } | null {
   if (process.geteuid?.() !== 0) return null;
   const found = statSync(root, { throwIfNoEntry: false });

@@ -1,10 +1,10 @@
 /**
  * Hands SQLite's native addon to better-sqlite3.
  *
- * With node_modules there is nothing to do: better-sqlite3 finds its own. In the executable the addon is packed
- * inside, and the system loads code only from a file: its bytes are written into a folder that nobody else can
- * write to, checked on every start, and loaded from there. Homes may be read-only, mounted noexec, absent or
- * prepared by somebody else, so several folders are tried.
+ * With node_modules, better-sqlite3 finds its own. In the executable the addon is packed inside, but the system loads
+ * code only from a file. So its bytes are written into a folder that nobody else can write to, checked on every start,
+ * and loaded from there. A home may be read-only, mounted noexec, missing or prepared by an attacker, so several
+ * folders are tried.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -30,15 +30,14 @@ import { Refused, reasonOf } from '../refused.ts';
 
 let loaded: object | undefined;
 
-/** Under which the main thread tells its workers the file that it has checked and loaded. */
+/** The name under which the main thread passes its workers the file that it has checked and loaded. */
 const LOADED_FILE = 'wirewatch addon';
 
 /**
- * The addon as `new Database(file, { nativeBinding })` takes it, or undefined where better-sqlite3 finds it by
- * itself. Call it on the main thread before any worker is started: an addon first loaded by a worker is torn down
- * with that worker, and one that the main thread has loaded needs no second check.
+ * The addon for `new Database(file, { nativeBinding })`, or undefined if better-sqlite3 finds it by itself. Call this on
+ * the main thread before any worker starts: an addon first loaded by a worker is unloaded with that worker.
  *
- * @throws Refused 'configuration' when the executable can load it from none of the folders
+ * @throws Refused 'configuration' if the executable can load it from none of the folders
  */
 export function nativeBinding(): object | undefined {
   if (!isPacked) return undefined;
@@ -53,15 +52,15 @@ export function nativeBinding(): object | undefined {
 }
 
 /**
- * The options for `new Database(file, options)`, with the addon among them where it is needed. better-sqlite3 takes
- * the addon as an object, which its published types do not know yet.
+ * Adds the addon to the options for `new Database(file, options)`, if it is needed. The published types of
+ * better-sqlite3 do not know yet that it can be an object.
  */
 export function withNativeBinding(options: Options = {}): Options {
   const binding = nativeBinding();
   return binding === undefined ? options : Object.assign({}, options, { nativeBinding: binding });
 }
 
-/** Loads the addon by way of the first folder that works. Exported for its tests. */
+/** Loads the addon from the first folder that works. Exported for its tests. */
 export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addon: object; file: string } {
   const hash = sha256(bytes);
   const failures: string[] = [];
@@ -84,10 +83,10 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
 }
 
 /**
- * Where the addon may be kept, in the order of trying.
+ * The folders for the addon, in the order of trying.
  *
- * @param environment variables that are unset or empty are passed over, and so are relative paths (XDG Base
- *   Directory Specification), but for the one that names the folder outright
+ * @param environment empty variables and relative paths are ignored (XDG Base Directory Specification), except that
+ *   WIREWATCH_ADDON_DIR may be relative
  */
 export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
   const owner = process.getuid?.() ?? 'user';
@@ -105,7 +104,7 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
   return [...new Set(folders)];
 }
 
-/** A user without an entry in the password file, as containers have them, has no home. */
+/** In a container, a user may have no entry in the password file, and so no home. */
 function home(): string | undefined {
   try {
     return homedir();
@@ -115,7 +114,7 @@ function home(): string | undefined {
 }
 
 /**
- * Makes the folder if it is missing; one that someone else could write to, or exchange, is not used, nor changed.
+ * Creates the folder if it is missing. One that another user could write to or replace is neither used nor changed.
  *
  * @returns the folder's path, without links
  */
@@ -126,23 +125,22 @@ function prepareFolder(folder: string): string {
   const path = join(realpathSync(dirname(folder)), basename(folder));
   const found = lstatSync(path);
   if (!found.isDirectory()) throw new Error('not a folder, or a link to a folder');
-  if (uid === undefined) return path; // Windows: the user's own folders are guarded by access lists instead
+  if (uid === undefined) return path; // Windows protects the user's folders by access lists
   if (found.uid !== uid) throw new Error(`belongs to user id ${found.uid}, not to ${uid}`);
   const mode = found.mode & 0o777;
   if (mode !== 0o700) throw new Error(`has mode ${mode.toString(8).padStart(4, '0')}, not 0700`);
   return path;
 }
 
-/** Within a user namespace, whoever has no number there: the owner of the root folder, often. */
+/** In a user namespace, every user without a number there; often the owner of the root folder. */
 const OVERFLOW_UID = 65534;
-/** Of a group, too: who else is in it is not known here. */
+/** Also by the group, whose members are not known. */
 const OTHERS_WRITE = 0o022;
 const STICKY = 0o1000;
 
 /**
- * Whoever can rename a folder on the way puts another in its place between our look and the loading: so none may
- * belong to another user (as the home does that sudo keeps), nor be open to others, but for those, like /tmp, where
- * everyone renames only their own.
+ * Who can rename a parent folder could replace the file between the check and the loading. So no parent may belong to
+ * another user (such as the home that sudo keeps) or be writable by others, except if it is sticky like /tmp.
  */
 function requireGuarded(folder: string, uid: number): void {
   for (let at = folder; ; at = dirname(at)) {
@@ -155,14 +153,14 @@ function requireGuarded(folder: string, uid: number): void {
   }
 }
 
-/** Of the folder and those that it lies in, the first that is there, without links. */
+/** The folder or its nearest parent that exists, without links. */
 function nearestExisting(folder: string): string {
   for (let at = folder; ; at = dirname(at)) {
     if (existsSync(at) || at === dirname(at)) return realpathSync(at);
   }
 }
 
-/** Leaves `file` with exactly `bytes`, whatever stood there. Several starts at once do not disturb each other. */
+/** Writes `bytes` to `file`, unless it has them. Several processes may do so at once. */
 function placeFile(file: string, bytes: Uint8Array, hash: string): void {
   if (isGenuine(file, bytes.length, hash)) return;
   const temporary = `${file}.${process.pid}-${randomBytes(6).toString('hex')}`;
@@ -176,15 +174,15 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
     throw new Error('the library reads back differently from what was written');
 }
 
-/** Is it a plain file of ours with the right content? Never follows a link and never waits on a pipe. */
+/** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
 function isGenuine(file: string, length: number, hash: string): boolean {
   let descriptor: number;
   try {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-    // Windows knows neither of the two flags.
+    // Windows has neither of the two flags.
     descriptor = openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
   } catch {
-    return false; // missing, a link, or unreadable: writing it anew shows which
+    return false; // Missing, a link, or unreadable: writing it again shows which.
   }
   try {
     const found = fstatSync(descriptor);

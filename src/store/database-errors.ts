@@ -1,5 +1,5 @@
 /**
- * What an error of a database, or of the files beside it, means: judged by its code alone, without the driver.
+ * Classifies errors of databases and of the files beside them, by their code alone.
  *
  * https://sqlite.org/rescode.html
  */
@@ -7,35 +7,35 @@ import { errorCode, isErrorCode } from '../refused.ts';
 
 /** Whether an error says that the disk is full. */
 export function isDiskFull(error: unknown): boolean {
-  // The last one: there is no room for the index of the write-ahead log (-shm, 32 KiB), without which SQLite cannot
-  // even read (https://sqlite.org/wal.html#walindex).
+  // SHMSIZE: no room for the index of the write-ahead log (-shm, 32 KiB), without which SQLite cannot even read
+  // (https://sqlite.org/wal.html#walindex).
   return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'SQLITE_IOERR_SHMSIZE');
 }
 
-/** What a database holds contradicts itself, though SQLite found nothing wrong with it. */
+/** The rows of a database contradict each other, although SQLite finds nothing wrong. */
 export class DatabaseDamage extends Error {
   readonly code = 'DATABASE_DAMAGE';
 }
 
-/** Whether an error says that a database's content is not what was written. */
+/** Whether a database does not have the content that was written. */
 export function isDamage(error: unknown): boolean {
   const code = errorCode(error);
   return (
     code.startsWith('SQLITE_CORRUPT') ||
     code === 'SQLITE_NOTADB' ||
-    // Nothing here is anywhere near a gigabyte: a record says that it is.
+    // A row that claims to have a gigabyte.
     code === 'SQLITE_TOOBIG' ||
     error instanceof DatabaseDamage
   );
 }
 
-/** Whether an error says that something that was written may not be on the disk. */
+/** Whether a write may not be on the disk. */
 export function isWriteLost(error: unknown): boolean {
   const code = errorCode(error);
   return code === 'EIO' || /^SQLITE_IOERR_(DIR_)?(FSYNC|WRITE|TRUNCATE)/.test(code);
 }
 
-/** Whether an error says that a file may not be opened, or not be written to, by this user. */
+/** Whether this user has no permission to open the file, or to write to it. */
 export function isForbidden(error: unknown): boolean {
   const code = errorCode(error);
   return ['EACCES', 'EPERM'].includes(code) || /^SQLITE_(CANTOPEN|READONLY)/.test(code);

@@ -1,40 +1,213 @@
 /**
- * How a database file is opened: the one door to better-sqlite3. No rule of the service lives here.
+ * Opens SQLite databases: the only place that does. No rule of the service lives here.
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
-import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import Driver from 'better-sqlite3';
 import { isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
+import { appearAs, isThere, syncFile } from './folder.ts';
+import { makeSchema, requireSchema, type Schema } from './schema.ts';
 
 export type Database = Driver.Database;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 
-/** How long a reader waits for a schema change. */
+/** How long a reader waits for a schema change, and a writer for the write of another process. */
 const READER_BUSY_MS = 250;
-
+const WRITER_BUSY_MS = 5_000;
+const CACHE_KIB = 64 * 1024;
+const SCRATCH_CACHE_KIB = 32 * 1024;
+/** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
+const PAGE_BYTES = 16_384;
+/** A checkpoint truncates the write-ahead log to this size. */
+const WAL_BYTES_MAX = 64 * 1024 * 1024;
 const PRIVATE_MODE = 0o600;
 
-const READER_CACHE_KIB = 64 * 1024;
+interface ModeOptions {
+  readonly driver: Driver.Options;
+  readonly pragmas: readonly string[];
+}
 
-/** Opens a database that exists for reading; it waits only briefly, and never writes. */
-export function openReader(path: string): Database {
-  if (isEmpty(path)) throw emptied(path);
-  const db = open(path, { timeout: READER_BUSY_MS, readonly: true, fileMustExist: true });
+const MODES = {
+  /** Reads beside a writer: waits only briefly, never writes. */
+  read: {
+    driver: { readonly: true, fileMustExist: true, timeout: READER_BUSY_MS },
+    pragmas: [`cache_size = -${CACHE_KIB}`],
+  },
+  /** Reads a database whether or not an appliance has it open, and leaves no file beside it. */
+  inspect: { driver: { fileMustExist: true, timeout: READER_BUSY_MS }, pragmas: ['query_only = ON'] },
+  /** Writes. The file is created if it is missing, and refused if its tables are not those of the schema. */
+  write: {
+    driver: { timeout: WRITER_BUSY_MS },
+    pragmas: [
+      // First: it has an effect only on a file that is still empty.
+      `page_size = ${PAGE_BYTES}`,
+      'foreign_keys = ON',
+      `cache_size = -${CACHE_KIB}`,
+      `journal_size_limit = ${WAL_BYTES_MAX}`,
+    ],
+  },
+  /** In the file's own journal mode: for locks, and to roll back a journal. */
+  plain: { driver: {}, pragmas: [] },
+  'plain, read-only': { driver: { readonly: true }, pragmas: [] },
+} as const satisfies Record<string, ModeOptions>;
+
+type Mode = keyof typeof MODES;
+
+/**
+ * Opens a database; the caller closes it.
+ *
+ * A read-only connection to a database that nobody has open would leave an empty write-ahead log beside it. So `inspect`
+ * opens such a one for writing and forbids writes: SQLite then removes its files when the connection closes.
+ *
+ * @param schema the tables: to create them, or to check that they are there
+ * @throws UnknownSchema if the tables are others; Refused `configuration` if the file is empty, not a Wirewatch
+ *   database, or on a file system without shared memory. Nothing is changed then
+ */
+export function openDatabase(path: string, mode: Exclude<Mode, 'write'>): Database;
+export function openDatabase(path: string, mode: 'write', schema: Schema): Database;
+export function openDatabase(path: string, mode: Mode, schema?: Schema): Database {
+  if (mode === 'read' || mode === 'inspect') {
+    if (isEmpty(path)) throw emptied(path);
+    return connect(path, mode === 'read' || existsSync(`${path}-wal`) ? MODES.read : MODES.inspect);
+  }
+  if (schema === undefined) return connect(path, MODES[mode]);
+  refuseForeign(path, schema);
+  if (!isThere(path) && !isThere(`${path}-wal`)) create(path, schema);
+  return openForWriting(path, schema);
+}
+
+/**
+ * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
+ * write-ahead log.
+ *
+ * @throws as {@link openDatabase}
+ */
+export function refuseForeign(path: string, schema: Schema): void {
+  if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
+  if (sizeOf(path) === 0) {
+    // SQLite would turn it into a database without tables.
+    rmSync(path, { force: true });
+    return;
+  }
+  const db = connect(path, { driver: { readonly: true, timeout: WRITER_BUSY_MS }, pragmas: [] });
+  try {
+    requireSchema(db, path, schema);
+  } finally {
+    db.close();
+  }
+}
+
+/**
+ * A database gets its name only when it is complete: several processes may create one at the same moment, and neither
+ * they nor a start after a crash may find half of it.
+ */
+function create(path: string, schema: Schema): void {
+  const draft = `${path}.new-${randomUUID()}`;
+  try {
+    const db = openForWriting(draft, schema);
+    try {
+      makeSchema(db, schema);
+    } finally {
+      db.close();
+    }
+    syncFile(draft);
+    appearAs(path, draft);
+  } finally {
+    removeDatabase(draft);
+  }
+}
+
+function openForWriting(path: string, { synchronous }: Schema): Database {
+  const db = connect(path, MODES.write);
   return prepared(db, () => {
-    db.pragma('synchronous = FULL');
-    db.pragma(`cache_size = -${READER_CACHE_KIB}`);
+    if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+      throw new Refused(
+        'configuration',
+        `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
+      );
+    }
+    db.pragma(`synchronous = ${synchronous}`);
   });
 }
 
 /**
- * A connection that cannot be prepared is closed. Left open, it would share the index of its write-ahead log with every
+ * Opens a copy in memory, to try something on; the caller closes it.
+ *
+ * @param db null: a new database
+ */
+export function openCopyInMemory(db: Database | null, schema: Schema): Database {
+  const content = db?.serialize() ?? null;
+  // Clears the marks of a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
+  content?.fill(1, 18, 20);
+  const copy = connect(content ?? ':memory:', { driver: {}, pragmas: ['foreign_keys = ON'] });
+  if (content === null) makeSchema(copy, schema);
+  return copy;
+}
+
+/** Nothing of it has to survive. */
+const SCRATCH_OPTIONS: ModeOptions = {
+  driver: {},
+  pragmas: [
+    'journal_mode = OFF',
+    'synchronous = OFF',
+    'locking_mode = EXCLUSIVE',
+    `cache_size = -${SCRATCH_CACHE_KIB}`,
+  ],
+};
+const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
+
+/**
+ * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
+ * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
+ */
+export function openScratch(
+  root: string,
+  schema: Schema,
+): { readonly db: Database; readonly close: () => void } {
+  for (const name of readdirSync(root)) if (SCRATCH.test(name)) tryRemove(join(root, name));
+  const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
+  try {
+    const db = connect(path, SCRATCH_OPTIONS);
+    prepared(db, () => makeSchema(db, schema));
+    const close = () => {
+      db.close();
+      tryRemove(path);
+    };
+    return { db, close };
+  } finally {
+    tryRemove(path);
+  }
+}
+
+function tryRemove(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // It is open, or not ours to remove.
+  }
+}
+
+/** @param from a path, or the content of a database in memory */
+function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Database {
+  const mayCreate = driver.readonly !== true && driver.fileMustExist !== true;
+  if (typeof from === 'string' && from !== ':memory:' && mayCreate) makePrivate(from);
+  const db = new Driver(from, withNativeBinding(driver));
+  return prepared(db, () => {
+    for (const pragma of ['trusted_schema = OFF', 'cell_size_check = ON', ...pragmas]) db.pragma(pragma);
+  });
+}
+
+/**
+ * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with every
  * later connection of this process to the same file, also under another name, and these would not see their own log.
  *
  * @throws what `prepare` throws
  */
-export function prepared(db: Database, prepare: () => void): Database {
+function prepared(db: Database, prepare: () => void): Database {
   try {
     prepare();
     return db;
@@ -45,31 +218,33 @@ export function prepared(db: Database, prepare: () => void): Database {
 }
 
 /**
- * Opens a database to look through it, beside a running appliance or not, and leaves nothing behind.
+ * SQLite would make the file readable by all, as far as the umask permits, and gives its other files the same mode.
  *
- * A read-only connection to a database that is closed would leave an empty log beside it. So such a one is opened as
- * writers do, and forbidden to write: SQLite takes the log away as it is closed.
+ * An existing file is not opened: closing it would end every lock that this process has on it
+ * (https://sqlite.org/howtocorrupt.html, section 2.2).
  */
-export function openInspector(path: string): Database {
-  if (isEmpty(path) || existsSync(`${path}-wal`)) return openReader(path);
-  const db = open(path, { timeout: READER_BUSY_MS, fileMustExist: true });
-  db.pragma('query_only = ON');
-  return db;
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', PRIVATE_MODE));
+  } catch (error) {
+    // SQLite reports every other error itself; for a missing folder it gives no code.
+    if (isErrorCode(error, 'ENOENT')) throw error;
+  }
 }
 
-/** Runs a write transaction from its beginning to its end, with what belongs around the work. */
+/** Runs a write transaction from beginning to end, with everything that belongs around the work. */
 export type Transact = <Result>(work: () => Result) => Result;
 
 const transactByDatabase = new WeakMap<Database, Transact>();
 
-/** Has {@link writing} run all transactions of a connection this way: no writer can forget what belongs to them. */
+/** Makes {@link writing} run all transactions of a connection this way, so that no writer can forget a step. */
 export function writeThrough(db: Database, transact: Transact): void {
   transactByDatabase.set(db, transact);
 }
 
 /**
- * Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. Within
- * another one it is a part of that.
+ * Runs `work` in one write transaction, or as part of the one that is open. It takes the write lock at once: a reader
+ * that becomes a writer could be refused half-way.
  */
 export function writing<Result>(db: Database, work: () => Result): Result {
   const transact = db.inTransaction ? undefined : transactByDatabase.get(db);
@@ -106,12 +281,12 @@ function bounds(db: Database): Bounds {
   return found;
 }
 
-/** A database of no bytes is one that was emptied, or never one. */
+/** Whether a file exists, but has no content. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;
 }
 
-/** To open it would make SQLite delete the log beside it, and with that what the file's content still needs. */
+/** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
 export function emptied(path: string): Refused {
   return new Refused(
     'configuration',
@@ -119,7 +294,7 @@ export function emptied(path: string): Refused {
   );
 }
 
-/** Removes what lies beside a database: SQLite would join it to whatever takes its place. */
+/** Removes the files beside a database: SQLite would join them to whatever takes its place. */
 export function removeBeside(path: string): void {
   for (const end of ['-wal', '-shm', '-journal', '-identity']) rmSync(`${path}${end}`, { force: true });
 }
@@ -131,30 +306,4 @@ export function removeDatabase(path: string): void {
 
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/**
- * SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file.
- *
- * One that is there is not opened: to close it again would end every lock that this process has on it
- * (https://sqlite.org/howtocorrupt.html, section 2.2).
- */
-function makePrivate(path: string): void {
-  try {
-    closeSync(openSync(path, 'wx', PRIVATE_MODE));
-  } catch (error) {
-    // All else SQLite meets, too, and says it in its own way; of a folder that is not there it says no code.
-    if (isErrorCode(error, 'ENOENT')) throw error;
-  }
-}
-
-/** @param from a path, or the content of a database that is held in memory alone */
-export function open(from: string | Buffer, options: Driver.Options): Database {
-  const mayMake = options.readonly !== true && options.fileMustExist !== true;
-  if (typeof from === 'string' && from !== ':memory:' && mayMake) makePrivate(from);
-  const db = new Driver(from, withNativeBinding(options));
-  return prepared(db, () => {
-    db.pragma('trusted_schema = OFF');
-    db.pragma('cell_size_check = ON');
-  });
 }

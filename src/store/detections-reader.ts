@@ -1,19 +1,20 @@
-/** The connection by which requests read `detections.db`: there once the database is at the end of its log. */
+/** The connection that requests use to read `detections.db`: opened once the database has applied its whole log. */
+
 import { Refused } from '../refused.ts';
-import { type Database, openReader } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 
 export interface DetectionsReader {
-  /** @throws Refused while the database cannot be read yet, with what is being done to it */
+  /** @throws Refused with the reason while the database cannot be read yet */
   readonly db: () => Database;
   /** Opens it. @throws SQLite's error */
   readonly open: () => void;
-  /** Why it cannot be read yet. */
+  /** Sets why it cannot be read yet. */
   readonly await: (reason: string) => void;
   readonly isOpen: () => boolean;
   readonly close: () => void;
 }
 
-/** A client asks again after so long. */
+/** When a client should try again. */
 const RETRY_AFTER_SECONDS = 5;
 
 export function createDetectionsReader(path: string): DetectionsReader {
@@ -25,7 +26,7 @@ export function createDetectionsReader(path: string): DetectionsReader {
       throw new Refused('failed', reason, { retryAfterSeconds: RETRY_AFTER_SECONDS });
     },
     open() {
-      db ??= openReader(path);
+      db ??= openDatabase(path, 'read');
     },
     await(why) {
       reason = why;

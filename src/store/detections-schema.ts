@@ -1,12 +1,12 @@
 /**
  * The schema of `detections.db`.
  *
- * `stream_row` keeps every version, `detection` what is current of each by pointing at its newest version. A text is
- * stored once, as the change stream shows it; the columns that filters need stand beside it.
+ * `stream_row` has every version; `detection` points to the newest version of each detection. A text is stored once, as
+ * the change stream shows it, with the columns that filters need.
  *
- * A stream's rows lie together: the key of a row is its place (stream-place.ts), the stream's ordinal and the row's
- * sequence number in one integer. So a page of one stream reads neighbouring pages of the file, however many streams
- * there are. `position` is the one order of arrival over all streams.
+ * The key of a row is its place (stream-place.ts): the stream's ordinal and the row's sequence number in one integer. So
+ * the rows of a stream are neighbours, and a page of one stream reads few pages of the file, however many streams there
+ * are. `position` is the order of arrival over all streams.
  */
 import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
@@ -155,4 +155,4 @@ CREATE TABLE version_epoch (
 
 ${CREATE_LOG_MARK}`;
 
-export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL };
+export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL, synchronous: 'NORMAL' };

@@ -1,11 +1,11 @@
 /**
- * Which file a write-ahead log (`-wal`) belongs to. SQLite joins one that was left over to whatever database lies under
- * the name, an older one that was put back too, and shows a mixture of both. So what identifies the file is noted beside
- * it whenever the file itself changes, which is at checkpoints alone.
+ * Notes which file a write-ahead log (`-wal`) belongs to. SQLite joins a left-over log to whatever file has the
+ * database's name, for example an older copy, and shows a mixture of both. So the identity of the file is noted beside
+ * it whenever the file changes, which happens only at checkpoints.
  */
+
 import { linkSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { checkpoint } from './checkpoint.ts';
-import { type Database, openReader, removeDatabase } from './database.ts';
+import { type Database, openDatabase, removeDatabase } from './database.ts';
 import { readLogMark } from './log-mark.ts';
 
 interface Identity {
@@ -13,15 +13,15 @@ interface Identity {
   readonly inode: string;
   readonly bytes: string;
   readonly modified_ns: string;
-  /** A checkpoint was under way: the file may be longer and newer than noted. */
+  /** A checkpoint was running: the file may be longer and newer than noted. */
   readonly is_checkpointing: boolean;
-  /** The last log entry that is in the file itself, whatever its write-ahead log has; null: not known. */
+  /** The last log entry that is in the file itself, without its write-ahead log; null: not known. */
   readonly entry: number | null;
 }
 
 const notePath = (path: string) => `${path}-identity`;
 
-/** @returns what stands for the file as it is; null where there is none */
+/** @returns null if there is no file */
 function identityOf(path: string, isCheckpointing: boolean, entry: number | null): Identity | null {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return null;
@@ -35,15 +35,43 @@ function identityOf(path: string, isCheckpointing: boolean, entry: number | null
   };
 }
 
-/** Notes how a database's file is, before it is written to and after every checkpoint. */
+/** Notes the identity of a database's file, before it is written to and after every checkpoint. */
 export function noteIdentity(path: string, isCheckpointing = false, entry: number | null = null): void {
   const draft = `${notePath(path)}.new`;
   writeFileSync(draft, `${JSON.stringify(identityOf(path, isCheckpointing, entry))}\n`, { mode: 0o600 });
-  // On a full disk the note that is there stays, and still says what is so.
+  // On a full disk the existing note stays, and is still correct.
   renameSync(draft, notePath(path));
 }
 
-/** Moves what the write-ahead log holds into the database. */
+/** How long a checkpoint waits for readers. */
+const WAIT_MS = 250;
+
+interface Checkpointed {
+  readonly busy: number;
+  /** Frames of the write-ahead log, and how many of them are in the database file. */
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+/**
+ * Copies the write-ahead log into the database file (https://sqlite.org/wal.html#ckpt). It waits only briefly for a long
+ * reader, such as a backup: the next checkpoint copies the rest.
+ *
+ * @param how TRUNCATE waits for readers and frees the log's space; PASSIVE does what is possible at once
+ * @returns whether the database file now has everything
+ */
+export function checkpoint(db: Database, how: 'PASSIVE' | 'TRUNCATE'): boolean {
+  const { timeout } = db.prepare<[], { timeout: number }>('PRAGMA busy_timeout').get() ?? { timeout: 0 };
+  db.pragma(`busy_timeout = ${WAIT_MS}`);
+  try {
+    const [done] = db.prepare<[], Checkpointed>(`PRAGMA wal_checkpoint(${how})`).all();
+    return done?.busy === 0 && done.log === done.checkpointed;
+  } finally {
+    db.pragma(`busy_timeout = ${timeout}`);
+  }
+}
+
+/** A {@link checkpoint} that notes the file before and after. */
 export function checkpointNoted(db: Database, how: 'PASSIVE' | 'TRUNCATE'): void {
   const before = readNote(db.name)?.entry ?? null;
   noteIdentity(db.name, true, before);
@@ -51,22 +79,22 @@ export function checkpointNoted(db: Database, how: 'PASSIVE' | 'TRUNCATE'): void
   noteIdentity(db.name, false, isComplete ? (readLogMark(db)?.entry ?? null) : before);
 }
 
-/** Whether the file under this name is the one that was noted: not replaced, not copied back. */
+/** Whether the file is the one that was noted: not replaced, not copied back. */
 export function isNotedFile(path: string): boolean {
   const noted = readNote(path);
   const now = identityOf(path, false, null);
   if (now === null || noted === null) return false;
   if (now.inode !== noted.inode) return false;
   if (now.bytes === noted.bytes && now.modified_ns === noted.modified_ns) return true;
-  // Not asked above: many file systems (btrfs, ZFS, NFS, overlays) are another device after each restart of the machine.
+  // Not compared above: many file systems (btrfs, ZFS, NFS, overlays) are another device after each reboot.
   if (noted.is_checkpointing !== true || now.device !== noted.device) return false;
-  // A copy that took its place may have got its inode. An older one is complete, so it says that it is older; one that
-  // a checkpoint was cut off in may not be readable without its write-ahead log, and is ours.
+  // A copy in its place may have the same inode. An older copy is complete, so its mark shows that it is older. A file
+  // whose checkpoint was interrupted may be unreadable without its write-ahead log: that is the noted one.
   const entry = entryInFile(path);
   return entry === 'unreadable' || entry >= (noted.entry ?? 0);
 }
 
-/** @returns null where none was noted, or a power cut has left half of it: then the file has to prove itself */
+/** @returns null if there is no note, or a power cut left half of it: then the file must be checked */
 function readNote(path: string): Partial<Identity> | null {
   try {
     return JSON.parse(readFileSync(notePath(path), 'utf8'));
@@ -75,13 +103,13 @@ function readNote(path: string): Partial<Identity> | null {
   }
 }
 
-/** The last log entry that is in a database file, without what its write-ahead log has: read under another name. */
+/** The last log entry in a database file without its write-ahead log: it is read under another name. */
 function entryInFile(path: string): number | 'unreadable' {
   const peek = `${path}-peek`;
   try {
     removeDatabase(peek);
     linkSync(path, peek);
-    const db = openReader(peek);
+    const db = openDatabase(peek, 'read');
     try {
       return readLogMark(db)?.entry ?? 0;
     } finally {

@@ -1,11 +1,12 @@
-/** A reader on a database that other processes make and replace: opened when it is asked for. */
+/** A reader for a database that other processes create and replace: opened when needed. */
+
 import { statSync } from 'node:fs';
-import { type Database, openReader } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 
 export interface FileReader {
   /**
-   * The database that lies at the path now; null where there is none. A file that was put in the place of another is
-   * opened in its turn: ask anew for each piece of work.
+   * The database at the path; null if there is none. A replaced file is opened again, so call this for each piece of
+   * work.
    *
    * @throws SQLite's error
    */
@@ -25,7 +26,7 @@ export function createFileReader(path: string): FileReader {
       const ino = statSync(path, { throwIfNoEntry: false })?.ino;
       if (open !== null && open.ino !== ino) close();
       if (ino === undefined) return null;
-      open ??= { db: openReader(path), ino };
+      open ??= { db: openDatabase(path, 'read'), ino };
       return open.db;
     },
     close,

@@ -1,6 +1,4 @@
-/**
- * The data folder: what lies where in it, and whether this user can work in it.
- */
+/** The data folder: the paths in it, whether this user can work in it, and durable writes. */
 import { randomBytes } from 'node:crypto';
 import {
   accessSync,
@@ -26,30 +24,30 @@ const ROOM_BYTES = 64 * 1024;
 
 export interface DataFolder {
   readonly root: string;
-  /** Detections, stream, windows, ingest: written by the appliance's worker alone. */
+  /** Detections, stream, windows, files: written by the ingest thread alone. */
   readonly detections: string;
   /** Accounts, subscriptions, keys, requests to the appliance: written by commands too. */
   readonly access: string;
-  /** The history of detections.db, from which that is made. */
+  /** The log of detections.db, from which the database can be rebuilt. */
   readonly log: string;
-  /** The history of access.db. */
+  /** The log of access.db. */
   readonly accessLog: string;
-  /** There while detections.db is known to be damaged: the next start makes it anew. */
+  /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
   readonly damage: string;
-  /** What the appliance counts and may lose; in no backup. */
+  /** Counts that may be lost; in no backup. */
   readonly usage: string;
   readonly secret: string;
   /** Locks: see locks.ts. */
   readonly lock: string;
   readonly serveLock: string;
   readonly stateLock: string;
-  /** The alerts that the running appliance has open. */
+  /** The open alerts of the running appliance. */
   readonly alerts: string;
-  /** What was found when detections.db was last compared with its log. */
+  /** The result of the last scrub. */
   readonly verified: string;
-  /** Where the running appliance listens: see noted-address.ts. */
+  /** The address of the running appliance: see noted-address.ts. */
   readonly address: string;
-  /** Where the console of the running appliance is; not there while it is off. */
+  /** The address of its console; missing while the console is off. */
   readonly consoleAddress: string;
 }
 
@@ -74,10 +72,10 @@ export function dataFolder(root: string): DataFolder {
 }
 
 /**
- * Creates the folder (0700) where it is missing; it may be a link to one, as systemd makes it for a dynamic user.
+ * Creates the folder (0700) if it is missing. It may be a link to a folder: systemd makes one for a dynamic user.
  *
  * @returns whether it was missing
- * @throws Refused `configuration` when this user cannot write to it, or to what lies in it
+ * @throws Refused `configuration` if this user cannot write to it, or to the files in it
  */
 export function ensureFolder(folder: DataFolder): boolean {
   const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
@@ -107,16 +105,17 @@ export function ensureFolder(folder: DataFolder): boolean {
   return first !== undefined;
 }
 
-/** @throws Refused `configuration` where the path is that of a file */
+/** @throws Refused `configuration` if the path is a file */
 export function refuseFile(root: string): void {
   if (isFile(root))
     throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
 }
 
 /**
- * Whoever can write to the folder could otherwise have the appliance, or root's commands, write to files elsewhere.
+ * Refuses links in the folder: with one, who can write to the folder could make the appliance, or a command of root,
+ * write to files elsewhere. The folder itself may be a link.
  *
- * @throws Refused `configuration` when something that is kept in the folder is a link. The folder itself may be one
+ * @throws Refused `configuration`
  */
 export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): void {
   const databases = [files.detections, files.access, files.usage];
@@ -134,7 +133,7 @@ function isFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
   } catch {
-    // What cannot be looked at is told by whoever needs it.
+    // Whoever opens it reports the error.
     return false;
   }
 }
@@ -143,12 +142,12 @@ function isLink(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   } catch {
-    // What cannot be looked at is told by whoever needs it.
+    // Whoever opens it reports the error.
     return false;
   }
 }
 
-/** What may not be looked at is taken to be there. */
+/** False if this user has no permission to find out. */
 function isMissing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined;
@@ -166,7 +165,7 @@ function linksIn(folder: string): string[] {
   }
 }
 
-/** Whether there is something of that name. @throws the file system's error where that cannot be told */
+/** Whether something has this name. @throws the file system's error if that cannot be found out */
 export function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -177,12 +176,12 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Gives a file that is whole and on disk its name, unless there is one of that name already; its former name is gone.
+ * Renames a complete and durable file, unless a file with the new name exists.
  *
- * Of several processes that do so at the same moment, one prevails. Where the file system has no hard links, the last
- * of those that saw none: there they must not begin at the same moment.
+ * If several processes do so at the same moment, exactly one succeeds. On a file system without hard links, the last
+ * one replaces the others' file.
  *
- * @returns whether it is this one that has the name
+ * @returns whether this file has the name
  */
 export function appearAs(path: string, draft: string): boolean {
   let isOurs = true;
@@ -200,7 +199,7 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** @throws ENOSPC or its like when there is no room for a few pages of a database */
+/** @throws ENOSPC or a similar error if there is no room for a few pages of a database */
 export function requireRoom({ root }: DataFolder): void {
   const path = join(root, '.room');
   try {
@@ -211,17 +210,17 @@ export function requireRoom({ root }: DataFolder): void {
   }
 }
 
-/** How much this user can still write on the disk of a file or folder. */
+/** The free space for this user on the disk of a file or folder. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);
   return bavail * bsize;
 }
 
 /**
- * Writes a small file, which appears under its name when it is on the disk.
+ * Writes a small file that gets its name only when its content is on the disk.
  *
- * @param mode of what only this user may read, unless it is meant for others
- * @returns its bytes
+ * @param mode by default, only this user may read it
+ * @returns its size in bytes
  */
 export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
@@ -237,7 +236,7 @@ export function writeWhole(path: string, content: string | Buffer, mode = 0o600)
   return Buffer.byteLength(content);
 }
 
-/** Makes a file's content durable. A link or a pipe in its place is not followed, and holds nothing up. */
+/** Makes a file's content durable. Never follows a link, never waits for a pipe. */
 export function syncFile(path: string): void {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
@@ -248,8 +247,8 @@ export function syncFile(path: string): void {
 }
 
 /**
- * Makes durable that a folder is there: what is synced in it does not cover its own name. One whose parent this user
- * cannot sync was made by somebody else, or is a mount point.
+ * Makes the name of a folder durable: syncing its contents does not. If this user cannot sync its parent, somebody else
+ * created the folder, or it is a mount point.
  */
 export function syncName(path: string): void {
   try {

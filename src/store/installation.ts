@@ -1,10 +1,14 @@
 /**
- * What kind of installation a data folder belongs to. The folders of a demonstration and of a lab have keys that
- * everybody knows, so the appliance must never serve from them; nor may those write into the appliance's.
+ * The kind of installation of a data folder. The keys of a demonstration and of a lab are public, so an appliance must
+ * never serve their folders, and they never write to an appliance's.
  */
 import { now } from '../clock.ts';
 import { Refused } from '../refused.ts';
-import { type Database, writing } from './database.ts';
+import { ACCESS_SCHEMA } from './access-schema.ts';
+import { type Database, isEmpty, refuseForeign, writing } from './database.ts';
+import { DETECTIONS_SCHEMA } from './detections-schema.ts';
+import type { DataFolder } from './folder.ts';
+import { UnknownSchema } from './schema.ts';
 
 export type InstallationKind = 'appliance' | 'demo' | 'lab';
 
@@ -14,10 +18,10 @@ const INSERT_INSTALLATION = `
 const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
 
 /**
- * Settles the kind on first use, and holds to it afterwards.
+ * Records the kind on first use, and checks it later.
  *
- * @param db a writer on access.db
- * @throws Refused `configuration` when the folder is of the other kind
+ * @param db access.db, opened for writing
+ * @throws Refused `configuration` if the folder is of another kind
  */
 export function ensureInstallation(db: Database, kind: InstallationKind): void {
   const found = writing(db, () => {
@@ -33,8 +37,29 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
   );
 }
 
-/** The kind on record; null while nothing has settled it. */
+/** Null: not recorded yet. */
 export function installationKind(db: Database): InstallationKind | null {
   const row = db.prepare<[], { kind: InstallationKind }>(SELECT_INSTALLATION).get();
   return row === undefined ? null : row.kind;
+}
+
+/**
+ * Checks that the databases in a data folder are of this program, before anything in it is changed.
+ *
+ * @throws Refused `configuration` if one is not
+ */
+export function refuseForeignDatabases({ access, detections }: DataFolder): void {
+  const databases = [
+    { path: access, schema: ACCESS_SCHEMA },
+    { path: detections, schema: DETECTIONS_SCHEMA },
+  ];
+  for (const { path, schema } of databases) {
+    if (isEmpty(path)) continue;
+    try {
+      refuseForeign(path, schema);
+    } catch (error) {
+      // One with other tables is rebuilt from its log; whoever opens one that cannot be read says so.
+      if (error instanceof Refused && !(error instanceof UnknownSchema)) throw error;
+    }
+  }
 }

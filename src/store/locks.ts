@@ -1,23 +1,22 @@
 /**
- * Who may do what in a data folder at the same time. Each lock is SQLite's own on an empty file: it ends with the
- * process that holds it, however that ends.
+ * The locks of a data folder. Each is a lock of SQLite on an empty file: it ends with its process, however that ends.
  *
  * | file | held by |
  * |---|---|
- * | `lock` | the one who ingests or restores: an appliance, or a command that does the work where none runs |
- * | `lock-serve` | an appliance, from before it has the first: a command that ingests gives way to it |
- * | `lock-state` | commands together, while they work on what is there; a restore alone, which puts something else there |
+ * | `lock` | the process that ingests or restores: an appliance, or a command if none runs |
+ * | `lock-serve` | an appliance, which takes it first: a command that ingests gives way to it |
+ * | `lock-state` | commands, shared, while they use the files; a restore, alone, because it replaces them |
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type Database, open } from './database.ts';
+import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
-/** Whoever looks whether a lock is held has it for a moment itself. */
-const LOOK_MS = 500;
-/** How long a command may take to leave what it is at. */
+/** How long to wait by default: a process that checks a lock holds it for a moment. */
+const CHECK_MS = 500;
+/** How long a command that ingests may take to give way. */
 const GIVE_WAY_MS = 30_000;
 /** How long a command waits for a restore, and a restore for commands. */
 const RESTORE_MS = 5_000;
@@ -25,17 +24,16 @@ const COMMANDS_MS = 5_000;
 
 export type Release = () => void;
 
-/** Takes a lock for one process alone. @returns null when another has it, or shares it */
-export function takeLock(path: string, waitMs = LOOK_MS): Release | null {
-  return hold(open(path, { timeout: waitMs }), ALONE);
+/** Takes an exclusive lock. @returns null if another process has it, or shares it */
+export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
+  return hold(path, EXCLUSIVE, waitMs);
 }
 
 /**
- * Takes what an appliance holds while it runs. A command that ingests is waited for: it sees the second lock, and
- * gives way.
+ * Takes the locks of an appliance. It waits for a command that ingests, which sees the second lock and gives way.
  *
- * @param onWaiting told once, where there is such a command
- * @throws Refused `failed` when an appliance runs there, or a command is at work that does not give way
+ * @param onWaiting called once, if there is such a command
+ * @throws Refused `failed` if another appliance runs there, or a command does not give way
  */
 export async function takeServeLocks(
   { root, lock, serveLock }: DataFolder,
@@ -72,9 +70,9 @@ export async function takeServeLocks(
 }
 
 /**
- * What makes or replaces a database with nobody at work on it begins with this.
+ * Takes the locks to create or replace a database while nobody uses it.
  *
- * @throws Refused `failed` while an appliance runs, or a command is at work
+ * @throws Refused `failed` while an appliance or a command uses the folder
  */
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
@@ -98,9 +96,9 @@ export function takeStopped(folder: DataFolder): Release {
 }
 
 /**
- * What puts something else in the place of what is in the data folder begins with this.
+ * Takes the lock to replace files of the data folder.
  *
- * @throws Refused `failed` while a command works on what is there
+ * @throws Refused `failed` while a command uses them
  */
 export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   const release = takeLock(stateLock, COMMANDS_MS);
@@ -111,24 +109,24 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   );
 }
 
-/** Whether a process has a lock for itself alone. */
+/** Whether a process has an exclusive lock. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const release = hold(open(path, { timeout: 0, readonly: true }), SHARED);
+  const release = hold(path, SHARED, 0, false);
   release?.();
   return release === null;
 }
 
-/** Makes the file that {@link keepInPlace} shares, for those who may not make it themselves. */
+/** Creates the file for {@link keepInPlace}, for users who may not create it themselves. */
 export function makeStateLock({ stateLock }: DataFolder): void {
   closeSync(openSync(stateLock, 'a', 0o600));
 }
 
 /**
- * Keeps a restore from putting something else in the place of what is in the data folder.
+ * Prevents a restore from replacing the files of the data folder.
  *
- * @param create whether the caller may make the lock's file: it has to belong to the folder's owner
- * @throws Refused `failed` while one is under way; `configuration` where a link is in the folder
+ * @param create whether the caller may create the lock's file: it must belong to the folder's owner
+ * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
  */
 export function keepInPlace(folder: DataFolder, create: boolean): Release {
   const { root, stateLock } = folder;
@@ -137,9 +135,9 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
   if (!existsSync(create ? root : stateLock)) return () => {};
   let release: Release | null;
   try {
-    release = hold(open(stateLock, { timeout: RESTORE_MS, readonly: !create }), SHARED);
+    release = hold(stateLock, SHARED, RESTORE_MS, create);
   } catch (error) {
-    // Who may not write here is told so by what it does next.
+    // What the caller does next reports the missing permission.
     if (isForbidden(error)) return () => {};
     throw error;
   }
@@ -148,13 +146,20 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
   return release;
 }
 
-/** With a rollback journal in a file, for which a full disk has no room, an appliance could not start there. */
-const ALONE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
+/** With a rollback journal in a file, an appliance could not start on a full disk. */
+const EXCLUSIVE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
-function hold(db: Database, how: string): Release | null {
+/** @returns null if another process has the lock, or shares one that is wanted alone, for all of the wait */
+function hold(
+  path: string,
+  lock: typeof EXCLUSIVE | typeof SHARED,
+  waitMs: number,
+  canWrite = true,
+): Release | null {
+  const db = openDatabase(path, canWrite ? 'plain' : 'plain, read-only');
   try {
-    db.exec(how);
+    db.exec(`PRAGMA busy_timeout = ${waitMs}; ${lock}`);
   } catch (error) {
     db.close();
     if (isErrorCode(error, 'SQLITE_BUSY')) return null;

@@ -1,4 +1,4 @@
-/** How far a database has come in its log: written in the transaction that applies the entry. */
+/** The last log entry that a database has applied, written in the same transaction. */
 import type { Database } from './database.ts';
 
 /** Part of a schema. */

@@ -1,18 +1,18 @@
-/** Where the running appliance listens, noted in the data folder for commands: of the API, and of the console. */
+/** The addresses of the running appliance and of its console, noted in the data folder for commands. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, writeWhole } from './folder.ts';
 import { isLocked } from './locks.ts';
 
-/** What a command knows of the appliance of a data folder; `url` is null where none is noted. */
+/** Whether an appliance serves a data folder; `url` is null if no address is noted. */
 export type Running =
   | { readonly kind: 'running'; readonly url: string | null }
   | { readonly kind: 'stopped' }
-  /** There is no data folder, or this user may not look into it. */
+  /** There is no data folder, or this user may not read it. */
   | { readonly kind: 'unknown' };
 
-/** @param onFailure told why it cannot be written, as on a full disk: the appliance serves all the same */
+/** @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same */
 export function noteAddress(path: string, url: string, onFailure: (reason: string) => void): void {
   try {
     writeWhole(path, `${url}\n`);
@@ -21,7 +21,7 @@ export function noteAddress(path: string, url: string, onFailure: (reason: strin
   }
 }
 
-/** @returns null where none is noted */
+/** @returns null if none is noted */
 export function readNoted(path: string): string | null {
   try {
     const text = readFileSync(path, 'utf8').trim();
@@ -32,7 +32,7 @@ export function readNoted(path: string): string | null {
   }
 }
 
-/** The lock tells whether the note is current: a crash leaves it behind. */
+/** A crash leaves the note behind, so the lock decides whether it is current. */
 export function readRunning({ serveLock, address }: DataFolder): Running {
   try {
     if (!existsSync(serveLock)) return { kind: 'unknown' };

@@ -1,6 +1,6 @@
 /**
- * A little room on the disk of the data folder, kept for what must be possible when there is no other: revoking a key,
- * suspending an account. Whoever needs it gives the file up; it is made again once there is room.
+ * A file that reserves disk space for what must work on a full disk: revoking a key, suspending an account. Whoever
+ * needs the space deletes the file; it is created again once there is room.
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { isDiskFull } from './database-errors.ts';
 import { type DataFolder, isThere } from './folder.ts';
 
-/** More than a transaction of access.db takes, with its log. */
+/** More than a transaction of access.db needs, with its log. */
 const RESERVE_BYTES = 2 * 1024 * 1024;
-/** Less is left to what the appliance itself has to write. */
+/** With less free space, it is left to the appliance. */
 const FREE_TIMES = 4;
 
 function reservePath({ root }: DataFolder): string {
   return join(root, 'reserve');
 }
 
-/** Makes the reserve where it is not there and there is room; what else keeps it from being made has its own alert. */
+/** Creates the reserve if it is missing and there is room. Other failures have alerts of their own. */
 export function keepReserve(folder: DataFolder): void {
   const path = reservePath(folder);
   if (isThere(path)) return;
@@ -31,7 +31,7 @@ export function keepReserve(folder: DataFolder): void {
   }
 }
 
-/** Does what must be possible on a full disk: gives the reserve up where it fails for want of room, and tries again. */
+/** Does work that must be possible on a full disk: if it fails for lack of space, deletes the reserve and retries. */
 export function withReserve<Result>(folder: DataFolder, work: () => Result): Result {
   try {
     return work();

@@ -1,27 +1,29 @@
 /**
- * What a database's file is: whose, and with which tables. There are no migrations: what the log is the history of is
- * made anew from it with the tables of this program, and the rest begins anew or is refused.
+ * The schema of a database: its tables, and the numbers by which its file is recognized. There are no migrations: a
+ * database with a log is rebuilt from it with the tables of this program; others start empty, or are refused.
  */
 import { crc32 } from 'node:zlib';
 import { Refused } from '../refused.ts';
 import type { Database } from './database.ts';
 
 export interface Schema {
-  /** SQLite's number for whose file it is. */
+  /** Identifies the program and the kind of database: https://sqlite.org/pragma.html#pragma_application_id */
   readonly application_id: number;
   /** All of its tables. */
   readonly sql: string;
+  /** NORMAL if a commit need not survive a power cut, for example because a log has it already. */
+  readonly synchronous: 'FULL' | 'NORMAL';
 }
 
-/** A database of this program with other tables than those that it knows. */
+/** A database of this program, with other tables. */
 export class UnknownSchema extends Refused {}
 
-/** What `user_version` says of a schema: any change to its text is another one. */
+/** The `user_version` of a schema: any change to its text gives another one. */
 export function schemaVersion({ sql }: Schema): number {
   return crc32(sql) % 0x7fffffff;
 }
 
-/** Makes the tables of a database that is new. */
+/** Creates the tables of a new database. */
 export function makeSchema(db: Database, schema: Schema): void {
   db.transaction(() => {
     db.exec(schema.sql);
@@ -31,7 +33,7 @@ export function makeSchema(db: Database, schema: Schema): void {
 }
 
 /**
- * @throws UnknownSchema where the tables are other ones; Refused `configuration` where it is no database of this kind
+ * @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind
  */
 export function requireSchema(db: Database, path: string, schema: Schema): void {
   const applicationId = Number(db.pragma('application_id', { simple: true }));

@@ -1,5 +1,4 @@
-/** The secret: 32 random bytes from which all that is signed gets its keys. */
-
+/** The secret: 32 random bytes. The keys for cursors, tokens and photo addresses are derived from it. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { counted } from '../counted.ts';
@@ -9,10 +8,10 @@ import { appearAs, type DataFolder } from './folder.ts';
 export const SECRET_BYTES = 32;
 
 /**
- * The secret from which the keys of cursors, tokens and photo addresses are derived; made on first use.
+ * Reads the secret, or creates it on first use.
  *
- * It appears under its name only when it is whole and on disk, and an existing one is never replaced: a second
- * process that starts at the same moment reads what the first one made.
+ * It gets its name only when it is complete and on the disk, and an existing one is never replaced: a second process
+ * that starts at the same moment reads the secret of the first one.
  */
 export function readSecret(folder: DataFolder): Buffer {
   if (!existsSync(folder.secret)) {
@@ -29,10 +28,10 @@ export function readSecret(folder: DataFolder): Buffer {
   return secret;
 }
 
-/** A new one beside a database in use would make every cursor that was given out a 400. */
+/** With a new secret, every cursor that clients have would be a 400. */
 function refuseLost({ root, secret, detections, log }: DataFolder): void {
   if (!existsSync(detections) && !existsSync(log)) return;
-  // Made meanwhile, by the one who began to use it.
+  // Another process has created it meanwhile.
   if (existsSync(secret)) return;
   throw new Refused(
     'configuration',

@@ -1,10 +1,10 @@
 /**
- * Where a row of the change stream lies in `detections.db`: a stream's rows lie together, in the order of their sequence
- * numbers. In SQL the ordinal of a place is `place >> 34`, and indexes begin with that. SQLite uses them only where it is
- * compared with an expression: with the bare column it would have to convert first (`= ordinal + 0`).
+ * The place of a row of the change stream in `detections.db`: the rows of a stream are neighbours, ordered by sequence
+ * number. In SQL the ordinal of a place is `place >> 34`, and indexes begin with that. SQLite uses such an index only if
+ * it is compared with an expression (`= ordinal + 0`): with a bare column it would have to convert first.
  */
 
-/** Sequence numbers of a stream are below it, and 0 stands for the place before its first row. */
+/** Sequence numbers are less; 0 is the place before the first row. */
 const SEQUENCES = 2 ** 34;
 /** With the greatest ordinal, places stay safe integers. The schema checks both limits. */
 const ORDINALS = 2 ** 19;
@@ -24,7 +24,7 @@ export function sequenceOf(place: number): number {
   return place % SEQUENCES;
 }
 
-/** Places of a stream are at or above `first`, and below `end`. */
+/** The places of a stream: from `first` up to, but not including, `end`. */
 export function placesOf(ordinal: number): { readonly first: number; readonly end: number } {
   return { first: placeOf(ordinal, 0), end: (ordinal + 1) * SEQUENCES };
 }

@@ -1,11 +1,13 @@
 /** The console's server: what can be done from it, each through to the API and to the audit trail. */
+
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Overview, WindowDetail, WindowMap } from '../../src/admin/console/api.ts';
 import type { AuditEntry, AuditPage, Customers, KeyEntry } from '../../src/admin/console/api-records.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { type Console, openConsole } from '../support/console-client.ts';
@@ -121,7 +123,7 @@ test('an abandoned window is accepted; an empty file is no gap', async () => {
   await ui.act('window-expect', { export: 'newswire', window_start: formatMs(at(0)) });
   assert.deepEqual((await audited('window expect')).members.window_start?.to, formatMs(at(0)));
   await appliance.serving().stop();
-  const db = openDetections(join(appliance.data, 'detections.db'));
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   db.prepare("UPDATE export_window SET status = 'abandoned' WHERE window_start = ?").run(at(2));
   db.close();
   await appliance.restart();

@@ -304,8 +304,8 @@ async function holdLock(path: string): Promise<ChildProcess> {
     JSON.stringify(pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'store', file)).href);
   const script = `
     import { ACCESS_SCHEMA } from ${source('access-schema.ts')};
-    import { openWriter } from ${source('writer.ts')};
-    openWriter(${JSON.stringify(path)}, ACCESS_SCHEMA).exec('BEGIN EXCLUSIVE');
+    import { openDatabase } from ${source('database.ts')};
+    openDatabase(${JSON.stringify(path)}, 'write', ACCESS_SCHEMA).exec('BEGIN EXCLUSIVE');
     console.log('held');
     setInterval(() => {}, 1000);`;
   const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {

@@ -1,4 +1,5 @@
 /** Several processes at work on one installation: each does its part, or says whom it waits for. */
+
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import { addRequest, requestState } from '../../src/ingest/requests/requests.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { openAccess } from '../support/access.ts';
@@ -45,7 +46,7 @@ test('a command that ingests does not begin while an appliance starts, and is se
   const { lock, serveLock } = folderOf();
   const release = takeLock(serveLock);
   const replay = run('ingest', 'replay');
-  const access = openReader(folderOf().access);
+  const access = openDatabase(folderOf().access, 'read');
   const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
   await until('that it asks', () => asked.get() === 1);
   access.close();

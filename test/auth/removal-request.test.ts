@@ -16,7 +16,7 @@ import {
 import { addRequest } from '../../src/ingest/requests/requests.ts';
 import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
-import { type Database, openReader, writing } from '../../src/store/database.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -29,7 +29,7 @@ const REMOVE = { kind: 'remove', subscription: 7001 };
 
 /** Use of a database of the data folder as it is. */
 function looking<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openReader(path);
+  const db = openDatabase(path, 'read');
   try {
     return use(db);
   } finally {

@@ -1,10 +1,11 @@
 /** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
+
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { listSegments } from '../../src/history/segment.ts';
-import { type Database, openReader } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAlertsOf } from '../support/alerts.ts';
 import {
@@ -28,7 +29,7 @@ interface Page {
 
 /** Use of a database of the data folder as it is. */
 function looking<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openReader(path);
+  const db = openDatabase(path, 'read');
   try {
     return use(db);
   } finally {

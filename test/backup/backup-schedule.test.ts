@@ -106,7 +106,7 @@ test('after one was made the next is not begun at once, whatever the clock says'
   await until('it is made and read through', () => begun.length === 2);
   for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
     nowMs = Date.now() + aheadMs;
-    look();
+    check();
   }
   await close();
   assert.deepEqual(begun, ['backup', 'verify']);
@@ -138,7 +138,7 @@ test('one that failed is tried again after five minutes, and then as usual', asy
   );
   const lookAt = async (ms: number) => {
     monotonicMs = ms;
-    look();
+    check();
     await new Promise((resolve) => setImmediate(resolve));
     return begun.join();
   };

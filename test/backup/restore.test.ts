@@ -1,4 +1,5 @@
 /** `wirewatch restore`: a backup in place, whole or not at all; what the data folder's own log has is never lost. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -18,9 +19,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConsoleEpoch } from '../../src/auth/console-sessions.ts';
 import { backupTimes } from '../../src/backup/branch.ts';
 import { rehearse } from '../../src/backup/rehearse.ts';
-import { open, openReader } from '../../src/store/database.ts';
+import { completeRestore, placingSteps } from '../../src/store/complete-restore.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { completeRestore, placingSteps } from '../../src/store/incoming.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
@@ -100,7 +101,7 @@ function assertSame(found: Map<string, string>, expected: Map<string, string>, w
 }
 
 function inDetections<Row>(folder: string, sql: string): Row[] {
-  const db = openReader(join(folder, 'detections.db'));
+  const db = openDatabase(join(folder, 'detections.db'), 'read');
   try {
     return db.prepare<[], Row>(sql).all();
   } finally {
@@ -226,7 +227,7 @@ describe('where the end of the log is, or may be, lost', () => {
   test('sessions of the console that were ended in it stay so, whichever they are', () => {
     const data = copyOf(stopped, 'sessions');
     const epoch = () => {
-      const db = openReader(join(data, 'access.db'));
+      const db = openDatabase(join(data, 'access.db'), 'read');
       try {
         return readConsoleEpoch(db);
       } finally {
@@ -572,7 +573,7 @@ describe('a rehearsal', () => {
 
   test('compares the rows themselves', () => {
     const data = copyOf(stopped, 'rehearsed-row');
-    const db = open(join(data, 'detections.db'), {});
+    const db = openDatabase(join(data, 'detections.db'), 'plain');
     db.exec(
       'UPDATE stream_row SET body = replace(body, \'"version":1\', \'"version":7\') WHERE place % 10 = 4',
     );
@@ -595,7 +596,7 @@ describe('a rehearsal', () => {
     const other = join(work, 'rehearsed-other');
     restored(backup, '--data', other);
     const data = copyOf(stopped, 'rehearsed-differs');
-    const db = openReader(join(data, 'detections.db'));
+    const db = openDatabase(join(data, 'detections.db'), 'read');
     db.close();
     run('subscription', 'remove', '7001', '--yes', '--data', data);
     const said = rehearsed(backup, '--data', data);

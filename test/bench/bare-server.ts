@@ -2,10 +2,11 @@
  * The limits that the appliance is held against, each a bare node:http server on the same database: run as
  * `node bare-server.ts KIND DATABASE`, prints its port. Its paths are /ORDINAL/AFTER/FROM/TO.
  */
+
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { detectionTables, detectionText } from '../../src/query/detection-text.ts';
-import { type Database, openReader } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 
 const PAGE_ROWS = 1000;
@@ -113,7 +114,7 @@ function send(response: ServerResponse, pieces: Buffer[]): void {
 }
 
 const [kind = '', database] = process.argv.slice(2);
-const answer = answerOf(kind, database === undefined ? null : openReader(database));
+const answer = answerOf(kind, database === undefined ? null : openDatabase(database, 'read'));
 const server = createServer((request, response) => {
   const [stream = 0, after = 0, from = 0, to = 0] = (request.url ?? '/').slice(1).split('/').map(Number);
   answer(response, stream, after, from, to);

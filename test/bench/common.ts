@@ -1,6 +1,6 @@
 /** What the measures share: the data set, a row of the result, and how one is held against its limit. */
 
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
 import { shown } from './measured.ts';
 
@@ -45,7 +45,7 @@ export function figureTable(other: string, figures: readonly Figure[]): string {
 
 /** The seconds of the first and of the last detection of a database, by when they were detected first. */
 export function rangeOf(database: string): { first: number; last: number } {
-  const db = openReader(database);
+  const db = openDatabase(database, 'read');
   const range = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
   const found = db.prepare<unknown[], { first: number; last: number }>(range).get();
   db.close();
@@ -92,7 +92,7 @@ export function median(values: readonly number[]): number {
 
 /** The ordinal of a subscription's text stream. */
 export function ordinalIn(database: string, subscription: number): number {
-  const db = openReader(database);
+  const db = openDatabase(database, 'read');
   try {
     const select =
       "SELECT ordinal FROM stream WHERE subscription_id = ? AND content_type = 'text' AND removed = 0";

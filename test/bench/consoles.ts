@@ -3,11 +3,12 @@
  * of at most two million rows, and 90 days of windows of both exports, some of which failed. Light requests are measured
  * round by round without consoles, beside them, and without them once more, which shows the noise.
  */
+
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { OWN_PAGE, send } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { authorization, type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
@@ -111,7 +112,7 @@ function generated({ folder }: Bench, options: readonly string[]): string {
 }
 
 function windowsOf({ data }: Bench): number {
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     const count = "SELECT count(*) FROM export_window WHERE status IN ('done', 'failed')";
     return db.prepare<[], number>(count).pluck().get() ?? 0;

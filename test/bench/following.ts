@@ -2,11 +2,12 @@
  * What following costs: how soon a client that waits has a change, thousands that wait at once, compressed pages, and
  * how light requests fare beside those.
  */
+
 import { renameSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { authorization, type Bench, CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
 import { runLoad } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
@@ -68,7 +69,7 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
   }
   // The last is written when nothing waits to be read.
   await sleep(1000);
-  const db = openReader(join(bench.data, 'detections.db'));
+  const db = openDatabase(join(bench.data, 'detections.db'), 'read');
   const recent =
     'SELECT delivered_at FROM delivery WHERE delivered_at IS NOT NULL ORDER BY delivered_at DESC LIMIT ?';
   const delivered = db.prepare<unknown[], number>(recent).pluck().all(received.length).reverse();

@@ -1,10 +1,10 @@
 /** Ingest: dropped to committed and archived, against inserting the same rows into the same tables. */
+
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { openWriter } from '../../src/store/writer.ts';
 import { type Bench, median, type Row, SUBSCRIPTIONS } from './common.ts';
 import { BUNDLE, commandOf, startAppliance } from './program.ts';
 
@@ -82,7 +82,7 @@ export function isArchived(drop: string, file: string): boolean {
 
 /** @returns rows a second: each row is one in `detection` and one in `stream_row` */
 function bareInsert(bench: Bench): number {
-  const source = openReader(join(bench.data, 'detections.db'));
+  const source = openDatabase(join(bench.data, 'detections.db'), 'read');
   const detections = source
     .prepare<unknown[], unknown[]>(
       'SELECT detection.* FROM stream_row AS row JOIN detection USING (place) ORDER BY row.position',
@@ -95,7 +95,7 @@ function bareInsert(bench: Bench): number {
     .all();
   source.close();
   const path = join(bench.folder, 'bare.db');
-  const db = openWriter(path, DETECTIONS_SCHEMA);
+  const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
   db.pragma('wal_autocheckpoint = 0');
   const places = (row: unknown[] | undefined) => (row ?? []).map(() => '?').join(', ');
   const insertDetection = db.prepare(`INSERT INTO detection VALUES (${places(detections[0])})`);

@@ -1,6 +1,7 @@
 /** Requests that cost little by themselves, against a bare server that answers 100 fixed bytes. */
+
 import { join } from 'node:path';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { authorization, type Bench, CONNECTIONS, type Row, rounds } from './common.ts';
 import { runLoad } from './load.ts';
 import { startBare } from './program.ts';
@@ -14,7 +15,7 @@ export async function light(bench: Bench, url: string): Promise<Row[]> {
     headers,
   });
   const { next_cursor }: { next_cursor: string } = JSON.parse(await head.text());
-  const db = openReader(join(bench.data, 'detections.db'));
+  const db = openDatabase(join(bench.data, 'detections.db'), 'read');
   const ids = db.prepare<unknown[], string>('SELECT id FROM detection LIMIT 10000').pluck().all();
   db.close();
   let turn = 0;

@@ -6,6 +6,7 @@
  * once for the page as one text, as PostgREST does. They are started here and ended with it: `nginx` and PostgreSQL
  * have to be installed, and the package `pg` (`npm install --no-save pg`).
  */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer as createSocket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import {
   authorization,
   type Bench,
@@ -191,7 +192,7 @@ async function driver(): Promise<{ Pool: new (options: object) => Pool }> {
 }
 
 async function fill(pool: Pool, database: string): Promise<void> {
-  const db = openReader(database);
+  const db = openDatabase(database, 'read');
   const select = db.prepare<unknown[], { rows: string; last: number | null }>(
     `SELECT json_group_array(json_object('place', place, 'position', position, 'body', body)) AS rows, max(place) AS last
      FROM (SELECT place, position, body FROM stream_row WHERE place > ? ORDER BY place LIMIT 5000)`,

@@ -1,12 +1,14 @@
 /** `wirewatch verify` and `rebuild` as an operator runs them, and what a running appliance makes of what they find. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { checkAccess } from '../../src/history/check-access.ts';
+import { checkAccess } from '../../src/history/scrub-access.ts';
 import { ScrubFindings } from '../../src/history/scrub-findings.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
@@ -40,7 +42,7 @@ const run = (...args: string[]) => {
   return spawnSync(command, all, options).status;
 };
 const changed = (sql: string) => {
-  const db = openDetections(join(installation.data, 'detections.db'));
+  const db = openDatabase(join(installation.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   db.exec(sql);
   db.close();
 };

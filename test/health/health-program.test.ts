@@ -1,11 +1,13 @@
 /** Health, alerts and missing windows of the real program: what a monitor sees, and what an operator is told. */
+
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { AlertDocument } from '../../src/health/alerts.ts';
 import type { Health } from '../../src/health/rules.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
@@ -294,7 +296,7 @@ describe('a database that contradicts itself', () => {
     await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson(rows));
     const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
     assert.equal((await appliance.get(changes)).status, 200);
-    const db = openDetections(join(appliance.data, 'detections.db'));
+    const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
     db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
     db.close();
     assert.equal((await appliance.get(changes)).status, 500);
@@ -319,7 +321,7 @@ describe('a fault that ends the ingesting thread', () => {
     await appliance.dropped(fileName('newswire', window), ndjson([row]));
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);
-    const db = openDetections(join(appliance.data, 'detections.db'));
+    const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
     db.exec('ALTER TABLE delivery RENAME TO delivery_away');
     db.close();
     appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));

@@ -1,4 +1,5 @@
 /** Health by the contract's rules, and the monitor that sees what they are judged by, with a clock of the test's own. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';

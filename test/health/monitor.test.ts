@@ -15,7 +15,7 @@ import { createPauseReader } from '../../src/health/pause-reader.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
-import { openWriter } from '../../src/store/writer.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
@@ -55,7 +55,7 @@ describe('the monitor', () => {
 
   beforeEach(() => {
     store = createTestStore();
-    access = openWriter(join(store.folder, 'access.db'), ACCESS_SCHEMA);
+    access = openDatabase(join(store.folder, 'access.db'), 'write', ACCESS_SCHEMA);
     accessReader = createAccessReader(join(store.folder, 'access.db'));
     nowMs = NOW;
     lines = [];

@@ -2,6 +2,7 @@
  * The log of access.db: every change is in it, whatever becomes of access.db comes out of it again, and an entry that
  * the database has refused is not in it (contract: Authentication; a key that was revoked stays revoked).
  */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -27,7 +28,7 @@ import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Recovered } from '../../src/history/access.ts';
-import { beginAccessLogAnew, logTransactions } from '../../src/history/access-log.ts';
+import { logTransactions, startNewAccessLog } from '../../src/history/access-log.ts';
 import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
 import { readEntries } from '../../src/history/entries.ts';
 import { findTail } from '../../src/history/log-reader.ts';
@@ -35,9 +36,8 @@ import { LogWriter } from '../../src/history/log-writer.ts';
 import { pauseIngest, readPause } from '../../src/ingest/apply/subscribers.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../../src/store/access-schema.ts';
-import { type Database, writing } from '../../src/store/database.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
-import { openWriter } from '../../src/store/writer.ts';
 import { openAccess } from '../support/access.ts';
 
 const KEY = 'abcdefghij23';
@@ -283,7 +283,7 @@ describe('an entry that the database refuses', () => {
 
   test('is taken back too where SQLite has rolled back and given up the lock by itself', () => {
     const before = readFileSync(segment());
-    const raw = openWriter(folder.access, ACCESS_SCHEMA);
+    const raw = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
     const refusing = new Proxy(raw, {
       get(target, name) {
         const value = Reflect.get(target, name, target);
@@ -362,7 +362,7 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   db.close();
   copyFileSync(folder.access, `${folder.root}/older`);
   rmSync(folder.accessLog, { recursive: true });
-  const { commit, aside } = beginAccessLogAnew(folder, { kind: 'command', actor: 'alice' }, AT_MS);
+  const { commit, aside } = startNewAccessLog(folder, { kind: 'command', actor: 'alice' }, AT_MS);
   assert.deepEqual([commit.entry, aside], [7, null]);
   assert.deepEqual(reopened(true).recovered, []);
   const content = contentOf(db);
@@ -373,7 +373,7 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   const again = reopened();
   assert.equal(again.recovered[0]?.kind, 'made anew');
   assert.deepEqual(again.content, content);
-  const second = beginAccessLogAnew(folder, { kind: 'command' }, AT_MS);
+  const second = startNewAccessLog(folder, { kind: 'command' }, AT_MS);
   assert.equal(second.aside, `${folder.accessLog}-until-20261121T100000Z`);
   assert.ok(existsSync(second.aside ?? ''));
 });
@@ -477,7 +477,7 @@ test('a further connection leaves the locks of those that this process has', {
       .split('\n')
       .some((line) => line.includes(` ${process.pid} `) && line.includes(`:${ino} `));
   assert.ok(isLocked());
-  const other = openWriter(folder.access, ACCESS_SCHEMA);
+  const other = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
   try {
     assert.ok(isLocked());
   } finally {

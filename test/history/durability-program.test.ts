@@ -1,15 +1,12 @@
 /** What a power cut may not take of what is dropped: a file is safe in its place before the log relies on it, and after. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
-import { type DiskCall, Unsynced } from '../support/disk-calls.ts';
+import { type DiskCall, programCalls, Unsynced } from '../support/disk-calls.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-
-const RECORDER = pathToFileURL(join(import.meta.dirname, '..', 'support', 'record-disk.ts')).href;
 
 const isLog = ({ path }: DiskCall) => /\/log\/[^/]*\.zst$/.test(path);
 const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
@@ -64,11 +61,8 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
 
 /** A window with a row that is left out, one whose file fails and is replaced, a backfill, a name that is none. */
 async function recorded(installation: ReturnType<typeof createInstallation>): Promise<DiskCall[]> {
-  const path = join(installation.data, '..', 'calls');
-  const serving = await installation.serve({
-    NODE_OPTIONS: `--import=${RECORDER}`,
-    WIREWATCH_TEST_CALLS: path,
-  });
+  const { settings, calls } = programCalls(join(installation.data, '..'));
+  const serving = await installation.serve(settings);
   const drop = async (name: string, content: string, outcome: string) => {
     const before = serving.log.length;
     putFile(installation.drop, name, content);
@@ -85,7 +79,5 @@ async function recorded(installation: ReturnType<typeof createInstallation>): Pr
   await drop('newswire.backfill-history.ndjson', ndjson([newRow(), newRow()]), 'applied');
   installation.cli(['window', 'reset', 'newswire', new Date(failing).toISOString().replace('.000', '')]);
   await serving.stop();
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  return calls();
 }

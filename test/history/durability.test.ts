@@ -2,6 +2,7 @@
  * What a power cut may not take: content is synced before it gets its name, the name before anything relies on it, and an
  * entry of a log before the database commits it. A kill cannot show a sync that is missing; the order of calls does.
  */
+
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -19,16 +20,15 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { beginAccessLogAnew } from '../../src/history/access-log.ts';
+import { startNewAccessLog } from '../../src/history/access-log.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { readSecret } from '../../src/store/secret.ts';
-import { openWriter } from '../../src/store/writer.ts';
 import { openAccess } from '../support/access.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -190,8 +190,8 @@ test('a commit of access.db is on the disk by itself; one of detections.db is in
     return level;
   };
   const [normal, full] = [1, 2];
-  assert.equal(synchronous(openWriter(dataFolder(work).access, ACCESS_SCHEMA)), full);
-  assert.equal(synchronous(openDetections(join(work, 'detections.db'))), normal);
+  assert.equal(synchronous(openDatabase(dataFolder(work).access, 'write', ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDatabase(join(work, 'detections.db'), 'write', DETECTIONS_SCHEMA)), normal);
 });
 
 describe('a start', () => {
@@ -271,7 +271,7 @@ test('a segment that a removal rewrites is on the disk before it takes the place
 
 test('a log that is begun anew is on the disk before it takes the place of the old one', async () => {
   openAccess(work, { create: true }).close();
-  const calls = await diskCallsOf(() => beginAccessLogAnew(dataFolder(work), { kind: 'rebuild' }, 1000));
+  const calls = await diskCallsOf(() => startNewAccessLog(dataFolder(work), { kind: 'rebuild' }, 1000));
   assertDurable(calls, work, 'begun anew');
   const moved = calls.findIndex((call) => 'to' in call && call.to.includes('-until-'));
   assertPlaced(calls.slice(0, moved), `${dataFolder(work).accessLog}-new`, false);

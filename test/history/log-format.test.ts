@@ -4,6 +4,7 @@
  * `test/log-format-1` was made by version 0.1.0: windows of both exports, one that failed and was reset, corrections, a
  * rescoring, a backfill, a replay under a licence, a subscription and an account that were removed, a revoked key.
  */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,15 +12,15 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
 import { openAccess } from '../../src/history/access.ts';
+import { ENDED_TABLE, LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { encodeFrame } from '../../src/history/frame.ts';
-import { ENDED_TABLE, LOGGED_TABLES } from '../../src/history/projection.ts';
 import { rebuildLog } from '../../src/history/rebuild.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../../src/store/access-schema.ts';
+import { openCopyInMemory } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { openRehearsal } from '../../src/store/writer.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
@@ -70,7 +71,7 @@ describe('the manual', () => {
         table.replaceAll('`', ''),
         [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
       ]);
-      const db = openRehearsal(null, schema);
+      const db = openCopyInMemory(null, schema);
       const columnsOf = (table: string) =>
         db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
       assert.deepEqual(

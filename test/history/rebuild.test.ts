@@ -1,4 +1,5 @@
 /** Making the database anew from the log, and the log anew from the database: equal column by column, whatever happens. */
+
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +9,8 @@ import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { writing } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase, writing } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
@@ -96,7 +97,7 @@ describe('rebuild', () => {
 
   test('the database comes out equal, and is another file', async () => {
     putBack();
-    const db = openDetections(history.folder.detections);
+    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     db.exec("UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'; DELETE FROM delivery");
     db.close();
     const { entries, detections, versions } = await rebuildDatabase(options());
@@ -162,7 +163,7 @@ describe('rebuild', () => {
     assert.deepEqual([madeAnew, applied], [null, 0], 'it holds what the log begins with');
     history.stop();
     assertSame('of the moment at which the log was begun');
-    const db = openDetections(history.folder.detections);
+    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     db.exec("UPDATE log_mark SET entry = entry - 1, id = 'other'");
     db.close();
     assert.match(String((await history.restart()).madeAnew), /older than the first entry of the log/);
@@ -197,7 +198,7 @@ describe('rebuild', () => {
     ];
     for (const [reason, sql, isLogDamaged] of damages) {
       putBack();
-      const db = openDetections(history.folder.detections);
+      const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
       db.exec(sql);
       db.close();
       if (isLogDamaged) flip(listSegments(history.folder.log)[0]?.path ?? '');

@@ -1,4 +1,5 @@
 /** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs, {
@@ -18,9 +19,9 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { noteDamage } from '../../src/store/damage.ts';
-import { open as openFile } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { noteDamage } from '../../src/store/damage-note.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { checkpointNoted, isNotedFile } from '../../src/store/file-identity.ts';
 import {
   assertSameContent,
@@ -96,7 +97,7 @@ test('a database that holds what its mark lacks is made anew', () =>
   }));
 
 function forgetMark(path: string): void {
-  const db = openDetections(path);
+  const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
   db.exec('DELETE FROM log_mark');
   db.close();
 }
@@ -299,7 +300,7 @@ test('a checkpoint that is cut off once it has written leaves a file that is kno
 
 /** As an earlier version left it that was killed while it turned a database that it had made anew to its write-ahead log. */
 function leaveJournal(path: string): void {
-  const db = openFile(path, {});
+  const db = openDatabase(path, 'plain');
   db.pragma('journal_mode = DELETE');
   db.pragma('synchronous = OFF');
   db.pragma('cache_size = 1');

@@ -2,6 +2,7 @@
  * detections.db is made from the log: deleted, replaced by an older one, damaged or of another schema, it comes out as it
  * was, column by column, whatever became of settings, licences and archive meanwhile.
  */
+
 import assert from 'node:assert/strict';
 import {
   cpSync,
@@ -15,8 +16,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openReader } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
@@ -258,9 +259,9 @@ describe('detections.db comes out as it was', () => {
   });
 });
 
-function withDatabase(use: (db: ReturnType<typeof openDetections>) => unknown): void {
+function withDatabase(use: (db: Database) => unknown): void {
   const path = join(installation.data, 'detections.db');
-  const db = openDetections(path);
+  const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
   use(db);
   db.close();
 }
@@ -273,7 +274,7 @@ function overwrite(at: number, bytes: number): void {
 }
 
 function lastEntry(data = installation.data): number {
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     return db.prepare<[], number>('SELECT entry FROM log_mark').pluck().get() ?? 0;
   } finally {
@@ -284,7 +285,7 @@ function lastEntry(data = installation.data): number {
 async function untilDraft(entries: number): Promise<void> {
   for (;;) {
     try {
-      const db = openReader(join(installation.data, 'detections.db-draft'));
+      const db = openDatabase(join(installation.data, 'detections.db-draft'), 'read');
       const entry = db.prepare<[], number>('SELECT entry FROM log_mark').pluck().get() ?? 0;
       db.close();
       if (entry >= entries) return;

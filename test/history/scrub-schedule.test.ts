@@ -29,7 +29,7 @@ interface Scheduled {
   begun(): number;
   /** Ends the one that is under way with this. */
   end(result: ScrubResult | Error): Promise<void>;
-  look(): void;
+  check(): void;
 }
 
 /** A start on a data folder, and scrubs that end when the test says so. */
@@ -77,7 +77,7 @@ async function scheduled(
         else current?.resolve(result);
         await new Promise((resolve) => setImmediate(resolve));
       },
-      look: () => schedule.look(),
+      check: () => schedule.check(),
     });
   } finally {
     await schedule.close();
@@ -85,10 +85,10 @@ async function scheduled(
   }
 }
 
-/** It is looked at again until one is begun. */
-const begins = ({ look, begun }: Scheduled, count: number) =>
+/** Checks again until one begins. */
+const begins = ({ check, begun }: Scheduled, count: number) =>
   until(`scrub ${count}`, () => {
-    look();
+    check();
     return begun() === count;
   });
 
@@ -99,13 +99,13 @@ test('one is made after a start, then every so many hours, by the record of the 
     await new Promise((resolve) => setTimeout(resolve, 60));
     all.setReady(true);
     await begins(all, 1);
-    all.look();
+    all.check();
     assert.equal(all.begun(), 1, 'one at a time');
     await all.end(CLEAN);
     assert.equal(readScrubRecord(dataFolder(all.root))?.at, NOW);
     assert.deepEqual(all.lines, ['info detections.db was compared with the log']);
     all.setNow(NOW + 23 * HOUR_MS);
-    all.look();
+    all.check();
     assert.equal(all.begun(), 1);
   }));
 
@@ -121,7 +121,7 @@ test('what is found is told, and told again by the next start', async () => {
       assert.deepEqual(all.told, ['log: 2 x log damaged (here)']);
       // By a command.
       writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
-      all.look();
+      all.check();
       assert.deepEqual(all.told.slice(1), ['log: null', 'database: detections.db: 2 x row missing (here)']);
       copyFileSync(join(root, 'verified.json'), kept);
       // Else the next file could get the number of this one.
@@ -147,7 +147,7 @@ test('what is found is told, and told again by the next start', async () => {
 test('with 0 hours none is made; one that fails is told', async () => {
   await scheduled(0, async (all) => {
     await new Promise((resolve) => setTimeout(resolve, 100));
-    all.look();
+    all.check();
     assert.equal(all.begun(), 0);
   });
   await scheduled(1, async (all) => {
@@ -178,7 +178,7 @@ test('the thread compares, and a stop ends it in the middle of its work', async 
       log: (level, msg) => lines.push(`${level} ${msg}`),
       onDamage: (what, detail) => assert.equal(detail, null, what),
     });
-    schedule.look();
+    schedule.check();
     // In which it gets somewhere.
     await new Promise((resolve) => setTimeout(resolve, 200));
     const beganMs = performance.now();

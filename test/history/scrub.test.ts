@@ -1,4 +1,5 @@
 /** The scrub: nothing is found where nothing is wrong, and each kind of damage is found, counted and named. */
+
 import assert from 'node:assert/strict';
 import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -11,8 +12,8 @@ import {
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
 } from '../../src/ingest/apply/remove-rows.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { placeOf, placesOf } from '../../src/store/stream-place.ts';
 import { withFailingReads } from '../support/failing-reads.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -174,7 +175,7 @@ describe('damage is found', () => {
   }
 
   const changed = (sql: string) => () => {
-    const db = openDetections(history.folder.detections);
+    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     try {
       db.exec(sql);
     } finally {
@@ -296,7 +297,7 @@ describe('damage is found', () => {
   test('an index that does not lead to a row, or leads to one too many', async () => {
     const withoutIndex = (sql: string) => () => {
       const define = (definition: string) => {
-        const db = openDetections(history.folder.detections);
+        const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
         db.unsafeMode().pragma('writable_schema = ON');
         db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'stream_row_by_position'").run(definition);
         db.close();

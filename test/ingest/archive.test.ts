@@ -1,4 +1,5 @@
 /** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
+
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -13,8 +14,8 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openReader } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
@@ -48,7 +49,7 @@ test('files that cannot be moved there yet are each kept, also under one name', 
   for (const [index, content] of contents.entries()) {
     appliance.put(name, content);
     await until('it is applied', () => {
-      const db = openReader(database());
+      const db = openDatabase(database(), 'read');
       const { count } =
         db.prepare<[], { count: number }>('SELECT count(*) AS count FROM ingest_file').get() ?? {};
       db.close();
@@ -104,7 +105,7 @@ test('a backfill whose file is away waits for it, and nothing else does', async 
   const name = 'newswire.backfill-history.ndjson';
   appliance.put(name, ndjson(rows));
   await until('its first part is in', () => {
-    const db = openReader(database());
+    const db = openDatabase(database(), 'read');
     const found = db.prepare('SELECT 1 FROM ingest_file WHERE rows_applied > 0').get();
     db.close();
     return found !== undefined;
@@ -139,7 +140,7 @@ describe('[ingest] archive_days', () => {
     files = [];
     for (const _ of hours) files.push(await apply());
     await appliance.serving().stop();
-    const db = openDetections(database());
+    const db = openDatabase(database(), 'write', DETECTIONS_SCHEMA);
     const age = db.prepare('UPDATE ingest_file SET finished_at = finished_at - ? WHERE number = ?');
     for (const [index, ago] of hours.entries()) age.run(ago * HOUR_MS, index + 1);
     db.close();
@@ -190,7 +191,7 @@ test('files without a record that cannot be taken out of the archive stop nothin
 }, async () => {
   const orphan = await apply();
   await appliance.serving().stop();
-  const db = openDetections(database());
+  const db = openDatabase(database(), 'write', DETECTIONS_SCHEMA);
   db.exec(`DELETE FROM ingest_file;
     INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`);
   db.close();

@@ -17,8 +17,8 @@ import { listSegments } from '../../src/history/segment.ts';
 import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/crashes.ts';
+import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
-import { fileCalls } from '../support/file-calls.ts';
 import { inFolder } from '../support/program.ts';
 
 /** A moment of one file's way that a crash can leave behind. */
@@ -162,7 +162,7 @@ test('a file in the archive is there after a power cut, also the first one of a 
   skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
-    const { settings, calls } = fileCalls(folder);
+    const { settings, calls } = programCalls(folder);
     const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
     try {
       const serving = await installation.serve();
@@ -172,17 +172,19 @@ test('a file in the archive is there after a power cut, also the first one of a 
       await serving.stop();
       const archived = join(installation.drop, String(line.destination));
       const done = calls();
-      const moved = done.findIndex((call) => call.startsWith('rename ') && call.endsWith(` ${archived}`));
-      const day = done.indexOf(`mkdir ${dirname(archived)}`);
-      assert.equal(done[day + 1], `fsync ${join(installation.drop, 'archive')}`, 'the folder of the day');
-      // The name that it loses is durable last: until then a start finds it.
-      const folders = [dirname(archived), join(installation.drop, '.taken')];
+      const day = dirname(archived);
       assert.deepEqual(
-        done.slice(moved + 1, moved + 3),
-        folders.map((path) => `fsync ${path}`),
+        syncedAfter(done, day, 1),
+        [join(installation.drop, 'archive')],
+        'the folder of the day',
       );
-      const made = done.indexOf(`mkdir ${installation.drop}`);
-      assert.equal(done[made + 1], `fsync ${installation.data}`, 'the drop folder itself');
+      // The name that it loses is durable last: until then a start finds it.
+      assert.deepEqual(syncedAfter(done, archived, 2), [day, join(installation.drop, '.taken')]);
+      assert.deepEqual(
+        syncedAfter(done, installation.drop, 1),
+        [installation.data],
+        'the drop folder itself',
+      );
     } finally {
       installation.remove();
     }

@@ -2,6 +2,7 @@
  * Whatever order files come in, and however often: the same detections. And whatever the clock does: streams
  * without gaps, versions without gaps, positions that only grow.
  */
+
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,14 +12,14 @@ import fc from 'fast-check';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { ExportRow } from '../../src/detection/fields.ts';
 import { withoutEvent } from '../../src/detection/match.ts';
+import { LogApplier } from '../../src/history/apply-log.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
-import { Projection } from '../../src/history/projection.ts';
 import { addFrame, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { judgeName } from '../../src/ingest/format/file-name.ts';
 import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-export.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
 import { streamWriterOn } from '../support/stream-writer.ts';
@@ -91,7 +92,7 @@ function openStore(): Store {
 }
 
 function open(own: string): Database {
-  const db = openDetections(join(own, 'detections.db'));
+  const db = openDatabase(join(own, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   // Nobody pulls the plug here.
   db.pragma('synchronous = OFF');
   return db;
@@ -112,7 +113,7 @@ function writerOf(
 function checkProjection({ db, folder: own }: Store): void {
   const made = openStore();
   try {
-    const projection = new Projection(made.db);
+    const projection = new LogApplier(made.db);
     for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
     assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
   } finally {

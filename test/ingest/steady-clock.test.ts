@@ -1,4 +1,5 @@
 /** A clock that is wrong: what must not be done by it, and what clients are told all the same. */
+
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +7,8 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { SteadyClock } from '../../src/ingest/steady-clock.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -28,7 +30,7 @@ async function setBack(byMs: number): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
-  const db = openDetections(join(appliance.data, 'detections.db'));
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   // Those before it may have been found missing by now.
   db.prepare("UPDATE export_window SET window_start = ? WHERE status = 'done'").run(start);
   db.close();
@@ -38,7 +40,7 @@ async function setBack(byMs: number): Promise<number> {
 
 /** Delivery times in the order of the stream, epoch milliseconds; to be read while the appliance is stopped. */
 function readDeliveries(): number[] {
-  const db = openDetections(join(appliance.data, 'detections.db'));
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   try {
     return db
       .prepare<[], { delivered_at: number }>('SELECT delivered_at FROM delivery ORDER BY first_position')
@@ -71,7 +73,7 @@ async function leaveJump(): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const ahead = Date.now() + DAY_MS;
-  const db = openDetections(join(appliance.data, 'detections.db'));
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   db.prepare('UPDATE delivery SET delivered_at = ?').run(ahead);
   db.close();
   await appliance.restart();

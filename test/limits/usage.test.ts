@@ -1,4 +1,5 @@
 /** What was used of the daily allowances outlives restarts and crashes, and is written beside whatever else happens. */
+
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,8 +9,7 @@ import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
 import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../../src/limits/usage.ts';
 import { createUsageWriter, type UsageWriter } from '../../src/limits/usage-keeper.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import { openReader } from '../../src/store/database.ts';
-import { openWriter } from '../../src/store/writer.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
@@ -41,7 +41,7 @@ describe('the writer of used rows', () => {
   });
 
   function stored(): UsedRows[] {
-    const db = openReader(path);
+    const db = openDatabase(path, 'read');
     try {
       return readUsedRows(db).sort(byId);
     } finally {
@@ -115,7 +115,7 @@ describe('at the start', () => {
       const content = readFileSync(path);
       writeFileSync(path, content.fill(0x55, content.length - 2000));
     },
-    'of another program': () => openWriter(path, ACCESS_SCHEMA).close(),
+    'of another program': () => openDatabase(path, 'write', ACCESS_SCHEMA).close(),
     'of another schema'() {
       fill();
       const db = openUsage(path);
@@ -182,7 +182,7 @@ describe('the program', () => {
 
   /** Rows in the store, of all that have read. */
   function writtenRows(): number {
-    const db = openReader(join(appliance.data, 'usage.db'));
+    const db = openDatabase(join(appliance.data, 'usage.db'), 'read');
     try {
       return readUsedRows(db).reduce((sum, { rows }) => sum + rows, 0);
     } finally {

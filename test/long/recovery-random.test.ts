@@ -5,6 +5,7 @@
  *
  * The seed is fixed; WIREWATCH_TEST_SEED tries another one, and WIREWATCH_TEST_RUNS more of them.
  */
+
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Prng } from '../../src/generate/prng.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
@@ -143,7 +144,7 @@ const SELECT_TEXTS = `
 
 /** What a customer sees of each detection. */
 function visible(data: string): unknown[] {
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     const texts = db.prepare<[], string>(SELECT_TEXTS).pluck().all();
     return texts.map((text) => {

@@ -2,6 +2,7 @@
  * `wirewatch pull` against the real appliance: its copy ends equal to the server's period walk, however often it was
  * killed on the way (contract: Client procedures, Retry).
  */
+
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,7 +12,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped } from '../../src/counted.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
@@ -85,7 +86,7 @@ function comparable(row: Record<string, unknown>): string {
 }
 
 function copyIn(path: string): Map<string, string> {
-  const db = openReader(path);
+  const db = openDatabase(path, 'read');
   const rows = db
     .prepare<unknown[], { id: string; version: number; body: string }>(
       'SELECT id, version, body FROM detections',

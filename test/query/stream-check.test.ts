@@ -1,4 +1,5 @@
 /** What is wrong with a database is refused by the change stream, and never served as if there were less. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';
@@ -6,9 +7,9 @@ import { readChangesPage } from '../../src/query/changes-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { CHECK_STREAMS } from '../../src/query/stored-streams.ts';
 import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { damageOften, type Kind } from '../support/damage.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
@@ -153,13 +154,13 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
     store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(index),
   );
   const define = (definition: string) => {
-    const db = openDetections(store.path);
+    const db = openDatabase(store.path, 'write', DETECTIONS_SCHEMA);
     db.unsafeMode().pragma('writable_schema = ON');
     db.prepare('UPDATE sqlite_schema SET sql = ? WHERE name = ?').run(definition, index);
     db.close();
   };
   define(/ WHERE /.test(written) ? written.replace(' WHERE ', ' WHERE 0 AND ') : `${written} WHERE 0`);
-  const db = openDetections(store.path);
+  const db = openDatabase(store.path, 'write', DETECTIONS_SCHEMA);
   db.exec(sql);
   db.close();
   define(written);
@@ -180,7 +181,7 @@ test('an index that leads elsewhere is refused where a row would be missed', () 
   for (const [index, sql, more] of cases) {
     withRows((store) => {
       withoutIndex(store, index, sql);
-      const reader = openReader(store.path);
+      const reader = openDatabase(store.path, 'read');
       try {
         assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
       } finally {

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { NO_PRELOAD } from '../support/command.ts';
-import { fileCalls } from '../support/file-calls.ts';
+import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -266,12 +266,11 @@ test('a data folder that is made is there after a power cut, with its parents', 
   skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
-    const { settings, calls } = fileCalls(folder);
+    const { settings, calls } = programCalls(folder);
     const data = join(folder, 'lib', 'wirewatch');
     const args = ['account', 'add', 'agency', '--name', 'Agency', '--data', data];
     assert.equal(await runProgram(args, settings).ended, 0);
-    const made = calls().indexOf(`mkdir ${data}`);
-    assert.deepEqual(calls().slice(made + 1, made + 3), [`fsync ${join(folder, 'lib')}`, `fsync ${folder}`]);
+    assert.deepEqual(syncedAfter(calls(), data, 2), [join(folder, 'lib'), folder]);
   });
 });
 

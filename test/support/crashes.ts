@@ -1,8 +1,9 @@
 /** What the tests of crashes look at afterwards. */
+
 import { join } from 'node:path';
 import { isObject, parse } from '../../src/history/format.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import type { Installation } from './appliance.ts';
 import type { LogLine } from './program.ts';
 import { checkStreams } from './streams.ts';
@@ -53,7 +54,7 @@ const SELECT_DETECTIONS = `
 
 /** Every detection, in order; its streams are checked on the way. */
 export function detectionsOf({ data }: Installation): unknown[] {
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     checkStreams(db);
     return db.prepare(SELECT_DETECTIONS).all();

@@ -1,9 +1,10 @@
 /** Damage to a database, one place at a time, and what a walk of the change stream makes of it. */
+
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { type ContentType, streamName } from '../../src/detection/content-type.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
-import { type Database, openReader } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { NO_FILTERS } from './filters.ts';
 import { seededPrng } from './seeded-prng.ts';
@@ -85,7 +86,7 @@ export function damageOften(kind: Kind, times: number, seed: string): Record<Out
 function outcomeOf(path: string, before: Buffer): Outcome {
   let db: Database | null = null;
   try {
-    db = openReader(path);
+    db = openDatabase(path, 'read');
     const after = walk(db);
     if (after.equals(before)) return 'all as it was';
     // What was overwritten within texts leaves everything else where it was.

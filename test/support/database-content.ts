@@ -1,7 +1,8 @@
 /** Everything that a database holds, column by column: what must be equal after it was made anew. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type Database, openReader } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 
 export type Content = Readonly<Record<string, readonly unknown[]>>;
 
@@ -26,7 +27,7 @@ export function contentOfDatabase(db: Database): Content {
  * write to it.
  */
 export function contentOfDetections(data: string): Content {
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     const content = contentOfDatabase(db);
     const { window_look: _, export_window = [], export_expectation = [], ...others } = content;

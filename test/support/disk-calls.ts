@@ -2,9 +2,10 @@
  * Every call by which the program's own code changes files, in order, and what a power cut would take at any point:
  * content that was written and not synced, names in a folder that was not synced since. SQLite's own calls are not seen.
  */
-import fs, { existsSync, lstatSync } from 'node:fs';
+import fs, { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 /** Paths are absolute. */
 export type DiskCall =
@@ -111,6 +112,31 @@ export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
     end();
   }
   return calls;
+}
+
+const RECORDER = pathToFileURL(join(import.meta.dirname, 'record-disk.ts')).href;
+
+/** Records what the program does to the disk, unless it is an executable (NO_PRELOAD). @param folder for the record */
+export function programCalls(folder: string) {
+  const file = join(folder, 'calls');
+  return {
+    /** With which the program must run. */
+    settings: { NODE_OPTIONS: `--import=${RECORDER}`, WIREWATCH_TEST_CALLS: file },
+    calls: (): DiskCall[] =>
+      readFileSync(file, 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+  };
+}
+
+/** The paths that are synced next after a file or folder is created or renamed. */
+export function syncedAfter(calls: readonly DiskCall[], path: string, count: number): string[] {
+  const at = calls.findIndex(
+    (call) => ('to' in call ? call.to : call.call === 'create' && call.path) === path,
+  );
+  const syncs = calls.slice(at < 0 ? calls.length : at).filter(({ call }) => call === 'sync');
+  return syncs.slice(0, count).map((sync) => sync.path);
 }
 
 /** What would be lost if the power was cut now. */

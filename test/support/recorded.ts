@@ -1,11 +1,12 @@
 /** What a data folder comes to, in terms that outlive the tables of a database: for logs that were recorded once. */
+
 import { join } from 'node:path';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
-import { LOGGED_TABLES } from '../../src/history/projection.ts';
+import { LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { readOneDetection } from '../../src/query/one-detection.ts';
 import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
-import { type Database, openReader } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { NO_FILTERS } from './filters.ts';
 
 const STREAMS = [7001, 7002].flatMap((id) => CONTENT_TYPES.map((type) => streamName(id, type)));
@@ -22,8 +23,8 @@ export interface Recorded {
 
 /** @param data nobody may write to it */
 export function recordOf(data: string): Recorded {
-  const detections = openReader(join(data, 'detections.db'));
-  const access = openReader(join(data, 'access.db'));
+  const detections = openDatabase(join(data, 'detections.db'), 'read');
+  const access = openDatabase(join(data, 'access.db'), 'read');
   try {
     const changes = changesOf(detections);
     const ids = [...new Set(changes.map(({ text }) => String(JSON.parse(text).id)))].sort();

@@ -1,9 +1,10 @@
 /** Waiting until an appliance has nothing left to do. */
+
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { findTail } from '../../src/history/log-reader.ts';
 import { applyingFiles } from '../../src/ingest/apply/file-record.ts';
-import { openReader } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { Installation, Serving } from './appliance.ts';
 import { until } from './until.ts';
@@ -28,7 +29,7 @@ export async function atRest(
 /** Whether the database lacks entries of its log, or a backfill is not at its end. */
 function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   if (!existsSync(join(data, 'detections.db'))) return true;
-  const db = openReader(join(data, 'detections.db'));
+  const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     const { last } = findTail(join(data, 'log'), 'detections');
     return applyingFiles(db).length > 0 || readLogMark(db)?.id !== last?.id;

@@ -1,4 +1,5 @@
 /** The HTTP server on a port of its own, over stores that a test fills directly. */
+
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
@@ -18,8 +19,7 @@ import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts'
 import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openWriter } from '../../src/store/writer.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 
@@ -90,7 +90,7 @@ const WELL: HealthSource = {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const store = createTestStore();
   const accessPath = join(store.folder, 'access.db');
-  const access = openWriter(accessPath, ACCESS_SCHEMA);
+  const access = openDatabase(accessPath, 'write', ACCESS_SCHEMA);
   addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, NOW_MS);
   for (const id of [7001, 7002]) {
     addSubscription(

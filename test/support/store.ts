@@ -8,8 +8,8 @@ import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { DetectionRows } from '../../src/history/detection-rows.ts';
-import { type Database, openReader } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseInstant } from '../../src/time.ts';
 
 /** One version of a detection, as it arrives. */
@@ -83,8 +83,8 @@ const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, 
 export function createTestStore(gap = 1): TestStore {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const path = join(folder, 'detections.db');
-  const writer = openDetections(path);
-  const reader = openReader(path);
+  const writer = openDatabase(path, 'write', DETECTIONS_SCHEMA);
+  const reader = openDatabase(path, 'read');
   const stored = new DetectionRows(writer);
   let last = 0;
 

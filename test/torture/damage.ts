@@ -12,6 +12,7 @@
  * | `access.db` and its log | a start is refused, or all is as it was |
  * | a backup | it is not restored, or what was in it is |
  */
+
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { addAccount } from '../../src/auth/accounts.ts';
@@ -24,8 +25,8 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
-import { noteDamage } from '../../src/store/damage.ts';
-import { openReader } from '../../src/store/database.ts';
+import { noteDamage } from '../../src/store/damage-note.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { noteIdentity } from '../../src/store/file-identity.ts';
 import { damageOften } from '../support/damage.ts';
 import {
@@ -265,7 +266,7 @@ function without(content: Content, tables: readonly string[]): Content {
 }
 
 function contentOfAccess({ folder }: History, root = folder.root): Content {
-  const db = openReader(join(root, 'access.db'));
+  const db = openDatabase(join(root, 'access.db'), 'read');
   try {
     const { log_mark: _, ...content } = contentOfDatabase(db);
     return content;

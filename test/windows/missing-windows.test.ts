@@ -1,4 +1,5 @@
 /** The search for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,8 +8,8 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type LookPlace, WindowLook } from '../../src/ingest/apply/missing-windows.ts';
 import { DropFolder } from '../../src/ingest/drop/drop-folder.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import {
   expectFrom,
@@ -31,7 +32,7 @@ let betweens: number;
 let windowLook: WindowLook;
 
 function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
-  db = openDetections(join(folder, 'detections.db'));
+  db = openDatabase(join(folder, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   windowLook = new WindowLook();
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();

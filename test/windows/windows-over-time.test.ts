@@ -2,12 +2,14 @@
  * Windows over time in the real program. Its clock cannot be set, so the times that it has written down are moved
  * back while it stands still.
  */
+
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { AlertDocument } from '../../src/health/alerts.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, putFile, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
@@ -27,7 +29,7 @@ const late = newRow();
 /** What the appliance wrote down happened so much earlier. */
 async function passTime(ms: number): Promise<void> {
   await appliance.serving().stop();
-  const db = openDetections(join(appliance.data, 'detections.db'));
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   db.prepare('UPDATE window_look SET looked_at = looked_at - ?').run(ms);
   db.prepare('UPDATE export_window SET since = since - ?').run(ms);
   db.close();

@@ -2,10 +2,11 @@
  * The console thread: it reads and acts for every open console, so that neither a long query nor a wait for the disk
  * delays the API.
  */
+
 import type { MessagePort } from 'node:worker_threads';
 import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
-import { openReader } from '../../store/database.ts';
+import { openDatabase } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
@@ -85,7 +86,7 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
  */
 function isSound(path: string): boolean {
   try {
-    const db = openReader(path);
+    const db = openDatabase(path, 'read');
     try {
       return db.pragma('quick_check(1)', { simple: true }) === 'ok';
     } finally {

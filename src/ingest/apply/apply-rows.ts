@@ -10,7 +10,6 @@ import { type Known, merge, type Scoring } from '../../detection/merge.ts';
 import { firstVersion, raisedVersion } from '../../detection/version-epoch.ts';
 import { DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
-import { positionOfClock } from '../../history/lost-end.ts';
 import {
   changedLine,
   createdLine,
@@ -19,6 +18,7 @@ import {
   removedLine,
   rescoredLine,
 } from '../../history/row-lines.ts';
+import { positionOfClock } from '../../history/version-epoch.ts';
 import type { Database, Statement } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';

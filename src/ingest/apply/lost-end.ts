@@ -4,7 +4,7 @@
  * can have. So clients with cursors and versions of the lost part neither skip nor refuse it.
  */
 import { grouped } from '../../counted.ts';
-import { lostEndBehind } from '../../history/lost-end.ts';
+import { lostEndBehind } from '../../history/version-epoch.ts';
 import { formatMs } from '../../time.ts';
 import type { Workshop } from '../threads/workshop.ts';
 

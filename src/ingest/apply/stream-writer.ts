@@ -9,12 +9,13 @@
  * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
+
+import { LOGGED_TABLES } from '../../history/apply-log.ts';
 import { type Effects, noteEffects } from '../../history/effects.ts';
 import type { Operation } from '../../history/format.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
-import { positionBeyond } from '../../history/lost-end.ts';
-import { LOGGED_TABLES } from '../../history/projection.ts';
 import { applyPending } from '../../history/recover.ts';
+import { positionBeyond } from '../../history/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
@@ -29,7 +30,7 @@ const INSERT_EPOCH = `
   INSERT INTO version_epoch (number, at, reason, position, orphans)
   VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :orphans)`;
 
-/** What begins where the end of the log was lost: see history/lost-end.ts. */
+/** What begins where the end of the log was lost: see history/version-epoch.ts. */
 export interface Epoch {
   /** In words. */
   readonly reason: string;

@@ -2,18 +2,18 @@
  * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
  * after the other, and serves what commands ask for.
  */
+
 import { monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import type { Recovered } from '../../history/recover.ts';
 import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
 import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
-import type { Database } from '../../store/database.ts';
+import { type Database, openDatabase } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { checkpointNoted } from '../../store/file-identity.ts';
 import { dataFolder, isThere, requireRoom } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
-import { openWriter } from '../../store/writer.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
 import { ingestBackfill, resumeUnfinished } from '../apply/backfill.ts';
 import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from '../apply/file-record.ts';
@@ -92,7 +92,7 @@ export class Ingester {
     let lastNumber = drop.takenNumbers().at(-1) ?? 0;
     this.#workshop = {
       db,
-      access: openWriter(folder.access, ACCESS_SCHEMA),
+      access: openDatabase(folder.access, 'write', ACCESS_SCHEMA),
       folder,
       drop,
       reader: new ReaderClient({ photo_key: settings.photo_key }),

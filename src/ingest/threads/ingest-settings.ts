@@ -54,7 +54,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type ToIngest =
   /** The first message: until it comes, the thread has only loaded its code. */
   | { readonly kind: 'start'; readonly settings: IngestSettings }
-  /** A cursor of a position that the log never gave out: see history/lost-end.ts. */
+  /** A cursor of a position that the log never gave out: see history/version-epoch.ts. */
   | { readonly kind: 'end lost'; readonly position: number }
   /** Asks for `rested`, once all that waits at this moment is processed. */
   | { readonly kind: 'rest' }

@@ -51,7 +51,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['      syncFolder(folder);\n', '', 'a rewritten segment keeps its place', 'durability'],
   ]),
-  ...faultsIn('history/new-log.ts', [
+  ...faultsIn('history/replace-log.ts', [
     [
       '-new`);\n  syncFolder(dirname(log));\n',
       '-new`);\n',
@@ -89,10 +89,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['      syncName(path);\n', ';\n', 'a data folder keeps its name', 'durability'],
   ]),
-  ...faultsIn('store/writer.ts', [
+  ...faultsIn('store/database.ts', [
     [
-      "  db.pragma('synchronous = FULL');\n",
-      '',
+      '    db.pragma(`synchronous = ',
+      '    if (false) db.pragma(`synchronous = ',
       'a change of access.db that was told is on the disk',
       'durability',
     ],
@@ -126,7 +126,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is on the disk', 'durability'],
   ]),
-  ...faultsIn('backup/new-state.ts', [
+  ...faultsIn('backup/restored-state.ts', [
     ['    syncFile(stage.access);\n', '', 'a restored access.db is on the disk', 'durability'],
     ['    syncFile(stage.detections);\n', '', 'a restored detections.db is on the disk', 'durability'],
   ]),
@@ -138,7 +138,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
   ]),
-  ...faultsIn('store/incoming.ts', [
+  ...faultsIn('store/complete-restore.ts', [
     ['    syncFolder(join(root, aside));\n', '', 'what is moved aside by a restore is kept', 'durability'],
     ['      syncFolder(from);\n', '', 'a restore places each file once', 'durability'],
     [

@@ -116,7 +116,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'recovery-faults',
     ],
   ]),
-  ...faultsIn('history/projection.ts', [
+  ...faultsIn('history/apply-log.ts', [
     ['    setLogMark(this.#db, mark);\n', '', 'a database made anew knows where it is', 'recovery-faults'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
   ]),

@@ -1,4 +1,5 @@
 /** Brings an image back as a start does, with the program's own code, and holds it against what had been told. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -12,11 +13,11 @@ import { scrub } from '../../../src/history/scrub.ts';
 import { jsonBaseUrl } from '../../../src/query/base-url.ts';
 import { readChangesPage } from '../../../src/query/changes-page.ts';
 import { createStreamCursors } from '../../../src/query/stream-cursor.ts';
+import { completeRestore } from '../../../src/store/complete-restore.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/folder.ts';
-import { completeRestore } from '../../../src/store/incoming.ts';
+import { refuseForeignDatabases } from '../../../src/store/installation.ts';
 import { readSecret } from '../../../src/store/secret.ts';
-import { refuseNewer } from '../../../src/store/writer.ts';
 import { NO_FILTERS } from '../../support/filters.ts';
 import { checkStreams } from '../../support/streams.ts';
 import type { Known } from './known.ts';
@@ -45,7 +46,7 @@ export async function checkImage(root: string, story: Story, known: Known, depth
   checkFiles(join(folder.root, 'drop'), known);
   ensureFolder(folder);
   completeRestore(folder);
-  refuseNewer(folder);
+  refuseForeignDatabases(folder);
   checkKeys(folder, known);
   const { db, log, applied, madeAnew } = await recoverDetections({
     folder,

@@ -1,4 +1,4 @@
-/** The note that detections.db is damaged: the next start makes it anew from its log. */
+/** Notes that detections.db is damaged: the next start rebuilds it from its log. */
 import { writeFileSync } from 'node:fs';
 import type { DataFolder } from './folder.ts';
 
@@ -6,6 +6,6 @@ export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: strin
   try {
     writeFileSync(damage, `${detail}\n`, { mode: 0o600 });
   } catch {
-    // On a full disk: it is found again.
+    // The disk may be full. The damage will be found again.
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The last step of a restore: the files of a complete new state, which lie in a folder of their own within the data
- * folder, take the places of those that are there, which are moved aside.
+ * The last step of a restore: the files of the new state, which are in a folder of their own in the data folder, replace
+ * the existing files, which are moved aside.
  *
- * A rename brings the folder `incoming-<time>` to its name when all in it is whole and on disk. From then on the new
- * state holds: every step can be done again, and whoever comes next, the same command or the next start, goes on where
- * a crash left it. Until it is done, nothing else is opened. The data folder itself is never renamed: its parent
- * mostly belongs to another user, and it may be a mount.
+ * The folder is renamed to `incoming-<time>` when everything in it is complete and on the disk. From then on the new
+ * state is the effective one: every step can be repeated, and the same command or the next start continues after a
+ * crash. Until then nothing else is opened. The data folder itself is never renamed: its parent usually belongs to
+ * another user, and it may be a mount point.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -24,12 +24,12 @@ const PLACED = [
 ] as const;
 const STATE = /^((detections|access)\.db([.-].*)?|secret|(access-)?log(-new)?|(alerts|verified)\.json)$/;
 
-/** Names of the files in a data folder that make up an installation's state, with SQLite's own beside them. */
+/** Names of the files in a data folder that belong to the installation, including those of SQLite. */
 export function stateFiles(folder: DataFolder): string[] {
   return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
 }
 
-/** Where a complete new state is to lie, and where the old one goes, both in the data folder, and not there yet. */
+/** Unused names in the data folder: for the new state, and for the old one. */
 export function incomingNames(folder: DataFolder, nowMs: number): { incoming: string; aside: string } {
   for (let ms = nowMs; ; ms += 1000) {
     const time = formatCompact(ms);
@@ -38,13 +38,13 @@ export function incomingNames(folder: DataFolder, nowMs: number): { incoming: st
   }
 }
 
-/** A restore that was begun and not finished; null mostly. */
+/** The folder of a restore that is not complete; null: there is none. */
 export function pendingRestore({ root }: DataFolder): string | null {
   if (!existsSync(root)) return null;
   return readdirSync(root).find((name) => INCOMING.test(name)) ?? null;
 }
 
-/** @throws Refused `configuration` while a restore is not finished: some files are of one state, some of another */
+/** @throws Refused `configuration` while a restore is not complete: the files may be of two states */
 export function refuseHalfRestored(folder: DataFolder): void {
   if (pendingRestore(folder) === null) return;
   throw new Refused(
@@ -54,10 +54,9 @@ export function refuseHalfRestored(folder: DataFolder): void {
 }
 
 /**
- * Puts what is complete in its place; the caller holds the folder's lock, and its state alone.
+ * Completes a restore; the caller holds the locks of {@link takeStopped}.
  *
- * @returns the name of the folder that holds what was there before, null where nothing was; undefined where there was
- *   nothing to do
+ * @returns the name of the folder with the previous files; null: there were none; undefined: there was nothing to do
  */
 export function completeRestore(folder: DataFolder): string | null | undefined {
   const incoming = pendingRestore(folder);
@@ -67,7 +66,7 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
   return existsSync(join(folder.root, aside)) ? aside : null;
 }
 
-/** One rename each, in their order; each may have been done before. Apart so that tests can end after any of them. */
+/** The steps in order, each with one rename, and each repeatable. Separate so that tests can stop after any of them. */
 export function placingSteps(folder: DataFolder, incoming: string, aside: string): (() => void)[] {
   const { root } = folder;
   const from = join(root, incoming);
@@ -76,7 +75,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     try {
       renameSync(join(root, name), join(root, aside, name));
     } catch (error) {
-      // SQLite takes a log away when the last one who reads the database has closed it.
+      // SQLite deletes a write-ahead log when the last connection closes.
       if (!isErrorCode(error, 'ENOENT')) throw error;
     }
     syncFolder(join(root, aside));
@@ -84,12 +83,12 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
   };
   const steps: (() => void)[] = [];
   for (const name of PLACED) {
-    // One that is no longer there has been placed: what lies under its name is the new one.
+    // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(
       (file) =>
         file === name ||
-        // A log that was begun anew and is not in its place yet would be put there by the next start.
+        // Otherwise the next start would put a new log of `rebuild --log` in place.
         file === `${name}-new` ||
         (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
     );
@@ -109,7 +108,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
   return steps;
 }
 
-/** What a file's name has behind that of the file it belongs to, as `-wal`; nothing where it does not. */
+/** The suffix of a file that belongs to another, such as `-wal`; empty if it does not. */
 function after(file: string, name: string): string {
   return file.startsWith(name) ? file.slice(name.length) : '';
 }

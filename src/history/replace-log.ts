@@ -1,35 +1,35 @@
 /**
- * A log in place of another (`rebuild --log`). It is written and checked under one name (`log-draft`), and gets another
- * (`log-new`) once it is good: from then on it is the log, whatever happens between the two renames that remain.
+ * Replaces a log by a new one (`rebuild --log`). The new log is written and verified as `log-draft`, then renamed to
+ * `log-new`: from that moment on it is the log, even if a crash comes before the two renames that remain.
  *
  * | a crash leaves | the next start |
  * |---|---|
- * | `log`, `log-draft` | goes on with the old log |
- * | `log`, `log-new` | moves the old one aside, and goes on with the new one |
- * | `log-new` | goes on with it |
+ * | `log`, `log-draft` | continues with the old log |
+ * | `log`, `log-new` | moves the old log aside, and continues with the new one |
+ * | `log-new` | continues with the new one |
  */
 import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isThere, syncFolder } from '../store/folder.ts';
 import { formatCompact } from '../time.ts';
 
-/** Where a new log is written; what an earlier attempt left there is gone. */
+/** Deletes what an earlier attempt left, and returns the folder for the new log. */
 export function emptyDraft(log: string): string {
   const draft = `${log}-draft`;
   rmSync(draft, { recursive: true, force: true });
   return draft;
 }
 
-/** Of a draft that is whole, durable and good. */
+/** Makes a draft that is complete, durable and verified the log. */
 export function acceptDraft(log: string): void {
   renameSync(`${log}-draft`, `${log}-new`);
   syncFolder(dirname(log));
 }
 
 /**
- * Puts the new log in its place, where there is one.
+ * Puts a new log in place, if there is one.
  *
- * @returns the folder in which the old log is kept; null where none was moved
+ * @returns the folder with the old log; null if none was moved
  */
 export function swapInNewLog(log: string, nowMs: number): string | null {
   const fresh = `${log}-new`;

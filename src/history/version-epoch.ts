@@ -1,24 +1,24 @@
 /**
- * Where the end of a log is lost, clients may have seen more than it tells: a restore on another machine or to an earlier
- * moment, an older data folder that somebody put back. A *version epoch* is the answer: versions are raised once, and
- * positions go on far beyond any that may have been given out.
+ * If the end of a log is lost, clients may have seen changes that it does not have: after a restore on another machine
+ * or to an earlier moment, or if somebody copied an older data folder back. Then a *version epoch* begins: versions are
+ * raised once, and positions continue far beyond any that clients may have.
  *
- * A folder that was put back looks sound. What gives it away is a cursor: authentic, but of a position that this log
- * never gave out.
+ * An older folder that was copied back looks intact. It is recognized by a cursor that is authentic, but has a position
+ * that this log never issued.
  */
 import type { Database, Statement } from '../store/database.ts';
 
-/** A year of microseconds: what positions go on by. */
+/** How far positions move ahead: a year of microseconds. */
 const EPOCH_POSITIONS = 3.2e13;
-/** A clock beyond it is wrong, and positions that follow it could not be given up again. */
+/** A later clock is wrong, and positions can never go back. */
 const CLOCK_MAX_MS = Date.UTC(2200);
 
-/** The position that belongs to a time; 0 where the clock is not believed. */
+/** The position that belongs to a time; 0 if the clock is wrong. */
 export function positionOfClock(nowMs: number): number {
   return nowMs > CLOCK_MAX_MS ? 0 : nowMs * 1000;
 }
 
-/** Beyond which position they go on. @param known every position of which it is known that it was given out */
+/** The position after which a new epoch continues. @param known positions that were certainly issued */
 export function positionBeyond(known: readonly number[], nowMs: number): number {
   return Math.max(...known, positionOfClock(nowMs)) + EPOCH_POSITIONS;
 }
@@ -37,14 +37,14 @@ interface Statements {
 const statementsOf = new WeakMap<Database, Statements>();
 
 /**
- * Whether a cursor tells of a part of the history that the log does not have.
+ * Whether a cursor proves that the log has lost its end.
  *
- * Cursors stand at positions of rows, all of which a delivery covers. One between two deliveries was given out by a
- * history that is lost; if that has no epoch yet, it is not known to be. So is one in the gap before an epoch that
- * stands half a year or more beyond what was known then: it comes from behind another epoch, which is lost too.
+ * A cursor has the position of a row, and every row is covered by a delivery. So a cursor between two deliveries was
+ * issued by a history that is lost. An epoch in that gap means that the loss is known, unless the cursor is half a year
+ * or more beyond what was known then: it was issued in another epoch, which is lost too.
  *
  * @param position of an authentic cursor
- * @returns the last position before the lost part; null where nothing is lost, or is known to be
+ * @returns the last position before the lost part; null if nothing is lost, or the loss is known
  */
 export function lostEndBehind(db: Database, position: number): number | null {
   const { before, epoch } = prepared(db);

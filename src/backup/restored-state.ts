@@ -5,6 +5,7 @@
  * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
+
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { openAccess } from '../history/access.ts';
@@ -12,12 +13,12 @@ import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail } from '../history/log-reader.ts';
 import { recoverDetections } from '../history/recover.ts';
-import { listSegments } from '../history/segment.ts';
+import { listSegments, logFolder } from '../history/segment.ts';
 import { lastPosition } from '../ingest/apply/apply-rows.ts';
 import { StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
@@ -67,9 +68,8 @@ const ACCESS_COUNTS = `
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
-  const isContinued = live !== null && continuesLog(live.log, stage.log, 'detections', ends.log, live, stage);
-  const isAccessContinued =
-    live !== null && continuesLog(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
+  const isContinued = live !== null && continuesLog(live, stage, 'detections', ends.log);
+  const isAccessContinued = live !== null && continuesLog(live, stage, 'access', ends.accessLog);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
@@ -87,19 +87,13 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
 }
 
 /** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
-function continuesLog(
-  from: string,
-  to: string,
-  kind: LogKind,
-  end: Mark | null,
-  live: DataFolder,
-  stage: DataFolder,
-): boolean {
+function continuesLog(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark | null): boolean {
+  const [from, to] = [logFolder(live, kind), logFolder(stage, kind)];
   if (end !== null) return continueLog(from, to, kind, end);
   // Every log continues an empty one; the secret tells whether it is of the same installation.
   if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return false;
   try {
-    copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root, onBytes: () => {} });
+    copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root });
     return true;
   } catch (error) {
     if (!(error instanceof LogDamage)) throw error;
@@ -201,7 +195,7 @@ async function makeDetections(
 function positionOf(path: string): number {
   let db: Database | null = null;
   try {
-    db = openReader(path);
+    db = openDatabase(path, 'read');
     return lastPosition(db);
   } catch {
     return 0;

@@ -1,6 +1,6 @@
 /**
- * Applies entries of the log to `detections.db`: what ingest did comes out again, equal column by column, since nothing
- * is read, checked or decided anew.
+ * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
+ * nothing is read, checked or decided a second time.
  */
 import type { Database, Statement } from '../store/database.ts';
 import { setLogMark } from '../store/log-mark.ts';
@@ -12,7 +12,7 @@ import { LogDamage } from './log-error.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
 
-/** The tables whose rows the log has as effects; those of detections have lines of their own. */
+/** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
 export const LOGGED_TABLES = [
   'delivery',
   'export_window',
@@ -23,8 +23,8 @@ export const LOGGED_TABLES = [
 ] as const;
 
 /**
- * Of this one the log has the rows of streams that were removed alone: with the removal, and wherever their rows are not
- * in the log any more. Their ordinals are not given again.
+ * Of this table the log has only the rows of removed streams: with the removal, and where a purge has deleted their
+ * rows from the log. Their ordinals are never used again.
  */
 export const ENDED_TABLE = 'stream';
 
@@ -36,23 +36,23 @@ const DELETE_ROWS = [
   'DELETE FROM detection WHERE place >> 34 = :ordinal',
 ];
 
-export interface ProjectionOptions {
+export interface LogApplierOptions {
   /** See {@link DetectionRows}. */
   readonly textOf?: (text: string) => string;
 }
 
-export class Projection {
+export class LogApplier {
   readonly #db: Database;
-  /** Whether texts are stored as they are. */
+  /** Whether texts are stored unchanged. */
   readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
   readonly #effects: EffectApplier;
   readonly #countEpochs: Statement<{ epochs: number }>;
-  /** Rows of exports of which it was not said yet what became of them. */
+  /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
 
-  constructor(db: Database, { textOf }: ProjectionOptions = {}) {
+  constructor(db: Database, { textOf }: LogApplierOptions = {}) {
     this.#db = db;
     this.#takesBytes = textOf === undefined;
     this.#rows = new DetectionRows(db, textOf);
@@ -83,7 +83,7 @@ export class Projection {
     this.#db.exec('COMMIT');
   }
 
-  /** What is stored as it stands in the log need not become text in between. */
+  /** Rows that are stored unchanged need not be decoded. */
   #applyBytes(lines: Buffer): void {
     for (let at = 0; at < lines.length; ) {
       const end = lines.indexOf(NEWLINE, at);
@@ -124,13 +124,13 @@ export class Projection {
         break;
       case 'other':
         if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
-        // A snapshot has an epoch before the rows that know of it.
+        // In a snapshot, an epoch comes before the rows that it applies to.
         if (line.line.put === 'version_epoch') this.#epochs = null;
         if (line.line.put === ENDED_TABLE) this.#deleteEnded(line.line.row);
     }
   }
 
-  /** Rows that were there before: those that came later are not in the log any more (purge.ts). */
+  /** Deletes the rows that came before; later ones are no longer in the log (purge.ts). */
   #deleteEnded(row: unknown): void {
     if (!isObject(row) || typeof row.ordinal !== 'number' || row.removed !== 1)
       throw new LogDamage('a line about a stream does not say that it ended');

@@ -1,8 +1,9 @@
-/** Whether `access.db` is sound, and what its log says: small enough to be compared in memory, in one short read. */
+/** Checks `access.db` and compares it with its log: it is small enough to do so in memory, in one short read. */
+
 import { existsSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, openInspector, reading } from '../store/database.ts';
+import { type Database, openDatabase, reading } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { requireSchema } from '../store/schema.ts';
 import { differingTables } from './access-log.ts';
@@ -18,7 +19,7 @@ export function checkAccess({ access, accessLog }: DataFolder, findings: ScrubFi
   }
   let db: Database | null = null;
   try {
-    db = openInspector(access);
+    db = openDatabase(access, 'inspect');
     requireSchema(db, access, ACCESS_SCHEMA);
     compare(db, accessLog, findings);
   } catch (error) {
@@ -37,13 +38,13 @@ function compare(db: Database, accessLog: string, findings: ScrubFindings): void
   reading(db, () => {
     for (const { integrity_check: problem } of problems.all())
       if (problem !== 'ok') findings.add('database malformed', `access.db: ${problem}`);
-    // Later entries may be of a command that is about to commit them.
+    // Not up to the end of the log: a running command may be about to commit the last entry.
     for (const table of tablesThatDiffer(db, accessLog))
       findings.add('row differs', `access.db: its table ${table} differs from the log`);
   });
 }
 
-/** A read of the log that fails is done once more: only what fails again may be damage. */
+/** A failed read of the log is repeated once: only if it fails again may it be damage. */
 function tablesThatDiffer(db: Database, accessLog: string): string[] {
   try {
     return differingTables(db, accessLog);
