@@ -39,7 +39,7 @@ async function work(port: MessagePort): Promise<void> {
     }
     case 'scrub': {
       const { runScrub } = await import('./history/scrub-thread.ts');
-      await runScrub(port, role.settings);
+      runScrub(port, role.settings);
       break;
     }
     case 'console': {

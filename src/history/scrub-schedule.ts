@@ -6,11 +6,12 @@ import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
 import { reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
+import { callsTo } from '../thread-call.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 import type { ScrubResult } from './scrub.ts';
 import { describeFindings, FINDING_KINDS, type ScrubFinding } from './scrub-findings.ts';
 import { inodeOf, readScrubRecord, type ScrubRecord, writeScrubRecord } from './scrub-record.ts';
-import type { FromScrub, ScrubSettings, ToScrub } from './scrub-thread.ts';
+import type { ScrubCalls, ScrubSettings } from './scrub-thread.ts';
 
 export interface ScrubScheduleOptions {
   readonly data: string;
@@ -145,17 +146,12 @@ function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFin
 
 function runOnThread(settings: ScrubSettings): RunningScrub {
   const worker = startWorker({ role: 'scrub', settings });
-  const result = new Promise<ScrubResult | null>((resolve, reject) => {
-    worker.once('message', (found: FromScrub) => resolve(found));
-    worker.once('error', reject);
-    worker.once('exit', () => resolve(null));
-  });
+  const thread = callsTo<ScrubCalls>(worker, 'the scrub thread');
   return {
-    result,
+    result: thread.call('scrub').finally(() => worker.terminate()),
     async end() {
-      const ended = new Promise((resolve) => worker.once('exit', resolve));
-      worker.postMessage('stop' satisfies ToScrub);
-      await ended;
+      thread.post('stop');
+      await thread.ended;
     },
   };
 }

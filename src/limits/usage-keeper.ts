@@ -1,18 +1,19 @@
 /**
- * Has used rows, and which keys were used, written every second in which any were, and once more at a clean stop. A crash forgets what came
- * after the last write, which the client then has again.
+ * Writes the rows and keys that were used, every second in which there are any and at a clean stop. A crash loses what
+ * came after the last write: the client has those rows again.
  */
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
+import { callsTo, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
 import type { DailyRows } from './daily-rows.ts';
 import type { KeyUses } from './key-uses.ts';
 import type { RequestCounts, UnwrittenCounts } from './request-counts.ts';
 import type { Usage } from './usage.ts';
-import type { FromUsage, ToUsage, UsageSettings } from './usage-thread.ts';
+import type { UsageCalls, UsageSettings } from './usage-thread.ts';
 
 export interface UsageKeeper {
-  /** Writes what is not written; never rejects. While a write is under way, another waits for that one only. */
+  /** Never rejects. During a write, a second call only waits for that one. */
   write(): Promise<void>;
   /** Writes all that is left, and ends the thread. */
   close(): Promise<void>;
@@ -21,16 +22,15 @@ export interface UsageKeeper {
 export interface UsageKeeperOptions {
   readonly rows: DailyRows;
   readonly uses: KeyUses;
-  /** Requests over time; null: nobody counts them. */
+  /** Null: requests are not counted. */
   readonly requests: Pick<RequestCounts, 'take' | 'giveBack'> | null;
   readonly writer: UsageWriter;
-  /** Told of the first failure of a row of them; null: it works again. Counts are kept and written then. */
+  /** Called for the first of a row of failures, and with null when a write succeeds again. No count is lost. */
   readonly onFailure: (error: Error | null) => void;
-  /** Null: only on demand. */
+  /** Null: only when `write` is called. */
   readonly everyMs?: number | null;
 }
 
-/** What writes; usage-thread.ts on a thread of its own. */
 export interface UsageWriter {
   write(usage: Usage): Promise<void>;
   close(): Promise<void>;
@@ -83,39 +83,27 @@ export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
   };
 }
 
-/** The thread is started by the first write: without anybody who reads there is none. One that died is started again. */
+/** The first write starts the thread, and the next write restarts one that died. */
 export function createUsageWriter(settings: UsageSettings): UsageWriter {
-  let thread: Worker | null = null;
-  let waiting: PromiseWithResolvers<void> | null = null;
+  let worker: Worker | null = null;
+  let thread: ThreadCalls<UsageCalls> | null = null;
 
-  function settle(failure: string | null): void {
-    if (failure === null) waiting?.resolve();
-    else waiting?.reject(new Error(failure));
-    waiting = null;
-  }
-
-  function start(): Worker {
-    const worker = startWorker({ role: 'usage', settings });
-    worker.on('message', ({ failure }: FromUsage) => settle(failure));
-    worker.on('error', (error) => settle(error.message));
-    worker.on('exit', () => {
+  function start(): ThreadCalls<UsageCalls> {
+    worker = startWorker({ role: 'usage', settings });
+    const started = callsTo<UsageCalls>(worker, 'the thread that stores row counts');
+    void started.ended.then(() => {
       thread = null;
-      settle('the thread that stores row counts has ended');
     });
-    return worker;
+    return started;
   }
 
   return {
     write(usage) {
-      const message: ToUsage = usage;
-      waiting = Promise.withResolvers<void>();
-      const { promise } = waiting;
       thread ??= start();
-      thread.postMessage(message);
-      return promise;
+      return thread.call('write', usage);
     },
     async close() {
-      await thread?.terminate();
+      await worker?.terminate();
     },
   };
 }

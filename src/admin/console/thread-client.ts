@@ -5,16 +5,11 @@
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
+import { reasonOf } from '../../refused.ts';
+import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
 import { EVENTS, type EventName } from './api.ts';
-import {
-  type Ask,
-  type ConsoleSettings,
-  type FromConsole,
-  problem,
-  type ToConsole,
-  type Told,
-} from './thread-messages.ts';
+import { type Ask, type ConsoleCalls, type ConsoleSettings, problem, type Told } from './thread-messages.ts';
 
 export interface ConsoleThread {
   /** Never rejects. */
@@ -37,33 +32,21 @@ export function createConsoleThread(
   onFault: (error: Error) => void,
   startThread = () => startWorker({ role: 'console', settings }),
 ): ConsoleThread {
-  const waiting = new Map<number, (told: Told) => void>();
-  let thread: Worker | null = null;
+  let worker: Worker | null = null;
+  let thread: ThreadCalls<ConsoleCalls> | null = null;
   let again: NodeJS.Timeout | undefined;
   let isWatched = false;
-  let last = 0;
 
-  function start(): Worker {
-    const worker = startThread();
-    worker.on('message', (message: FromConsole) => {
-      if (message.kind === 'changed') return onChanged(message.events);
-      const { kind: _, id, ...told } = message;
-      waiting.get(id)?.(told);
-      waiting.delete(id);
-    });
-    let fault = 'the thread of the console has ended';
-    worker.on('error', (error) => {
-      fault = error.message;
-      if (waiting.size === 0) onFault(error);
-    });
-    worker.on('exit', () => {
+  function start(): ThreadCalls<ConsoleCalls> {
+    worker = startThread();
+    const started = callsTo<ConsoleCalls, readonly EventName[]>(worker, 'the console thread', onChanged);
+    void started.ended.then((fault) => {
       thread = null;
-      for (const settle of waiting.values()) settle({ ...BUSY, fault: { message: fault, isDamage: false } });
-      waiting.clear();
+      if (fault !== null && started.unanswered() === 0) onFault(fault);
       if (isWatched) again = setTimeout(startAgain, AGAIN_AFTER_MS);
     });
-    if (isWatched) send(worker, { kind: 'watch', on: true });
-    return worker;
+    if (isWatched) started.post('watch', true);
+    return started;
   }
 
   function startAgain(): void {
@@ -74,37 +57,30 @@ export function createConsoleThread(
   }
 
   return {
-    ask(ask) {
-      if (waiting.size >= WAITING_MAX) return Promise.resolve(BUSY);
-      last += 1;
-      const id = last;
-      return new Promise((resolve) => {
-        waiting.set(id, resolve);
-        thread ??= start();
-        send(thread, { kind: 'ask', id, ask });
-      });
+    async ask(ask) {
+      thread ??= start();
+      if (thread.unanswered() >= WAITING_MAX) return BUSY;
+      try {
+        return await thread.call('ask', ask);
+      } catch (error) {
+        return { ...BUSY, fault: { message: reasonOf(error), isDamage: false } };
+      }
     },
     watch(on) {
       isWatched = on;
-      if (thread !== null) send(thread, { kind: 'watch', on });
+      if (thread !== null) thread.post('watch', on);
       else if (on) thread = start();
     },
     async close() {
       isWatched = false;
       clearTimeout(again);
-      const ending = thread;
-      if (ending === null) return;
-      const ended = new Promise((resolve) => ending.once('exit', resolve));
-      send(ending, { kind: 'stop' });
-      const late = setTimeout(() => void ending.terminate(), STOP_MS);
-      await ended;
+      if (thread === null) return;
+      thread.post('stop');
+      const late = setTimeout(() => void worker?.terminate(), STOP_MS);
+      await thread.ended;
       clearTimeout(late);
     },
   };
 }
 
 const BUSY = problem(503, 'The console is busy. Try again in a moment.');
-
-function send(worker: Worker, message: ToConsole): void {
-  worker.postMessage(message);
-}

@@ -1,6 +1,5 @@
 /** The messages between the main thread and the console thread, and the problem document of a refusal. */
 import type { ExportName } from '../../detection/content-type.ts';
-import type { EventName } from './api.ts';
 
 /** Plain data, fixed at the start. */
 export interface ConsoleSettings {
@@ -41,12 +40,14 @@ export type Ask =
       readonly unreadable: string | null;
     };
 
-export type ToConsole =
-  | { readonly kind: 'ask'; readonly id: number; readonly ask: Ask }
-  /** Whether to report changes. */
-  | { readonly kind: 'watch'; readonly on: boolean }
-  /** Ends the thread, and the processes of its jobs. */
-  | { readonly kind: 'stop' };
+export interface ConsoleCalls {
+  /** Never rejects. */
+  ask(ask: Ask): Told;
+  /** Whether somebody listens for changes: each is an event, the names of what changed. */
+  watch(on: boolean): void;
+  /** Ends the thread and what its jobs have begun. */
+  stop(): void;
+}
 
 /** An answer: JSON text. */
 export interface Told {
@@ -55,10 +56,6 @@ export interface Told {
   /** For the log; and whether it is damage of detections.db. */
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
-
-export type FromConsole =
-  | ({ readonly kind: 'told'; readonly id: number } & Told)
-  | { readonly kind: 'changed'; readonly events: readonly EventName[] };
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'Bad request',

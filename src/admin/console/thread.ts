@@ -10,19 +10,14 @@ import { openDatabase } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
+import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { act } from './actions.ts';
+import type { EventName } from './api.ts';
 import { stateOf, watchChanges } from './changes.ts';
 import { Jobs } from './jobs.ts';
 import { read } from './reads.ts';
 import type { Sources } from './sources.ts';
-import {
-  type Ask,
-  type ConsoleSettings,
-  type FromConsole,
-  problem,
-  type ToConsole,
-  type Told,
-} from './thread-messages.ts';
+import { type Ask, type ConsoleCalls, type ConsoleSettings, problem, type Told } from './thread-messages.ts';
 
 const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   invalid_request: 400,
@@ -37,8 +32,8 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   const folder = dataFolder(settings.data);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
-  const changes = watchChanges(folder, (events) => post(port, { kind: 'changed', events }));
-  const jobs = new Jobs(() => post(port, { kind: 'changed', events: ['jobs'] }));
+  const changes = watchChanges(folder, (events) => sendEvent<readonly EventName[]>(port, events));
+  const jobs = new Jobs(() => sendEvent<readonly EventName[]>(port, ['jobs']));
   const sourcesFor = (unreadable: string | null): Sources => ({
     settings,
     folder,
@@ -55,13 +50,13 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
       return db;
     },
   });
-  port.on('message', (message: ToConsole) => {
-    if (message.kind === 'watch') changes.watch(message.on);
-    else if (message.kind === 'stop') void jobs.close().then(() => process.exit());
-    else
-      void tell(sourcesFor(message.ask.unreadable), message.ask).then((told) =>
-        post(port, { kind: 'told', id: message.id, ...told }),
-      );
+  serveCalls<ConsoleCalls>(port, {
+    ask: (ask) => tell(sourcesFor(ask.unreadable), ask),
+    watch: (on) => changes.watch(on),
+    async stop() {
+      await jobs.close();
+      process.exit();
+    },
   });
 }
 
@@ -95,8 +90,4 @@ function isSound(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-function post(port: MessagePort, message: FromConsole): void {
-  port.postMessage(message);
 }

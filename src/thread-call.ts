@@ -1,0 +1,94 @@
+/**
+ * Calls between threads: requests with ids, their answers, and events from the thread. A room declares what its thread
+ * serves as an interface of functions with at most one argument; arguments and answers are cloned.
+ */
+import type { MessagePort, Transferable, Worker } from 'node:worker_threads';
+import { Refused, type RefusedCode } from './refused.ts';
+
+type Calls<C> = { readonly [Name in keyof C]: (argument: never) => unknown };
+type Sent<F extends (argument: never) => unknown> = [...Parameters<F>, transfer?: readonly Transferable[]];
+type Answer<F extends (argument: never) => unknown> = Awaited<ReturnType<F>>;
+
+/** Cloning keeps neither the class of an error nor its code. */
+type PlainError = Pick<Error, 'name' | 'message'> & { readonly code?: RefusedCode };
+
+export interface ThreadCalls<C extends Calls<C>> {
+  /** Rejects with the handler's error, or when the thread ends before it answers. */
+  call<Name extends keyof C>(name: Name, ...sent: Sent<C[Name]>): Promise<Answer<C[Name]>>;
+  /** Without an answer; a handler that fails ends the thread. */
+  post<Name extends keyof C>(name: Name, ...sent: Sent<C[Name]>): void;
+  /** Calls without an answer, including those that the end of the thread rejected. */
+  unanswered(): number;
+  /** Resolves when the thread has ended: with the error that ended it, or null. */
+  readonly ended: Promise<Error | null>;
+}
+
+/** The caller's end. @param what names the thread in errors, such as `the reader thread` */
+export function callsTo<C extends Calls<C>, Event = never>(
+  worker: Worker,
+  what: string,
+  onEvent: (event: Event) => void = () => {},
+): ThreadCalls<C> {
+  const waiting = new Map<number, PromiseWithResolvers<never>>();
+  const ended = Promise.withResolvers<Error | null>();
+  let hasEnded = false;
+  let fault: Error | null = null;
+  let lastId = 0;
+  const reject = (call: PromiseWithResolvers<never>) => call.reject(fault ?? new Error(`${what} has ended`));
+  worker.on('message', (message) => {
+    if ('event' in message) return onEvent(message.event);
+    const call = waiting.get(message.id);
+    waiting.delete(message.id);
+    if ('error' in message) call?.reject(revived(message.error));
+    else call?.resolve(message.answer);
+  });
+  worker.on('error', (error) => {
+    fault = revived(error);
+  });
+  worker.on('exit', () => {
+    hasEnded = true;
+    for (const call of waiting.values()) reject(call);
+    ended.resolve(fault);
+  });
+  return {
+    call(name, ...[argument, transfer]) {
+      lastId += 1;
+      const call = Promise.withResolvers<never>();
+      waiting.set(lastId, call);
+      if (hasEnded) reject(call);
+      else worker.postMessage({ id: lastId, name, argument }, transfer);
+      return call.promise;
+    },
+    post: (name, ...[argument, transfer]) => worker.postMessage({ id: null, name, argument }, transfer),
+    unanswered: () => waiting.size,
+    ended: ended.promise,
+  };
+}
+
+/** The thread's end. */
+export function serveCalls<C extends Calls<C>>(
+  port: MessagePort,
+  handlers: {
+    readonly [Name in keyof C]: (...sent: Parameters<C[Name]>) => Answer<C[Name]> | Promise<Answer<C[Name]>>;
+  },
+): void {
+  port.on('message', async ({ id, name, argument }) => {
+    const answer = async () => ({ id, answer: await handlers[name as keyof C](...([argument] as never)) });
+    if (id === null) await answer();
+    else port.postMessage(await answer().catch((error) => ({ id, error: plain(error) })));
+  });
+}
+
+/** Sends the caller what it did not ask for. */
+export function sendEvent<Event>(port: MessagePort, event: Event, transfer?: readonly Transferable[]): void {
+  port.postMessage({ event }, transfer);
+}
+
+function plain(error: Error): object {
+  return { ...error, name: error.name, message: error.message, stack: error.stack };
+}
+
+function revived(error: PlainError): Error {
+  if (error.name === 'Refused' && error.code !== undefined) return new Refused(error.code, error.message);
+  return error instanceof Error ? error : Object.assign(new Error(), error);
+}
