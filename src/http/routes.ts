@@ -74,6 +74,8 @@ export interface KeyedCall extends Call {
 export interface KeyedRoute extends RouteBase {
   readonly access: 'key';
   readonly scope: Scope | null;
+  /** Whether it reads `detections.db`: once that is known to be damaged, the answer is 500. */
+  readonly readsDetections: boolean;
   /** @throws Refused */
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }

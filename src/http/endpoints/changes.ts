@@ -45,6 +45,7 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerChanges(sources, call, credential),
   };
 }

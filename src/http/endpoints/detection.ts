@@ -23,6 +23,7 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerDetection(sources, call, credential),
   };
 }

@@ -29,6 +29,7 @@ export function meRoute(sources: MeSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: null,
+    readsDetections: true,
     answer: (call, credential) => answerMe(sources, call, credential),
   };
 }

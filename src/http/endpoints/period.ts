@@ -41,6 +41,7 @@ export function periodRoute(sources: PeriodSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerPeriod(sources, call, credential),
   };
 }

@@ -24,6 +24,7 @@ export function schemaRoute(): KeyedRoute {
     head: true,
     access: 'key',
     scope: null,
+    readsDetections: false,
     answer: (call) => answerSchema(document, call),
   };
 }
