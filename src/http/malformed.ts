@@ -6,9 +6,10 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { now } from '../clock.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { errorCode, isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
-import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
 import { type Found, splitTarget, type Unrouted, unroutedProblem } from './routes.ts';
 
@@ -99,7 +100,7 @@ export function replyRaw(
     `X-Request-Id: ${request_id}`,
     'Cache-Control: no-store',
     ...(isForToken ? ['Pragma: no-cache'] : []),
-    `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_TYPE}`,
+    `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_CONTENT_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `Date: ${new Date(now()).toUTCString()}`,
     ...headers,

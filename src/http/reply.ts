@@ -3,11 +3,12 @@
  * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
  */
 import type { ServerResponse } from 'node:http';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
 import type { Intervention } from './interventions.ts';
-import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
 /** One request and what has become known of it. */
@@ -103,7 +104,7 @@ export function problemAnswer(
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,
-    contentType: PROBLEM_TYPE,
+    contentType: PROBLEM_CONTENT_TYPE,
     body: renderProblem(problem, exchange.request_id, baseUrl),
     headers: [
       ...(code === 'unauthorized' ? BEARER : []),

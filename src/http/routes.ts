@@ -7,9 +7,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
+import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
 import type { FileBody } from './file-body.ts';
-import type { OAuthErrorCode, Problem, ProblemCode } from './problem.ts';
+import type { Problem } from './problem.ts';
 
 /** What an endpoint is told about a request. */
 export interface Call {

@@ -316,7 +316,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('Errors', [
     'type is {base_url}/errors/<code> | stream-over-restarts | the base address stands in photo addresses and error types, and changing it changes no version',
-    'codes, statuses and titles | openapi | errors have the status and title that the program gives them',
+    'codes, statuses and titles | openapi | its table of error codes has every code, its status, title and what to do',
     '400: unknown, empty, repeated, out of range | every-answer | 400: unknown, empty, repeated and out-of-range parameters, with rate-limit headers',
     '400: a cursor that it did not give | every-answer | 400: a cursor that this endpoint did not give',
     '400: a query cursor with a changed request | period-endpoint | a cursor is refused once period, zone, sort, subscriptions or filters change',
