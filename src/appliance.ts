@@ -5,6 +5,7 @@ import type { Worker } from 'node:worker_threads';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
+import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
@@ -123,7 +124,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const dailyRows = countRows(folder.usage, log);
   const keyUses = createKeyUses();
   const secret = readSecret(folder);
-  const recentDeliveries = new Map<number, number>();
+  /** Only the newest are needed: the next transaction writes those before it. */
+  const recentDeliveries = new BoundedMap<number, number>(RECENT_DELIVERIES_MAX);
   const waiting = createWaiting();
   const counts = createRequestCounts(now);
   const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
@@ -147,7 +149,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       case 'log':
         return log[message.level](message.fields, message.msg);
       case 'delivered':
-        noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+        recentDeliveries.set(message.first_position, message.delivered_at);
         return waiting.changed();
       case 'trouble':
         return conditions.set(message.name, message.detail);
@@ -234,13 +236,6 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       await nextTurn();
     },
   };
-}
-
-/** Only the newest are needed: the next transaction writes those before it. */
-function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
-  recent.set(firstPosition, deliveredAtMs);
-  const [oldest] = recent.keys();
-  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
 }
 
 /** What a crash in the middle of a restore has left, before anything is opened. */

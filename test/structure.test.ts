@@ -13,7 +13,8 @@ const root = path.join(import.meta.dirname, '..');
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'time.ts': [],
-  'time-zone.ts': [],
+  'bounded-map.ts': [],
+  'time-zone.ts': ['bounded-map.ts'],
   'zone-days.ts': ['time.ts'],
   'error-codes.ts': [],
   'refused.ts': ['error-codes.ts'],
@@ -26,11 +27,11 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'packed.ts': [],
   'pace.ts': [],
   'version.ts': [],
-  detection: [],
-  limits: ['counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],
+  detection: ['bounded-map.ts'],
+  limits: ['bounded-map.ts', 'counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],
   config: ['auth', 'counted.ts', 'detection', 'nearest.ts', 'refused.ts', 'time-zone.ts', 'time.ts'],
   store: ['clock.ts', 'counted.ts', 'packed.ts', 'refused.ts', 'time.ts'],
-  auth: ['detection', 'limits', 'refused.ts', 'store', 'time.ts'],
+  auth: ['bounded-map.ts', 'detection', 'limits', 'refused.ts', 'store', 'time.ts'],
   windows: ['counted.ts', 'detection', 'store', 'time.ts'],
   history: [
     'clock.ts',
@@ -44,6 +45,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   ingest: [
+    'bounded-map.ts',
     'clock.ts',
     'counted.ts',
     'detection',
@@ -57,6 +59,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'windows',
   ],
   query: [
+    'bounded-map.ts',
     'counted.ts',
     'detection',
     'history',
@@ -107,7 +110,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'windows',
   ],
-  generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
+  generate: ['bounded-map.ts', 'detection', 'ingest', 'refused.ts', 'time.ts'],
   manual: [],
   pull: ['counted.ts', 'detection', 'refused.ts', 'store', 'time.ts'],
   samples: ['config'],
@@ -156,6 +159,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   admin: [
     'auth',
     'backup',
+    'bounded-map.ts',
     'clock.ts',
     'config',
     'counted.ts',
@@ -183,6 +187,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'admin',
     'auth',
     'backup',
+    'bounded-map.ts',
     'clock.ts',
     'config',
     'health',

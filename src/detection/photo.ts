@@ -3,6 +3,7 @@
  * make one for another photo (contract: `source.image_url`). The signature has no expiry.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { BoundedMap } from '../bounded-map.ts';
 
 const SIGNATURE_BYTES = 16;
 const SIGNATURES_CACHED_MAX = 20_000;
@@ -10,14 +11,13 @@ const SIGNATURES_CACHED_MAX = 20_000;
 const PHOTO_ID = /^(0|[1-9][0-9]{0,14})$/;
 
 /** One photo is found in many articles: its signature is made once. */
-const signatures = new Map<number, string>();
+const signatures = new BoundedMap<number, string>(SIGNATURES_CACHED_MAX);
 
 /** @returns the path with its signature, from `/` on; the base address is put before it when it is read */
 export function photoPath(key: Uint8Array, sourceInternalId: number): string {
   let signature = signatures.get(sourceInternalId);
   if (signature === undefined) {
     signature = sign(key, sourceInternalId);
-    if (signatures.size >= SIGNATURES_CACHED_MAX) signatures.clear();
     signatures.set(sourceInternalId, signature);
   }
   return `/photos/${sourceInternalId}?signature=${signature}`;

@@ -1,5 +1,6 @@
 /** What each path of the console reads (api.ts). Runs on the console's thread. */
 
+import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/apply/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
@@ -41,7 +42,7 @@ const MANUAL = 'manual/';
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
 const SHARED_MS = 2 * SECOND_MS;
 const SHARED_MAX = 10;
-const shared = new Map<string, { readonly atMs: number; readonly body: Promise<string> }>();
+const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Promise<string> }>(SHARED_MAX);
 
 /** @returns JSON text; @throws Refused */
 export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
@@ -50,8 +51,6 @@ export function read(sources: Sources, asked: Read, nowMs: number): Promise<stri
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
-  // Those of others of the same moment, as of sessions that may only read, stay.
-  if (shared.size >= SHARED_MAX) shared.clear();
   shared.set(name, { atMs: performance.now(), body });
   return body;
 }

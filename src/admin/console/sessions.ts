@@ -4,6 +4,7 @@
  * access.db says (auth/console-sessions.ts).
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { BoundedMap } from '../../bounded-map.ts';
 import { deriveKey } from '../../store/derived-key.ts';
 import { HOUR_MS, MINUTE_MS } from '../../time.ts';
 
@@ -54,7 +55,7 @@ export class Sessions {
   readonly #key: Buffer;
   readonly #isOpen: IsSessionOpen;
   /** Links that were used: a link works once. Those from before the start have ended with it. */
-  readonly #used = new Set<string>();
+  readonly #used = new BoundedMap<string, true>(USED_MAX);
   readonly #startedMs: number;
 
   constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
@@ -67,9 +68,7 @@ export class Sessions {
   redeem(link: string, nowMs: number): string | null {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
     if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
-    this.#used.add(ticket.id);
-    const [oldest] = this.#used;
-    if (this.#used.size > USED_MAX && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.set(ticket.id, true);
     const { name, read_only, epoch } = ticket;
     return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
   }
