@@ -33,10 +33,10 @@ import {
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
+import { deriveKey } from './seal.ts';
 import { noteDamage } from './store/damage.ts';
 import type { Database } from './store/database.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
-import { deriveKey } from './store/derived-key.ts';
 import { createDetectionsReader, type DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';

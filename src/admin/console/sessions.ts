@@ -3,9 +3,9 @@
  * appliance's secret: none can be made up, sessions outlive a restart, and they end with the secret, or by what
  * access.db says (auth/console-sessions.ts).
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../../bounded-map.ts';
-import { deriveKey } from '../../store/derived-key.ts';
+import { createSeal, deriveKey, type Seal } from '../../seal.ts';
 import { HOUR_MS, MINUTE_MS } from '../../time.ts';
 
 export const LINK_MS = 10 * MINUTE_MS;
@@ -42,7 +42,7 @@ const TICKET_CHARACTERS_MAX = 2000;
 
 /** What stands behind `#login=` in a link. */
 export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: number): string {
-  return seal(keyOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
+  return seal(sealOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
 }
 
 /** access.db cannot be read, so nobody knows whether a session has ended. */
@@ -52,14 +52,14 @@ export class NotReadable extends Error {}
 export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
 
 export class Sessions {
-  readonly #key: Buffer;
+  readonly #seal: Seal;
   readonly #isOpen: IsSessionOpen;
   /** Links that were used: a link works once. Those from before the start have ended with it. */
   readonly #used = new BoundedMap<string, true>(USED_MAX);
   readonly #startedMs: number;
 
   constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
-    this.#key = keyOf(secret);
+    this.#seal = sealOf(secret);
     this.#isOpen = isOpen;
     this.#startedMs = startedMs;
   }
@@ -70,7 +70,7 @@ export class Sessions {
     if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
     this.#used.set(ticket.id, true);
     const { name, read_only, epoch } = ticket;
-    return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
+    return seal(this.#seal, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
   }
 
   /** @returns null when it is no session, or has ended */
@@ -82,7 +82,7 @@ export class Sessions {
   }
 
   #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
-    const ticket = unseal(this.#key, sealed);
+    const ticket = unseal(this.#seal, sealed);
     if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
     // One of the future was made before the clock was set back: nobody can say how old it is.
     const ageMs = nowMs - ticket.made_at;
@@ -90,29 +90,23 @@ export class Sessions {
   }
 }
 
-function keyOf(secret: Buffer): Buffer {
-  return deriveKey(secret, 'console');
+function sealOf(secret: Buffer): Seal {
+  return createSeal(deriveKey(secret, 'console'));
 }
 
 function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
   return { id: randomBytes(ID_BYTES).toString('base64url'), made_at: nowMs };
 }
 
-function seal(key: Buffer, ticket: Ticket): string {
+function seal({ sign }: Seal, ticket: Ticket): string {
   const text = Buffer.from(JSON.stringify(ticket)).toString('base64url');
-  return `${text}.${macOf(key, text).toString('base64url')}`;
+  return `${text}.${sign(text).toString('base64url')}`;
 }
 
-function unseal(key: Buffer, sealed: string): Ticket | null {
+function unseal({ isSigned }: Seal, sealed: string): Ticket | null {
   const [text = '', mac = '', ...more] = sealed.slice(0, TICKET_CHARACTERS_MAX + 1).split('.');
   if (sealed.length > TICKET_CHARACTERS_MAX || more.length > 0) return null;
-  const given = Buffer.from(mac, 'base64url');
-  const expected = macOf(key, text);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+  if (!isSigned(Buffer.from(mac, 'base64url'), text)) return null;
   // Only this program can have sealed it.
   return JSON.parse(Buffer.from(text, 'base64url').toString());
-}
-
-function macOf(key: Buffer, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest();
 }

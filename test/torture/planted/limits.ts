@@ -136,12 +136,9 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'limits',
     ],
     ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'routes'],
-    [
-      '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
-      '    if (isRunning(window, nowMs)) return;\n',
-      'what is remembered is bounded',
-      'routes',
-    ],
+  ]),
+  ...faultsIn('bounded-map.ts', [
+    ['if (this.size > this.#entriesMax) {', 'if (false) {', 'what is remembered is bounded', 'routes'],
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
     [
