@@ -140,7 +140,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'windows',
   ],
-  openapi: ['auth', 'detection', 'error-codes.ts', 'limits', 'time.ts'],
+  openapi: ['auth', 'detection', 'error-codes.ts', 'limits', 'query', 'time.ts'],
   http: [
     'auth',
     'clock.ts',
@@ -251,7 +251,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The files, or folders with a slash at their end, through which each dependency is used. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'lab/', 'openapi/', 'pull/'],
+  '@sinclair/typebox': ['config/', 'lab/', 'openapi/', 'pull/', 'query/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop/drop-folder.ts'],
   commander: ['cli/'],

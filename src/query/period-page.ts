@@ -12,7 +12,8 @@ import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStanding } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
-import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import type { DetectionFilters } from './common-parameters.ts';
+import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodSort } from './period-parameters.ts';
 import {

@@ -4,7 +4,7 @@ import { findSubscription } from '../../auth/subscriptions.ts';
 import { streamName, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
-import { LIST_PARAMETERS, readFilters, readSelection } from '../../query/common-parameters.ts';
+import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { readInstant } from '../../query/instant.ts';
 import {
   deliveredAtMs,
@@ -16,10 +16,19 @@ import {
   versionRows,
 } from '../../query/latest-rows.ts';
 import { readOneDetection } from '../../query/one-detection.ts';
-import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
+import {
+  ANY_TEXT,
+  defaulted,
+  invalid,
+  type Parameters,
+  parseParameters,
+  readParameters,
+  readValues,
+} from '../../query/parameters.ts';
 import { readPeriodPage } from '../../query/period-page.ts';
 import { readFirstDataStart } from '../../query/period-start.ts';
 import type { PeriodPlace } from '../../query/query-cursor.ts';
+import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
@@ -27,15 +36,20 @@ import type { DetectionDetail, DetectionEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
 import type { Sources } from './sources.ts';
 
-const { fields: _fields, schema_version: _version, ...FILTERS } = LIST_PARAMETERS;
-const ROWS_DEFAULT = 50;
-const ROWS_MAX = 200;
+const LIMIT = { limit: defaulted(integer(1, 200), 50) };
+/** What the API takes, too. */
+const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
+const AFTER = { after: ANY_TEXT };
+const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
 
 export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, { ...FILTERS, after: 'single' });
-  const after = readPosition(parameters);
-  const wanted = { selection: readSelection(parameters), filters: readFilters(parameters) };
-  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
+  const after = readPosition(readValues(parameters, AFTER).after ?? '0');
+  const wanted = {
+    selection: readValues(parameters, STREAM_PARAMETERS),
+    filters: readValues(parameters, FILTER_PARAMETERS),
+  };
+  const { limit } = readValues(parameters, LIMIT);
   const db = sources.detections();
   // Behind the rows that are read: what comes meanwhile is told next time.
   const through = db === null ? after : Math.max(after, headPosition(db));
@@ -49,8 +63,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
 }
 
 /** Longer than the numbers that the API takes. */
-function readPosition(parameters: Parameters): number {
-  const text = readText(parameters, 'after') ?? '0';
+function readPosition(text: string): number {
   const position = Number(text);
   if (!/^\d{1,16}$/.test(text) || !isCount(position)) throw notNext();
   return position;
@@ -84,15 +97,10 @@ interface SearchPlace {
 }
 
 export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, {
-    ...FILTERS,
-    from: 'single',
-    to: 'single',
-    after: 'single',
-  });
-  const filters = readFilters(parameters);
-  const selection = readSelection(parameters);
-  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER });
+  const filters = readValues(parameters, FILTER_PARAMETERS);
+  const selection = readValues(parameters, STREAM_PARAMETERS);
+  const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
   const call = curl(sources, '/v1/detections', parameters, {
     from: formatSeconds(period.from),
@@ -108,7 +116,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
-  let at: SearchPlace | null = readPlace(parameters, period.to);
+  let at: SearchPlace | null = readPlace(readValues(parameters, AFTER).after, period.to);
   do {
     const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
@@ -150,8 +158,9 @@ function dayBefore(end: number): number {
 
 /** Days, or times; in whole epoch seconds. */
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
-  const second = (name: string) => {
-    const text = readText(parameters, name);
+  const ends = readValues(parameters, PERIOD);
+  const second = (name: 'from' | 'to') => {
+    const text = ends[name];
     if (text === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
     const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
     if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
@@ -164,8 +173,8 @@ function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: 
 }
 
 /** @param to of the period: where a search begins */
-function readPlace(parameters: Parameters, to: number): SearchPlace {
-  const value = readCursor(parameters);
+function readPlace(cursor: string | null, to: number): SearchPlace {
+  const value = readCursor(cursor);
   if (value === null) return { end: to, group: 0, place: null };
   const { end, group, place } = value;
   if (!isCount(end) || end > to || !isCount(group)) throw notNext();
@@ -174,8 +183,7 @@ function readPlace(parameters: Parameters, to: number): SearchPlace {
   return { end, group, place: { second: place.second, id: place.id } };
 }
 
-function readCursor(parameters: Parameters): Record<string, unknown> | null {
-  const text = readText(parameters, 'after');
+function readCursor(text: string | null): Record<string, unknown> | null {
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
@@ -197,10 +205,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 export function readOne(sources: Sources, { query }: Read): DetectionDetail {
-  const parameters = parseParameters(query, { id: 'single', after: 'single' });
-  const id = readText(parameters, 'id') ?? '';
+  const { id: asked, after } = readParameters(query, { id: ANY_TEXT, ...AFTER });
+  const id = asked ?? '';
   const db = sources.detections();
-  const found = db === null ? null : versionRows(db, id, readSpan(parameters));
+  const found = db === null ? null : versionRows(db, id, readSpan(after));
   const text = found === null || db === null ? null : currentText(sources, db, id);
   if (found === null || db === null || text === null)
     throw new Refused('not_found', `There is no detection ${id}.`);
@@ -233,8 +241,8 @@ function currentText({ settings }: Sources, db: Database, id: string): string | 
   return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
 }
 
-function readSpan(parameters: Parameters): VersionSpan | null {
-  const value = readCursor(parameters);
+function readSpan(cursor: string | null): VersionSpan | null {
+  const value = readCursor(cursor);
   if (value === null) return null;
   if (!isCount(value.low) || !isCount(value.high)) throw notNext();
   return { low: value.low, high: value.high };
@@ -263,6 +271,6 @@ function curl(
 ): string {
   const search = new URLSearchParams(more);
   for (const [name, values] of parameters)
-    if (Object.hasOwn(FILTERS, name)) for (const value of values) search.append(name, value);
+    if (Object.hasOwn(SHARED_PARAMETERS, name)) for (const value of values) search.append(name, value);
   return `${CURL} '${settings.base_url}${path}?${search}'`;
 }

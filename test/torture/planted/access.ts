@@ -162,7 +162,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['    normalForm(filters),\n', '', 'filters are fixed for a walk', 'period-parameters'],
     ['    sort,\n', '', 'the sort is fixed for a walk', 'period-parameters'],
     [
-      'selection.subscription_ids?.toSorted(compare) ?? null',
+      'selection.subscription_id?.toSorted(compare) ?? null',
       'null',
       'subscriptions are fixed for a walk',
       'period-parameters',
@@ -204,6 +204,6 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['const CHARACTERS_MAX = 256;', 'const CHARACTERS_MAX = 2560;', 'a path in the log is short', 'routes'],
   ]),
   ...faultsIn('query/parameters.ts', [
-    ['const clean = cleanText(text);', 'const clean = text;', 'a key is not repeated', 'parameters'],
+    ['const clean = cleanText(word);', 'const clean = word;', 'a key is not repeated', 'parameters'],
   ]),
 ];
