@@ -194,7 +194,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     waiting,
     dailyRows,
     keyUses,
-    traffic: metrics,
+    metrics,
     log,
     now,
     ...(lab && { interventions: lab }),

@@ -3,7 +3,7 @@ import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
 import { positionOfClock } from '../history/lost-end.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
-import { readStanding } from '../query/as-of.ts';
+import { readStreamHead } from '../query/as-of.ts';
 import { openInspector } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import type { Fact, StandingSources, Value } from './status.ts';
@@ -65,7 +65,7 @@ function lastRequests({ accounts, uses }: Accounts): Value[] {
 
 /** A key that never followed the stream has no value. A cursor moves with every answer, also where nothing was new for it. */
 function followerLags({ accounts, uses }: Accounts, detections: AccountSources['detections']): Value[] {
-  const { head } = readStanding(detections());
+  const { position: head } = readStreamHead(detections());
   return accounts.flatMap(({ id, key_ids }) =>
     key_ids.flatMap((key) => {
       const position = uses.get(key)?.position ?? null;

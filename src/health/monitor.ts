@@ -8,7 +8,7 @@ import { statSync } from 'node:fs';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
-import { readStanding } from '../query/as-of.ts';
+import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openReader, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
@@ -269,7 +269,7 @@ class Looker {
 }
 
 function newestDone(db: Database): NewestDone {
-  const { newest_done_ms } = readStanding(db);
+  const { newest_done_ms } = readStreamHead(db);
   return {
     newswire: newest_done_ms[CONTENT_TYPE_OF_EXPORT.newswire],
     imagewire: newest_done_ms[CONTENT_TYPE_OF_EXPORT.imagewire],

@@ -65,39 +65,22 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
     // This is what Node ends a connection with, behind an answer that says "Connection: close".
     socket.destroySoon = () => endSoon(socket);
   };
-  if (server instanceof TlsServer) {
-    server.on('connection', (socket) => {
-      if (!room.admit(socket)) return;
-      const peer = peerOf(socket);
-      handshakes.set(peer, socket);
-      socket.once('close', () => {
-        if (handshakes.get(peer) === socket) handshakes.delete(peer);
-      });
+  const shake = (socket: Socket) => {
+    const peer = peerOf(socket);
+    handshakes.set(peer, socket);
+    socket.once('close', () => {
+      if (handshakes.get(peer) === socket) handshakes.delete(peer);
     });
-    server.on('secureConnection', serve);
-  } else {
-    server.on('connection', (socket) => {
-      if (room.admit(socket)) serve(socket);
-    });
-  }
+  };
+  const isTls = server instanceof TlsServer;
+  server.on('connection', (socket) => {
+    if (room.admit(socket)) (isTls ? shake : serve)(socket);
+  });
+  if (isTls) server.on('secureConnection', serve);
   server.closeIdleConnections = () => {
     for (const socket of handshakes.values()) socket.destroy();
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
-  function begin(connection: Connection, { request, response, answer }: Turn): void {
-    const { socket } = request;
-    connection.isAnswering = true;
-    response.on('close', () => {
-      connection.isAnswering = false;
-      // After an answer that says "Connection: close" nothing more can be sent.
-      if (socket.writableEnded || socket.destroyed) return;
-      const next = connection.waiting.shift();
-      if (next !== undefined) begin(connection, next);
-      else if (connection.end !== null) connection.end();
-      else if (request.complete) room.setIdle(socket);
-    });
-    answer();
-  }
 
   return {
     inTurn(request, response, answer) {
@@ -107,7 +90,7 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       const turn = { request, response, answer };
       connection.last = turn;
       room.setBusy(socket);
-      if (!connection.isAnswering) begin(connection, turn);
+      if (!connection.isAnswering) begin(connection, turn, room);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
     },
@@ -133,6 +116,21 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       return handshakes.get(peerOf(socket)) ?? null;
     },
   };
+}
+
+function begin(connection: Connection, { request, response, answer }: Turn, room: ConnectionRoom): void {
+  const { socket } = request;
+  connection.isAnswering = true;
+  response.on('close', () => {
+    connection.isAnswering = false;
+    // After an answer that says "Connection: close" nothing more can be sent.
+    if (socket.writableEnded || socket.destroyed) return;
+    const next = connection.waiting.shift();
+    if (next !== undefined) begin(connection, next, room);
+    else if (connection.end !== null) connection.end();
+    else if (request.complete) room.setIdle(socket);
+  });
+  answer();
 }
 
 /**

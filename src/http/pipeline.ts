@@ -1,5 +1,5 @@
 /**
- * From a request to its answer, in the order in which a request is judged: path, method, unseen key ids, credential,
+ * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
  * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
  *
  * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
@@ -35,10 +35,10 @@ import type { Interventions } from './interventions.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
+import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 
-export interface Judge {
+export interface Pipeline {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
   readonly credentials: CredentialReader;
@@ -53,7 +53,7 @@ export interface Judge {
   readonly now: Now;
   readonly connections: Connections;
   readonly faults: FaultLog;
-  readonly traffic: Traffic | null;
+  readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
   /** Null but in a lab. */
@@ -68,13 +68,17 @@ const INTERNAL =
   'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
 
 /** Answers what has no route; @returns false, with nothing done, for what has one. */
-export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
+export function refuseUnrouted(
+  pipeline: Pipeline,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
   const { path } = splitTarget(request.url ?? '');
   const { host } = request.headers;
   // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
-    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
+    sendProblem(pipeline, openExchange(pipeline, request, response), invalidRequest(detail));
     return true;
   }
   // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
@@ -83,69 +87,73 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
     const problem = invalidRequest(
       'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
     );
-    sendProblem(judge, openExchange(judge, request, response), problem, CLOSE);
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem, CLOSE);
     return true;
   }
-  const found = judge.find(path, request.method ?? '');
+  const found = pipeline.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(judge, request, response);
+  const exchange = openExchange(pipeline, request, response);
   const preflight =
     request.method === 'OPTIONS' && found.kind === 'no_method'
-      ? judge.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      ? pipeline.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
       : null;
   if (preflight !== null) {
-    send(judge, exchange, { status: 204, body: '', headers: preflight });
+    send(pipeline, exchange, { status: 204, body: '', headers: preflight });
     return true;
   }
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
-  sendProblem(judge, exchange, unroutedProblem(found), headers);
+  sendProblem(pipeline, exchange, unroutedProblem(found), headers);
   return true;
 }
 
 /** Answers an expectation other than 100-continue, which nobody here can meet. */
-export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
+export function refuseExpectation(
+  pipeline: Pipeline,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const problem = invalidRequest('Unsupported Expect header. The only supported value is 100-continue.');
-  judge.connections.inTurn(request, response, () => {
-    sendProblem(judge, openExchange(judge, request, response), problem);
+  pipeline.connections.inTurn(request, response, () => {
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem);
   });
 }
 
 /** Answers a request that has a route. Never throws, never rejects. */
 export function answerRequest(
-  judge: Judge,
+  pipeline: Pipeline,
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(judge, request, response, route);
+  const exchange = openExchange(pipeline, request, response, route);
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
     const acceptEncoding = request.headers['accept-encoding'];
     const encode = (plain: Answer) =>
-      judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+      pipeline.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
     const finish = (made: Answer) => encode(intervention?.answered(made) ?? made);
-    const made = judgeRequest(judge, route, request, exchange);
+    const made = handleRequest(pipeline, route, request, exchange);
     const answer = made instanceof Promise ? made.then(finish) : finish(made);
     if (!(answer instanceof Promise)) {
-      send(judge, exchange, answer);
+      send(pipeline, exchange, answer);
       return;
     }
     answer
-      .then((settled) => send(judge, exchange, settled))
-      .catch((error: unknown) => sendError(judge, exchange, error));
+      .then((settled) => send(pipeline, exchange, settled))
+      .catch((error: unknown) => sendError(pipeline, exchange, error));
   } catch (error) {
-    sendError(judge, exchange, error);
+    sendError(pipeline, exchange, error);
   }
 }
 
-function judgeRequest(
-  judge: Judge,
+function handleRequest(
+  pipeline: Pipeline,
   route: Route,
   request: IncomingMessage,
   exchange: Exchange,
 ): Answer | Promise<Answer> {
-  const nowMs = judge.now();
+  const nowMs = pipeline.now();
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
@@ -165,31 +173,31 @@ function judgeRequest(
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
-  const presented = () => judge.credentials(request.socket, authorization);
+  const presented = () => pipeline.credentials(request.socket, authorization);
   intervention?.atCredential();
-  const credential = verify(judge, exchange, presented, nowMs);
+  const credential = verify(pipeline, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
-  exchange.rate = judge.rate.take(credential.key_id, nowMs);
+  exchange.rate = pipeline.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
-  const requireAllowance = () => judge.allowance.require(credential, nowMs);
+  const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
   let letIn = { credential, atMs: nowMs };
   const letInAgain = () => {
-    const atMs = judge.now();
+    const atMs = pipeline.now();
     // What is refused as not authenticated has no headers of a rate.
     exchange.rate = null;
-    const again = authenticate(judge.access, presented(), address, atMs);
-    exchange.rate = judge.rate.current(again.key_id, atMs);
+    const again = authenticate(pipeline.access, presented(), address, atMs);
+    exchange.rate = pipeline.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
-    judge.allowance.require(again, atMs);
+    pipeline.allowance.require(again, atMs);
     letIn = { credential: again, atMs };
     return again;
   };
-  const { now } = judge;
+  const { now } = pipeline;
   const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
   const answer = route.answer(call, credential);
-  const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
+  const countRows = ({ rows }: Answer) => pipeline.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
     return answer;
@@ -213,12 +221,12 @@ export function rateLimited({ limit, reset_seconds }: Rate): Refused {
  * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
  */
 function verify(
-  judge: Judge,
+  pipeline: Pipeline,
   { claimed_key_id: keyId, address }: Exchange,
   presented: () => Presented,
   nowMs: number,
 ): Credential {
-  const { unseen } = judge;
+  const { unseen } = pipeline;
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
   if (secondsToWait !== null) {
     throw new Refused(
@@ -228,7 +236,7 @@ function verify(
     );
   }
   try {
-    const credential = authenticate(judge.access, presented(), address, nowMs);
+    const credential = authenticate(pipeline.access, presented(), address, nowMs);
     unseen.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
@@ -240,7 +248,7 @@ function verify(
 }
 
 function openExchange(
-  judge: Judge,
+  pipeline: Pipeline,
   request: IncomingMessage,
   response: ServerResponse,
   route: Route | null = null,
@@ -255,58 +263,63 @@ function openExchange(
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
-    address: judge.clientAddress(
+    address: pipeline.clientAddress(
       request.socket.remoteAddress,
       typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
     ),
-    cors: judge.cors.headers(request.headers.origin),
+    cors: pipeline.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
     rate: null,
     limit: null,
     intervention: null,
   };
-  exchange.intervention = judge.interventions?.begin(request, exchange, route, judge.baseUrl()) ?? null;
+  exchange.intervention = pipeline.interventions?.begin(request, exchange, route, pipeline.baseUrl()) ?? null;
   return exchange;
 }
 
-function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
-    exchange.rate = judge.rate.current(exchange.key_id, judge.now());
-  const closing = judge.isClosing();
+    exchange.rate = pipeline.rate.current(exchange.key_id, pipeline.now());
+  const closing = pipeline.isClosing();
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
   const keyId = provenKeyId(exchange, answer);
-  if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
+  if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  logRequest(judge, exchange, answer, durationMs);
+  logRequest(pipeline, exchange, answer, durationMs);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
-  judge.traffic?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
+  pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
-    judge.log.warn(
+    pipeline.log.warn(
       { request_id, err: error },
       'a photo changed or could not be read while it was being sent: the response was cut off',
     ),
   );
 }
 
-function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers?: readonly string[]): void {
-  send(judge, exchange, problemAnswer(exchange, problem, judge.baseUrl(), headers));
+function sendProblem(
+  pipeline: Pipeline,
+  exchange: Exchange,
+  problem: Problem,
+  headers?: readonly string[],
+): void {
+  send(pipeline, exchange, problemAnswer(exchange, problem, pipeline.baseUrl(), headers));
 }
 
-function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
+function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void {
   const { request_id, response } = exchange;
   const problem = problemOf(error);
-  if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
-  else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
+  if (problem.code === 'internal') pipeline.faults.note('fault', error, request_id);
+  else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
   exchange.limit = limitBehind(problem, exchange);
-  if (exchange.limit !== null) judge.traffic?.refused(exchange.limit);
+  if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
-  if (keyId !== null) judge.traffic?.turnedAway(keyId, problem.code);
+  if (keyId !== null) pipeline.metrics?.keyRefused(keyId, problem.code);
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
-  else sendProblem(judge, exchange, problem, retryAfter(error));
+  else sendProblem(pipeline, exchange, problem, retryAfter(error));
 }
 
 function problemOf(error: unknown): Problem {
@@ -332,7 +345,7 @@ function invalidRequest(detail: string): Problem {
   return { code: 'invalid_request', detail };
 }
 
-function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
+function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { status, rows, code, waited_ms } = answer;
   const key_id = provenKeyId(exchange, answer);
@@ -350,7 +363,7 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
     duration_ms: Math.round(durationMs * 1000) / 1000,
     waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
   };
-  logInfo(judge.log, fields, 'request');
+  logInfo(pipeline.log, fields, 'request');
 }
 
 /** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */

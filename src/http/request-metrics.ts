@@ -1,7 +1,7 @@
 /** What somebody who counts is told of the requests; nobody, unless metrics are on. */
 import type { Limit } from '../limits/limit.ts';
 
-export interface Traffic {
+export interface RequestMetrics {
   /**
    * A request was answered.
    *
@@ -13,7 +13,7 @@ export interface Traffic {
   /** A limit kept something out. */
   refused(limit: Limit): void;
   /** A request was answered with a problem. @param keyId as it named it; nothing need be proven */
-  turnedAway(keyId: string, code: string): void;
+  keyRefused(keyId: string, code: string): void;
 }
 
 /** In place of a path that anybody can make up. */

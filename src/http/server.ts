@@ -51,10 +51,10 @@ import {
   type RawReply,
   replyRaw,
 } from './malformed.ts';
-import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './pipeline.ts';
-import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
+import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
+import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
+import { checkTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
 import { createProxyWarning } from './untrusted-proxy.ts';
 import type { Waiting } from './waiting.ts';
@@ -84,7 +84,7 @@ export interface ServerOptions {
   /** Of a lab alone. */
   readonly interventions?: Interventions;
   /** null where nobody counts. */
-  readonly traffic: Traffic | null;
+  readonly metrics: RequestMetrics | null;
   readonly log: Logger;
   readonly now: Now;
   /** Others than the usual ones. */
@@ -122,7 +122,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
     guardDamaged(route, options.health),
   );
-  const judge: Judge = {
+  const pipeline: Pipeline = {
     find: createRouteTable(routes),
     access: options.stores.access,
     credentials: createCredentialReader(tokens),
@@ -136,15 +136,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     now: options.now,
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
-    traffic: options.traffic,
+    metrics: options.metrics,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     keyUses: options.keyUses,
     interventions: options.interventions ?? null,
   };
-  answerMalformed(server, judge);
-  server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
-  const router = createRouter(server, routes, judge);
+  answerMalformed(server, pipeline);
+  server.on('checkExpectation', (request, response) => refuseExpectation(pipeline, request, response));
+  const router = createRouter(server, routes, pipeline);
   const { host, port } = config.server;
   await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
@@ -166,17 +166,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       options.waiting.close();
       renewal?.close();
       await closeServer(server, graceMs);
-      judge.faults.close();
+      pipeline.faults.close();
     },
   };
 }
 
 /** Counts those that are closed at once, and tells of them at most once a minute: they may come by the thousand. */
-function onRefusedConnection({ traffic, log, now }: ServerOptions): RoomOptions['onRefused'] {
+function onRefusedConnection({ metrics, log, now }: ServerOptions): RoomOptions['onRefused'] {
   let toldMs = Number.NEGATIVE_INFINITY;
   let untold = 0;
   return (address, limit) => {
-    traffic?.refused(limit);
+    metrics?.refused(limit);
     untold += 1;
     const nowMs = now();
     // A clock that was set back must not silence it.
@@ -233,16 +233,17 @@ async function openTls({
 }: Settings['server']): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
   if (tls_certificate === '') return null;
   const paths = { certificate: tls_certificate, key: tls_key };
-  return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
+  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
 /** Hands requests to polka, which hands those that the table lets through to their endpoint. */
-function createRouter(server: Server, routes: readonly Route[], judge: Judge): Polka {
+function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
   router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
   router.use((request, response, next) => {
-    judge.connections.inTurn(request, response, () => {
-      if (judge.interventions?.control(request, response) || refuseUnrouted(judge, request, response)) return;
+    pipeline.connections.inTurn(request, response, () => {
+      if (pipeline.interventions?.control(request, response) || refuseUnrouted(pipeline, request, response))
+        return;
       next();
     });
   });
@@ -251,7 +252,7 @@ function createRouter(server: Server, routes: readonly Route[], judge: Judge): P
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
     for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method]) {
-      router.add(method, pattern, (request, response) => answerRequest(judge, route, request, response));
+      router.add(method, pattern, (request, response) => answerRequest(pipeline, route, request, response));
     }
   }
   return router;
@@ -275,34 +276,38 @@ function parsedUrl(path: string) {
   };
 }
 
-function answerMalformed(server: Server, judge: Judge): void {
+function answerMalformed(server: Server, pipeline: Pipeline): void {
   const breakOff = (socket: Duplex, reply: RawReply) =>
-    judge.connections.breakOff(socket, () => sendRaw(judge, socket, reply));
+    pipeline.connections.breakOff(socket, () => sendRaw(pipeline, socket, reply));
   server.on('clientError', (error: Error, socket: Duplex) => {
-    const bare = judge.connections.endHandshake(socket);
+    const bare = pipeline.connections.endHandshake(socket);
     // Said in plain HTTP, since that is what the client speaks.
-    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
+    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
+      sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
-      judge.log.info(
-        { address: peerAddress(judge, bare ?? socket), reason: error.code },
+      pipeline.log.info(
+        { address: peerAddress(pipeline, bare ?? socket), reason: error.code },
         'TLS handshake failed',
       );
       socket.destroy();
       bare?.destroy();
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
-    else breakOff(socket, malformedReply(error, judge.find));
+    else breakOff(socket, malformedReply(error, pipeline.find));
   });
   server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
 }
 
-function sendRaw(judge: Judge, socket: Duplex, reply: RawReply): void {
-  const request_id = replyRaw(socket, reply, judge.baseUrl());
+function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
+  const request_id = replyRaw(socket, reply, pipeline.baseUrl());
   const { status, code } = reply.problem;
-  judge.log.info({ request_id, address: peerAddress(judge, socket), status, code }, 'malformed request');
-  judge.traffic?.answered(NO_ENDPOINT, status, 0, 0);
+  pipeline.log.info(
+    { request_id, address: peerAddress(pipeline, socket), status, code },
+    'malformed request',
+  );
+  pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
 }
 
 /** Of the peer itself: what it says about a client cannot be read. */
-function peerAddress(judge: Judge, socket: Duplex): string {
-  return judge.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
+function peerAddress(pipeline: Pipeline, socket: Duplex): string {
+  return pipeline.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

@@ -49,7 +49,7 @@ export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
 }
 
 /** @throws Refused `configuration` when they are no pair, or OpenSSL does not take them */
-export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
+export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
   const x509 = attempt(
     () => new X509Certificate(certificate),
     `${named(paths, 'tls_certificate')}: no PEM certificate found in the file`,
@@ -107,7 +107,7 @@ export function secureContext({ certificate, key }: TlsFiles): SecureContextOpti
  * What is wrong with a pair's time, for an alert: it has expired, is not valid yet, or expires within 14 days or
  * the last third of its time, whichever is shorter. Null when nothing is.
  */
-export function timeFault(
+export function validityError(
   { certificate }: TlsPaths,
   pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
   nowMs: number,

@@ -11,12 +11,12 @@ import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs, type Now, SECOND_MS } from '../time.ts';
 import {
-  judgeTlsPair,
+  checkTlsPair,
   readTlsFiles,
   type TlsFiles,
   type TlsPair,
   type TlsPaths,
-  timeFault,
+  validityError,
 } from './tls-pair.ts';
 
 export interface TlsRenewalOptions {
@@ -47,7 +47,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
   let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly looks: number } | null =
     null;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
-  const judgeTime = () => set('certificate expires', timeFault(paths, pair, now()));
+  const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
   async function look(): Promise<void> {
     const found = await readTlsFiles(paths).catch(reasonOf);
@@ -56,12 +56,12 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
     else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
     else take(found);
     if (wrong === null) set('certificate not usable', null);
-    judgeTime();
+    checkValidity();
   }
 
   function take(files: TlsFiles): void {
     try {
-      pair = judgeTlsPair(paths, files);
+      pair = checkTlsPair(paths, files);
     } catch (error) {
       note(files, reasonOf(error));
       return;
@@ -79,7 +79,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
     log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }
 
-  judgeTime();
+  checkValidity();
   let looking = Promise.resolve();
   const lookInTurn = () => {
     looking = looking.then(look);

@@ -46,12 +46,6 @@ export const FIRST_PLACE = `
   SELECT place FROM stream_row WHERE place >> 34 = :ordinal AND position >= :position ORDER BY position LIMIT 1`;
 const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHERE id = ?';
 
-/** The position of the last row of all streams; 0 where there is none. */
-export function headPosition(db: Database): number {
-  const head = db.prepare<[], { head: number | null }>('SELECT max(position) AS head FROM stream').get();
-  return head?.head ?? 0;
-}
-
 /**
  * The newest rows that pass the filters, newest first. A stream whose last row is older than `limit` others can have
  * none of them, so without filters they are exactly the newest.

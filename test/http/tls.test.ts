@@ -11,7 +11,7 @@ import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { readAlertFile } from '../../src/health/alert-file.ts';
-import { judgeTlsPair, readTlsFiles, timeFault } from '../../src/http/tls-pair.ts';
+import { checkTlsPair, readTlsFiles, validityError } from '../../src/http/tls-pair.ts';
 import { watchTlsPair } from '../../src/http/tls-renewal.ts';
 import { createLogger } from '../../src/log.ts';
 import { Refused } from '../../src/refused.ts';
@@ -192,7 +192,7 @@ describe('a server with a certificate', { skip }, () => {
 describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
   async function refusal(files: CertificateFiles): Promise<string> {
     try {
-      judgeTlsPair(files, await readTlsFiles(files));
+      checkTlsPair(files, await readTlsFiles(files));
     } catch (error) {
       assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
       return error.message;
@@ -238,7 +238,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
       const both = join(folder, 'both.pem');
       writeFileSync(both, Buffer.concat(parts));
       const files = { certificate: both, key: both };
-      judgeTlsPair(files, await readTlsFiles(files));
+      checkTlsPair(files, await readTlsFiles(files));
     }
   });
 });
@@ -246,7 +246,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
 describe('the time of a certificate', () => {
   const paths = { certificate: 'c.pem', key: 'c.key' };
   const fault = (days: number, left: number) =>
-    timeFault(
+    validityError(
       paths,
       { validFromMs: NOW_MS - (days - left) * DAY_MS, validToMs: NOW_MS + left * DAY_MS },
       NOW_MS,
@@ -270,7 +270,7 @@ describe('renewal, look by look', { skip }, () => {
   /** Watches a pair, looking when told to. */
   async function watched(name: string) {
     const paths = copyOf(first, name);
-    const pair = judgeTlsPair(paths, await readTlsFiles(paths));
+    const pair = checkTlsPair(paths, await readTlsFiles(paths));
     const taken: number[] = [];
     const told: (string | null)[] = [];
     const alerts = new Map<string, string | null>();

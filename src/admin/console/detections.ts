@@ -3,12 +3,12 @@ import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
 import { streamName, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
+import { readStreamHead } from '../../query/as-of.ts';
 import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { readInstant } from '../../query/instant.ts';
 import {
   deliveredAtMs,
-  headPosition,
   knownStreams,
   newestRows,
   type StreamRow,
@@ -52,7 +52,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   const { limit } = readValues(parameters, LIMIT);
   const db = sources.detections();
   // Behind the rows that are read: what comes meanwhile is told next time.
-  const through = db === null ? after : Math.max(after, headPosition(db));
+  const through = db === null ? after : Math.max(after, readStreamHead(db).position);
   const rows = db === null ? [] : newestRows(db, { after, through }, wanted, limit);
   const since = { since: formatMs(nowMs - HOUR_MS) };
   return page(textsOf(sources, rows), {

@@ -189,13 +189,13 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('http/pipeline.ts', [
     [
-      '  exchange.rate = judge.rate.take(credential.key_id, nowMs);\n',
-      '  exchange.rate = judge.rate.current(credential.key_id, nowMs);\n',
+      '  exchange.rate = pipeline.rate.take(credential.key_id, nowMs);\n',
+      '  exchange.rate = pipeline.rate.current(credential.key_id, nowMs);\n',
       'requests are counted',
       'pipeline',
     ],
     [
-      '    judge.allowance.require(again, atMs);\n',
+      '    pipeline.allowance.require(again, atMs);\n',
       '',
       'after a wait the allowance is asked again',
       'long-poll',
