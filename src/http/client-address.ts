@@ -1,9 +1,9 @@
 /**
- * The address of the client: the peer of the connection, or, behind proxies that the operator trusts, the one that
- * those report in X-Forwarded-For.
+ * The address of the client: the peer of the connection, or, behind trusted proxies, the one that they report in
+ * X-Forwarded-For.
  *
- * The header is read from its right, where the trusted proxies write; what stands further left is the client's own
- * claim, and believing it would let anybody choose an address.
+ * The header is read from its right, where trusted proxies write. What is further left is the client's own claim:
+ * believing it would let a client choose its address.
  */
 import { createAddressList, normalAddress } from '../auth/addresses.ts';
 
@@ -14,8 +14,8 @@ const UNKNOWN = '0.0.0.0';
 
 /**
  * @param trusted addresses and networks in CIDR notation
- * @param onUntrusted told of a peer that names a client and is not believed: a client that makes it up, or a proxy that
- *   the operator forgot to name
+ * @param onUntrusted called when a peer that is not trusted sends the header: a client that makes it up, or a proxy
+ *   that is missing in the setting
  */
 export function createClientAddress(
   trusted: readonly string[],
