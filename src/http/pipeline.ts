@@ -2,7 +2,7 @@
  * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
  * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
  *
- * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
+ * Every error becomes a problem document here: nothing is ever rejected into the router.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -56,7 +56,7 @@ export interface Pipeline {
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
-  /** Null but in a lab. */
+  /** Null except in a lab. */
   readonly interventions: Interventions | null;
 }
 
@@ -67,7 +67,7 @@ const CLOSE = ['Connection', 'close'];
 const INTERNAL =
   'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
 
-/** Answers what has no route; @returns false, with nothing done, for what has one. */
+/** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
   pipeline: Pipeline,
   request: IncomingMessage,
@@ -75,13 +75,13 @@ export function refuseUnrouted(
 ): boolean {
   const { path } = splitTarget(request.url ?? '');
   const { host } = request.headers;
-  // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
+  // A malformed Host comes before an unknown path: so does one that is missing in HTTP/1.1, or repeated.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
     sendProblem(pipeline, openExchange(pipeline, request, response), invalidRequest(detail));
     return true;
   }
-  // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
+  // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
     const problem = invalidRequest(
@@ -106,7 +106,7 @@ export function refuseUnrouted(
   return true;
 }
 
-/** Answers an expectation other than 100-continue, which nobody here can meet. */
+/** Answers an expectation other than 100-continue. */
 export function refuseExpectation(
   pipeline: Pipeline,
   request: IncomingMessage,
@@ -140,7 +140,7 @@ export function answerRequest(
       return;
     }
     answer
-      .then((settled) => send(pipeline, exchange, settled))
+      .then((made) => send(pipeline, exchange, made))
       .catch((error: unknown) => sendError(pipeline, exchange, error));
   } catch (error) {
     sendError(pipeline, exchange, error);
@@ -182,22 +182,23 @@ function handleRequest(
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
-  let letIn = { credential, atMs: nowMs };
-  const letInAgain = () => {
+  let current = { credential, atMs: nowMs };
+  const verifyAgain = () => {
     const atMs = pipeline.now();
-    // What is refused as not authenticated has no headers of a rate.
+    // A 401 has no rate-limit headers.
     exchange.rate = null;
     const again = authenticate(pipeline.access, presented(), address, atMs);
     exchange.rate = pipeline.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
     pipeline.allowance.require(again, atMs);
-    letIn = { credential: again, atMs };
+    current = { credential: again, atMs };
     return again;
   };
   const { now } = pipeline;
-  const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
+  const call = { query, segment, nowMs, address, request, requireAllowance, verifyAgain, now };
   const answer = route.answer(call, credential);
-  const countRows = ({ rows }: Answer) => pipeline.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
+  const countRows = ({ rows }: Answer) =>
+    pipeline.allowance.count(current.credential, rows ?? 0, current.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
     return answer;
@@ -208,7 +209,7 @@ function handleRequest(
   });
 }
 
-/** The rate of the exchange makes the Retry-After. */
+/** Its Retry-After is made of the exchange's rate. */
 export function rateLimited({ limit, reset_seconds }: Rate): Refused {
   return new Refused(
     'rate_limited',
@@ -240,9 +241,9 @@ function verify(
     unseen.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
-    // The key was proven, only its account or this address keeps it out: that is nobody who guesses.
-    const isProven = error instanceof Refused && error.code === 'forbidden';
-    if (isProven && keyId !== null) unseen.markSeen(keyId, address, nowMs);
+    // The key was verified, only its account or this address is refused: this is not guessing.
+    const isVerified = error instanceof Refused && error.code === 'forbidden';
+    if (isVerified && keyId !== null) unseen.markSeen(keyId, address, nowMs);
     throw error;
   }
 }
@@ -253,7 +254,7 @@ function openExchange(
   response: ServerResponse,
   route: Route | null = null,
 ): Exchange {
-  // Without a listener, a write after the client has gone would be an uncaught exception.
+  // Without a listener, a write to a client that is gone would be an uncaught exception.
   response.on('error', ignore);
   const forwarded = request.headers['x-forwarded-for'];
   const exchange: Exchange = {
@@ -284,7 +285,7 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   const closing = pipeline.isClosing();
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
-  const keyId = provenKeyId(exchange, answer);
+  const keyId = verifiedKeyId(exchange, answer);
   if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(pipeline, exchange, answer, durationMs);
@@ -313,11 +314,11 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const problem = problemOf(error);
   if (problem.code === 'internal') pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
-  exchange.limit = limitBehind(problem, exchange);
+  exchange.limit = limitOf(problem, exchange);
   if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (keyId !== null) pipeline.metrics?.keyRefused(keyId, problem.code);
-  // Half an answer cannot be taken back; cutting it off at least shows that it is one.
+  // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
   else sendProblem(pipeline, exchange, problem, retryAfter(error));
 }
@@ -328,8 +329,8 @@ function problemOf(error: unknown): Problem {
   return { code: 'internal', detail: INTERNAL };
 }
 
-/** Before a key is verified, requests are counted by address: those for tokens, and those with key ids not seen. */
-function limitBehind({ code }: Problem, { rate, path }: Exchange): Limit | null {
+/** The limit that a problem stands for. Before a key is verified, requests count by address. */
+function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
   if (rate !== null) return 'requests';
@@ -348,7 +349,7 @@ function invalidRequest(detail: string): Problem {
 function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { status, rows, code, waited_ms } = answer;
-  const key_id = provenKeyId(exchange, answer);
+  const key_id = verifiedKeyId(exchange, answer);
   const fields = {
     request_id,
     address,
@@ -366,8 +367,8 @@ function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, dura
   logInfo(pipeline.log, fields, 'request');
 }
 
-/** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
-function provenKeyId(exchange: Exchange, answer: Answer): string | null {
+/** The verified key; null without one. The token endpoint is open and verifies it itself. */
+function verifiedKeyId(exchange: Exchange, answer: Answer): string | null {
   return exchange.key_id ?? answer.key_id ?? null;
 }
 
