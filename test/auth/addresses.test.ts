@@ -6,8 +6,7 @@ import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { normalAddress } from '../../src/auth/addresses.ts';
-import { createClientAddress } from '../../src/http/client-address.ts';
-import { createProxyWarning } from '../../src/http/untrusted-proxy.ts';
+import { createClientAddress, createProxyWarning } from '../../src/http/client-address.ts';
 import { addressNetwork } from '../../src/limits/address-network.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 

@@ -46,51 +46,51 @@ describe('renewal, look by look', { skip }, () => {
 
   test('nothing is taken while nothing has changed', async () => {
     const { renewal, taken, warned } = await watched('same');
-    await renewal.look();
+    await renewal.check();
     assert.deepEqual([taken, warned], [[], []]);
   });
 
   test('a pair half of which is written yet is told at the second look, once, and taken when it is whole', async () => {
     const { paths, renewal, taken, warned } = await watched('half');
     writeFileSync(paths.certificate, readFileSync(second.certificate));
-    await renewal.look();
+    await renewal.check();
     assert.deepEqual([taken, warned.length], [[], 0]);
-    await renewal.look();
-    await renewal.look();
+    await renewal.check();
+    await renewal.check();
     assert.deepEqual([taken, warned.length], [[], 1]);
     assert.match(JSON.stringify(warned), /does not match the certificate/);
     writeFileSync(paths.key, readFileSync(second.key));
-    await renewal.look();
+    await renewal.check();
     assert.equal(taken.length, 1);
   });
 
   test('files that are gone keep what is in use; put back, they are no renewal', async () => {
     const { paths, renewal, taken, warned } = await watched('gone');
     renameSync(paths.key, `${paths.key}.away`);
-    await renewal.look();
-    await renewal.look();
+    await renewal.check();
+    await renewal.check();
     assert.match(JSON.stringify(warned), /tls_key, .*the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
-    await renewal.look();
+    await renewal.check();
     assert.deepEqual(taken, []);
   });
 
   test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
     const { paths, renewal, unusable } = await watched('unusable');
     writeFileSync(paths.key, 'broken');
-    await renewal.look();
+    await renewal.check();
     assert.equal(unusable(), null, 'it may be half written');
-    await renewal.look();
+    await renewal.check();
     assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
     overwrite(paths, second);
-    await renewal.look();
+    await renewal.check();
     assert.equal(unusable(), null);
     renameSync(paths.key, `${paths.key}.away`);
-    await renewal.look();
-    await renewal.look();
+    await renewal.check();
+    await renewal.check();
     assert.match(unusable() ?? '', /the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
-    await renewal.look();
+    await renewal.check();
     assert.equal(unusable(), null, 'what is in use is there again');
   });
 
@@ -98,12 +98,12 @@ describe('renewal, look by look', { skip }, () => {
     const { paths, pair, told, renewal, setNow } = await watched('late');
     assert.equal(told.at(-1), null);
     setNow(pair.validToMs - DAY_MS);
-    await renewal.look();
+    await renewal.check();
     assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
     overwrite(paths, second);
     // The second was made after the first, in another second perhaps.
     setNow(Date.now());
-    await renewal.look();
+    await renewal.check();
     assert.equal(told.at(-1), null);
   });
 });
