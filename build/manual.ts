@@ -11,10 +11,11 @@ import { createProgram } from '../src/cli/program.ts';
 import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
+import { PROBLEMS } from '../src/error-codes.ts';
 import { ALERTS } from '../src/health/alerts.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/ingest/format/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
-import { ERRORS } from '../src/openapi/errors.ts';
+
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..', 'src', 'manual');
@@ -116,7 +117,7 @@ function option({
 }
 
 function errorsTable(): string {
-  const rows = Object.entries(ERRORS).map(([code, { status, action }]) => [
+  const rows = Object.entries(PROBLEMS).map(([code, { status, action }]) => [
     `${status}`,
     `\`${code}\``,
     action,

@@ -2,6 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import type { Metrics } from './admin/metrics.ts';
 import type { AccessReader } from './auth/access-reader.ts';
+import type { BoundedMap } from './bounded-map.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
@@ -11,8 +12,8 @@ import { type IngestSettings, TROUBLE_NAMES } from './ingest/threads/ingest-sett
 import { type Lasting, startLastingIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
+import { deriveKey } from './seal.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
-import { deriveKey } from './store/derived-key.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
@@ -20,7 +21,6 @@ import { VERSION } from './version.ts';
 /** An error of the ingest thread counts as caused by access.db if keys could not be checked this recently. */
 const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
 /** The database has all but the last of these delivery times. */
-const RECENT_DELIVERIES_MAX = 64;
 
 export interface ApplianceIngestOptions {
   readonly config: Config;
@@ -36,7 +36,7 @@ export interface IngestSurroundings {
   readonly reader: DetectionsReader;
   readonly reading: ReadingNotes;
   readonly conditions: Conditions;
-  readonly recentDeliveries: Map<number, number>;
+  readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly metrics: Pick<Metrics, 'dealtWith'> | null;
 }
@@ -84,7 +84,7 @@ function receive(
       log[message.level](message.fields, message.msg);
       break;
     case 'delivered':
-      noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+      recentDeliveries.set(message.first_position, message.delivered_at);
       waiting.changed();
       break;
     case 'trouble':
@@ -107,12 +107,6 @@ function receive(
 }
 
 /** Keeps the newest ones: the next transaction writes the time of the one before it. */
-function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
-  recent.set(firstPosition, deliveredAtMs);
-  const [oldest] = recent.keys();
-  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
-}
-
 export function ingestSettings(
   config: Config,
   photoKey: Uint8Array,

@@ -7,6 +7,7 @@ import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
+import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
@@ -54,6 +55,9 @@ export interface Appliance {
   readonly renewCertificate: (() => void) | null;
   stop(): Promise<void>;
 }
+
+/** Only the newest are needed: the next transaction writes those before it. */
+const RECENT_DELIVERIES_MAX = 64;
 
 export interface ApplianceOptions {
   readonly config: Config;
@@ -198,7 +202,7 @@ function openStores(folder: DataFolder, conditions: Conditions, undo: AsyncDispo
     reading,
     detections: reader.db,
     conditions,
-    recentDeliveries: new Map(),
+    recentDeliveries: new BoundedMap(RECENT_DELIVERIES_MAX),
     waiting: createWaiting(),
   };
 }
@@ -292,7 +296,6 @@ async function serve(
     config,
     stores: parts,
     onEndLost: ingest.endLost,
-    traffic: parts.metrics,
     log,
     now,
     ...(lab && { interventions: lab }),

@@ -1,21 +1,14 @@
 /**
  * The only expected exception: a request or a command is refused, with a reason for the person who made it.
  *
- * Anything else that is thrown is an error in the program or its environment. For HTTP, one table turns a code into a
- * status (contract: Errors); for commands, another turns it into an exit code.
+ * Anything else that is thrown is an error in the program or its environment. `error-codes.ts` gives a code its HTTP
+ * status, `cli/program.ts` its exit code.
  */
 import { constants } from 'node:os';
+import type { ProblemCode } from './error-codes.ts';
 
 export type RefusedCode =
-  | 'invalid_request'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'content_too_large'
-  | 'rate_limited'
-  | 'daily_allowance'
-  | 'unavailable'
+  | Exclude<ProblemCode, 'internal'>
   /** A command was used wrongly: exit code 2. */
   | 'usage'
   /** The configuration or the data folder is wrong: exit code 78. */

@@ -1,4 +1,5 @@
 /** The names of time zones (contract: GET /v1/detections, `time_zone`; Me, `time_zone` of a subscription). */
+import { BoundedMap } from './bounded-map.ts';
 
 /** The tz database's own short names; every other one that the runtime knows is an ambiguous abbreviation. */
 const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
@@ -32,15 +33,13 @@ export function zoneId(name: string): string {
 }
 
 /** A zone is asked for with every page of a period, and to ask the runtime takes longer than a small page. */
-const runtimeZones = new Map<string, string | null>();
 const ZONES_KEPT_MAX = 1000;
+const runtimeZones = new BoundedMap<string, string | null>(ZONES_KEPT_MAX);
 
 function runtimeZone(name: string): string | null {
   const kept = runtimeZones.get(name);
   if (kept !== undefined) return kept;
   const zone = askRuntime(name);
-  // Names come from requests: spellings without end must not fill the memory.
-  if (runtimeZones.size >= ZONES_KEPT_MAX) runtimeZones.clear();
   runtimeZones.set(name, zone);
   return zone;
 }

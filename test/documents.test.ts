@@ -19,7 +19,7 @@ import { after, before, describe, test } from 'node:test';
 import { createProgram } from '../src/cli/program.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { SETTINGS } from '../src/config/schema.ts';
-import { PROBLEMS } from '../src/http/problem.ts';
+import { PROBLEMS } from '../src/error-codes.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop/drop-folder.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';

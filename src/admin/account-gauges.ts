@@ -3,7 +3,7 @@ import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
 import { positionOfClock } from '../history/version-epoch.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
-import { readStanding } from '../query/as-of.ts';
+import { readStreamHead } from '../query/as-of.ts';
 import { openDatabase } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import { type GaugeReader, type GaugeSources, gauge, type Value } from './gauges.ts';
@@ -63,7 +63,7 @@ function lastRequests({ accounts, uses }: Accounts): Value[] {
 
 /** A key that never followed the stream has no value. Each answer moves its cursor, even one without rows. */
 function followerLags({ accounts, uses }: Accounts, { detections }: GaugeSources): Value[] {
-  const { head } = readStanding(detections());
+  const { position: head } = readStreamHead(detections());
   return accounts.flatMap(({ id, key_ids }) =>
     key_ids.flatMap((key) => {
       const position = uses.get(key)?.position ?? null;

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
-import { judgeTlsPair, readTlsFiles, secureContext, type TlsPair } from '../http/tls-pair.ts';
+import { checkTlsPair, readTlsFiles, secureContext, type TlsPair } from '../http/tls-pair.ts';
 import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -100,7 +100,7 @@ async function openTls({ tls_certificate, tls_key }: Settings['admin'], isOwn: b
   if (tls_certificate === '') return null;
   const section = isOwn ? ({ section: 'admin' } as const) : {};
   const paths = { ...section, certificate: tls_certificate, key: tls_key };
-  return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
+  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
 function namesOf({ certificate }: TlsPair): string[] {

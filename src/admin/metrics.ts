@@ -25,7 +25,7 @@ export interface Metrics {
   text(): Promise<string>;
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   refused(limit: Limit): void;
-  turnedAway(keyId: string, code: string): void;
+  keyRefused(keyId: string, code: string): void;
   dealtWith(file: DealtWith): void;
   /** Adds the gauges; before that, only events are counted. */
   addGauges(sources: GaugeSources): void;
@@ -52,7 +52,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
       if (rows > 0) counts.add('rows_served', rows);
     },
     refused: (limit) => traffic.refused.inc({ limit }),
-    turnedAway: counts.refuse,
+    keyRefused: counts.refuse,
     dealtWith(file) {
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;

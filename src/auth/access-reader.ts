@@ -12,6 +12,7 @@
  */
 
 import { statSync } from 'node:fs';
+import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
@@ -183,7 +184,7 @@ function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
 function keptKeys(store: OpenStore): Map<string, StoredKey> {
   const version = store.selectVersion.get();
   if (version === undefined) throw new Error('SQLite did not return a data version');
-  if (version !== store.keysVersion || store.keys.size >= KEYS_MAX) store.keys.clear();
+  if (version !== store.keysVersion) store.keys.clear();
   store.keysVersion = version;
   return store.keys;
 }
@@ -215,7 +216,7 @@ function openStore(path: string, fileState: string): OpenStore {
       select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST),
       selectProof: db.prepare<{ id: string }, KeyProof & { is_asked: number }>(SELECT_PROOF),
       selectVersion: db.prepare<[], number>(SELECT_VERSION).pluck(),
-      keys: new Map(),
+      keys: new BoundedMap(KEYS_MAX),
       keysVersion: 0,
       fileState,
     };

@@ -6,9 +6,8 @@
  * Nothing is stored: a token outlives a restart, and a copy of the database brings none of them back. What its key
  * may do is asked of the store for every request, so a token ends with its key.
  */
-import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
-import { deriveKey } from '../store/derived-key.ts';
+import { createSeal, deriveKey } from '../seal.ts';
 import { SCOPES, type Scope } from './scopes.ts';
 
 /** What a token is made for. */
@@ -50,10 +49,9 @@ export function isLikeToken(text: string): boolean {
 
 /** @param secret of the data folder */
 export function createAccessTokens(secret: Buffer): AccessTokens {
-  const signingKey = createSecretKey(deriveKey(secret, 'access-token'));
-  // The parts behind the head have fixed lengths, so no two tokens give the same bytes.
-  const sign = (head: string, claims: Uint8Array, hash: Uint8Array) =>
-    createHmac('sha256', signingKey).update(head).update(claims).update(hash).digest();
+  const { sign, isSigned } = createSeal(deriveKey(secret, 'access-token'));
+  // Claims and hash have fixed lengths, so no two tokens sign the same bytes.
+  const signed = (head: string, claims: Uint8Array, hash: Uint8Array) => [head, claims, hash];
 
   return {
     issue({ id, prefix, hash }, scopes, nowMs) {
@@ -61,7 +59,7 @@ export function createAccessTokens(secret: Buffer): AccessTokens {
       const claims = Buffer.alloc(CLAIMS_BYTES);
       claims.writeUIntBE(nowMs, 0, ISSUED_BYTES);
       claims[ISSUED_BYTES] = scopeBits(scopes);
-      return head + Buffer.concat([claims, sign(head, claims, hash)]).toString('base64url');
+      return head + Buffer.concat([claims, sign(...signed(head, claims, hash))]).toString('base64url');
     },
     read(text) {
       const [, head, keyId, rest] = TOKEN_PATTERN.exec(text) ?? [];
@@ -74,7 +72,7 @@ export function createAccessTokens(secret: Buffer): AccessTokens {
         keyId,
         issuedMs: claims.readUIntBE(0, ISSUED_BYTES),
         scopes: SCOPES.filter((_scope, index) => (bits & (1 << index)) !== 0),
-        proves: (hash) => timingSafeEqual(bytes.subarray(CLAIMS_BYTES), sign(head, claims, hash)),
+        proves: (hash) => isSigned(bytes.subarray(CLAIMS_BYTES), ...signed(head, claims, hash)),
       };
     },
   };

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
-import { judgeTlsPair, readTlsFiles, type TlsPaths, timeFault } from '../http/tls-pair.ts';
+import { checkTlsPair, readTlsFiles, type TlsPaths, validityError } from '../http/tls-pair.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { isForbidden } from '../store/database-errors.ts';
 import { formatMs } from '../time.ts';
@@ -130,8 +130,8 @@ async function checkPair(paths: TlsPaths, nowMs: number): Promise<Finding> {
   const check = 'TLS';
   const todo = 'Install a valid certificate with its key; a running Wirewatch loads them by itself.';
   try {
-    const pair = judgeTlsPair(paths, await readTlsFiles(paths));
-    const fault = timeFault(paths, pair, nowMs);
+    const pair = checkTlsPair(paths, await readTlsFiles(paths));
+    const fault = validityError(paths, pair, nowMs);
     if (fault === null) return ok(check, `${paths.certificate}, valid until ${formatMs(pair.validToMs)}`);
     const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
     return isValid ? warn(check, fault, todo) : bad(check, fault, todo);

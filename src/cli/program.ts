@@ -177,19 +177,11 @@ export const EXIT_USAGE = 2;
 /** EX_CONFIG of sysexits.h: a service manager should not restart the program before somebody fixes it. */
 export const EXIT_CONFIGURATION = 78;
 
-const EXIT_BY_CODE: Record<RefusedCode, number> = {
+/** All others end with {@link EXIT_FAILED}. */
+const EXIT_BY_CODE: Partial<Record<RefusedCode, number>> = {
   usage: EXIT_USAGE,
   invalid_request: EXIT_USAGE,
   configuration: EXIT_CONFIGURATION,
-  failed: EXIT_FAILED,
-  unauthorized: EXIT_FAILED,
-  forbidden: EXIT_FAILED,
-  not_found: EXIT_FAILED,
-  method_not_allowed: EXIT_FAILED,
-  content_too_large: EXIT_FAILED,
-  rate_limited: EXIT_FAILED,
-  daily_allowance: EXIT_FAILED,
-  unavailable: EXIT_FAILED,
 };
 
 /**
@@ -240,7 +232,7 @@ export function reportEnd(error: unknown): number {
   const fault = `${message.replace(/\s*\n\s*/g, ' ')}${advice || source}`;
   process.stderr.write(`wirewatch: ${printable(cleanText(refused ? message : fault))}\n`);
   if (debug) process.stderr.write(`${printable(cleanText(inspect(error)))}\n`);
-  if (refused) return EXIT_BY_CODE[error.code];
+  if (refused) return EXIT_BY_CODE[error.code] ?? EXIT_FAILED;
   return isDamage(error) ? EXIT_CONFIGURATION : EXIT_FAILED;
 }
 

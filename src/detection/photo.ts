@@ -2,7 +2,8 @@
  * The appliance's own address of a photo, signed, so that the link works for anyone who holds it and nobody can
  * make one for another photo (contract: `source.image_url`). The signature has no expiry.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { BoundedMap } from '../bounded-map.ts';
+import { createSeal, decodeBase64url, type Seal } from '../seal.ts';
 
 const SIGNATURE_BYTES = 16;
 const SIGNATURES_CACHED_MAX = 20_000;
@@ -10,14 +11,13 @@ const SIGNATURES_CACHED_MAX = 20_000;
 const PHOTO_ID = /^(0|[1-9][0-9]{0,14})$/;
 
 /** One photo is found in many articles: its signature is made once. */
-const signatures = new Map<number, string>();
+const signatures = new BoundedMap<number, string>(SIGNATURES_CACHED_MAX);
 
 /** @returns the path with its signature, from `/` on; the base address is put before it when it is read */
 export function photoPath(key: Uint8Array, sourceInternalId: number): string {
   let signature = signatures.get(sourceInternalId);
   if (signature === undefined) {
-    signature = sign(key, sourceInternalId);
-    if (signatures.size >= SIGNATURES_CACHED_MAX) signatures.clear();
+    signature = sealOf(key).sign(contentOf(sourceInternalId)).toString('base64url');
     signatures.set(sourceInternalId, signature);
   }
   return `/photos/${sourceInternalId}?signature=${signature}`;
@@ -29,16 +29,18 @@ export function parsePhotoId(text: string): number | null {
 }
 
 /**
- * Whether a signature is the one that {@link photoPath} gives, in its one spelling, told in a time that says
- * nothing of where it differs. Nothing is kept of it: what strangers try must not fill a cache.
+ * Whether a signature is the one that {@link photoPath} gives, in its one spelling; in constant time. It is not
+ * cached: what strangers try must not fill the cache.
  */
 export function isPhotoSignature(key: Uint8Array, sourceInternalId: number, signature: string): boolean {
-  const given = Buffer.from(signature);
-  const right = Buffer.from(sign(key, sourceInternalId));
-  return given.length === right.length && timingSafeEqual(given, right);
+  const bytes = decodeBase64url(signature);
+  return bytes !== null && sealOf(key).isSigned(bytes, contentOf(sourceInternalId));
 }
 
-function sign(key: Uint8Array, sourceInternalId: number): string {
-  const digest = createHmac('sha256', key).update(`photo ${sourceInternalId}`).digest();
-  return digest.toString('base64url', 0, SIGNATURE_BYTES);
+function sealOf(key: Uint8Array): Seal {
+  return createSeal(key, SIGNATURE_BYTES);
+}
+
+function contentOf(sourceInternalId: number): string {
+  return `photo ${sourceInternalId}`;
 }

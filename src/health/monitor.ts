@@ -14,7 +14,7 @@ import {
 } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
-import { readStanding } from '../query/as-of.ts';
+import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
@@ -276,7 +276,7 @@ class Checks {
 }
 
 function newestDone(db: Database): NewestDone {
-  const { newest_done_ms } = readStanding(db);
+  const { newest_done_ms } = readStreamHead(db);
   return perExport((name) => newest_done_ms[CONTENT_TYPE_OF_EXPORT[name]]);
 }
 

@@ -1,18 +1,18 @@
-/** Reads a request's body: not more of it than is wanted, and not for longer than is good. */
+/** Reads a request's body, with a limit on its size and its time. */
 import type { IncomingMessage } from 'node:http';
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
-  /** Told as soon as it is known; what still comes is read and thrown away, so that the answer can be read. */
+  /** Known before the end; the rest is read and discarded, so that the client can read the answer. */
   | { readonly kind: 'too_large' }
   | { readonly kind: 'too_slow' }
-  /** It is no body, by the rules of HTTP, or the client went away before its end. */
+  /** Malformed, or the client went away before its end. */
   | { readonly kind: 'broken' };
 
 const brokenBodies = new WeakSet<IncomingMessage>();
 const BROKEN = Symbol('broken');
 
-/** Tells whoever reads a request's body, now or later, that the rest of it cannot be read. */
+/** The rest of the body cannot be read: a {@link readBody} in progress, or a later one, ends as `broken`. */
 export function breakBody(request: IncomingMessage): void {
   brokenBodies.add(request);
   request.emit(BROKEN);
@@ -20,7 +20,7 @@ export function breakBody(request: IncomingMessage): void {
 
 /** @param timeoutMs from now to the body's end */
 export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Body> {
-  // One that is announced is not waited for: a client may want to hear of it before it sends a thing.
+  // A client that sends `Expect: 100-continue` waits for the answer before it sends a body.
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) {
     return Promise.resolve({ kind: 'too_large' });
   }
@@ -30,7 +30,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let bytes = 0;
-    const settle = (body: Body) => {
+    const finish = (body: Body) => {
       clearTimeout(timer);
       request.off('data', onData);
       request.resume();
@@ -39,14 +39,14 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     const onData = (piece: Buffer) => {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes > bytesMax) settle({ kind: 'too_large' });
+      if (bytes > bytesMax) finish({ kind: 'too_large' });
     };
-    const timer = setTimeout(() => settle({ kind: 'too_slow' }), timeoutMs);
+    const timer = setTimeout(() => finish({ kind: 'too_slow' }), timeoutMs);
     request.on('data', onData);
-    request.once('end', () => settle({ kind: 'whole', bytes: Buffer.concat(pieces) }));
-    // After the end, and after a second outcome, these change nothing.
-    request.once(BROKEN, () => settle({ kind: 'broken' }));
-    request.once('close', () => settle({ kind: 'broken' }));
-    request.on('error', () => settle({ kind: 'broken' }));
+    request.once('end', () => finish({ kind: 'whole', bytes: Buffer.concat(pieces) }));
+    // Only the first outcome counts.
+    request.once(BROKEN, () => finish({ kind: 'broken' }));
+    request.once('close', () => finish({ kind: 'broken' }));
+    request.on('error', () => finish({ kind: 'broken' }));
   });
 }

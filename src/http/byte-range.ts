@@ -1,4 +1,4 @@
-/** Range (RFC 9110, 14.1.2 and 14.2): which part of a file is asked for. */
+/** The header Range (RFC 9110, 14.1.2 and 14.2): the part of a file that a request asks for. */
 
 export interface ByteRange {
   readonly start: number;
@@ -9,9 +9,9 @@ const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /**
  * @param size of the file in bytes, at least 1
- * @returns null where the whole file is to be sent: without the header, where it is malformed or of another unit, with
- *   several ranges, and with one that lies outside the file, for which the contract has no status. All of these a
- *   server may pass over (RFC 9110, 14.2), and clients cannot depend on a 416 (15.5.17).
+ * @returns null: send the whole file. So it is without the header, and where it is malformed, of another unit, with
+ *   several ranges, or outside the file, for which the contract has no status. A server may ignore all of these (RFC
+ *   9110, 14.2), and clients cannot depend on a 416 (15.5.17).
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {
   const [, first = '', last = ''] = ONE_RANGE.exec(header ?? '') ?? [];

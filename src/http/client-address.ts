@@ -1,11 +1,13 @@
 /**
- * The address of the client: the peer of the connection, or, behind proxies that the operator trusts, the one that
- * those report in X-Forwarded-For.
+ * The address of the client: the peer of the connection, or, behind trusted proxies, the one that they report in
+ * X-Forwarded-For.
  *
- * The header is read from its right, where the trusted proxies write; what stands further left is the client's own
- * claim, and believing it would let anybody choose an address.
+ * The header is read from its right, where trusted proxies write. What is further left is the client's own claim:
+ * believing it would let a client choose its address.
  */
 import { createAddressList, normalAddress } from '../addresses.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
+import type { Logger } from '../log.ts';
 
 /** Address of a client. @param peer the socket's; @param forwarded the header's value */
 export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;
@@ -14,8 +16,8 @@ const UNKNOWN = '0.0.0.0';
 
 /**
  * @param trusted addresses and networks in CIDR notation
- * @param onUntrusted told of a peer that names a client and is not believed: a client that makes it up, or a proxy that
- *   the operator forgot to name
+ * @param onUntrusted called when a peer that is not trusted sends the header: a client that makes it up, or a proxy
+ *   that is missing in the setting
  */
 export function createClientAddress(
   trusted: readonly string[],
@@ -43,4 +45,45 @@ function withoutPort(text: string): string {
   if (bracketed !== undefined) return bracketed;
   const [, quad] = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text) ?? [];
   return quad ?? text;
+}
+
+/** Networks of proxies, never of clients on the internet (RFC 1918, 4193, 3927, 4291, 6598). */
+const INTERNAL = [
+  '127.0.0.0/8',
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '169.254.0.0/16',
+  '::1',
+  'fc00::/7',
+  'fe80::/10',
+];
+
+/**
+ * Warns the operator, once, of an X-Forwarded-For that is ignored: behind a proxy that is not trusted all clients count
+ * as one, and one of them can use up the limits of all.
+ *
+ * @returns a function to call for each peer that sends the header and is not trusted
+ */
+export function createProxyWarning({
+  conditions,
+  log,
+}: {
+  readonly conditions: Pick<Conditions, 'set'>;
+  readonly log: Logger;
+}): (peer: string) => void {
+  const isInternal = createAddressList(INTERNAL);
+  const warned = { internal: false, external: false };
+  return (peer) => {
+    if (warned.internal) return;
+    if (isInternal(peer)) {
+      warned.internal = true;
+      conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
+    } else if (!warned.external) {
+      // Anybody can send the header from outside: a line in the log, no alert.
+      warned.external = true;
+      log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
+    }
+  };
 }

@@ -1,8 +1,8 @@
 /**
- * Room for connections: how many may be open, in all and from one address, and which are closed for new ones.
+ * Limits how many connections are open, in all and from one address, and closes idle ones for new ones.
  *
- * Without a bound by address, one client that leaves a thousand connections open would shut out everybody, probes of
- * health too. Where room is needed, connections on which nothing is asked go first: closing those loses nothing.
+ * Without a limit by address, one client that leaves a thousand connections open would shut out everybody, health
+ * probes included. Closing an idle connection loses nothing.
  */
 import type { Socket } from 'node:net';
 import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
@@ -14,34 +14,34 @@ export interface RoomOptions {
     Settings['server'],
     'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
   >;
-  /** Told of each connection that was closed at once, and by which limit. */
+  /** Called for each connection that a limit closed at once. */
   readonly onRefused: (address: string, limit: Limit) => void;
 }
 
 export interface ConnectionRoom {
   /**
-   * Takes a connection in, or closes it at once.
+   * Accepts a connection, or closes it at once.
    *
-   * @param socket the bare one, before any handshake
-   * @returns whether it is in
+   * @param socket the TCP one, before any handshake
+   * @returns whether it was accepted
    */
   admit(socket: Socket): boolean;
-  /** All that it was asked is answered: from now on it may be closed for others. The one below TLS, or the one above. */
+  /** Every request on it is answered: from now on it may be closed for others. @param socket the TCP or the TLS one */
   setIdle(socket: Socket): void;
-  /** It is asked something. */
+  /** A request has arrived on it. */
   setBusy(socket: Socket): void;
   open(): number;
 }
 
 interface Member {
   readonly socket: Socket;
-  /** What is counted as one address; null for a proxy, through which many clients come. */
+  /** What counts as one address; null for a trusted proxy, which many clients share. */
   readonly network: string | null;
 }
 
 interface Idle {
   readonly socket: Socket;
-  /** Of the socket, when it became idle: with more of them something is being asked. */
+  /** When it became idle; more by now means that a request is arriving. */
   readonly bytesRead: number;
 }
 
@@ -49,7 +49,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
   const isTrusted = createAddressList(limits.trusted_proxies);
   const members = new Map<string, Member>();
   const counts = new Map<string, number>();
-  /** The one that has been idle longest comes first. */
+  /** In the order in which they became idle. */
   const idle = new Map<string, Idle>();
 
   function leave(peer: string): void {
@@ -62,7 +62,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
     else counts.delete(network);
   }
 
-  /** @param network null: of any. @returns whether there was one */
+  /** @param network null: any. @returns whether there was an idle one */
   function closeIdle(network: string | null): boolean {
     for (const [peer, { socket, bytesRead }] of idle) {
       if (network !== null && members.get(peer)?.network !== network) continue;
@@ -74,7 +74,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
     return false;
   }
 
-  /** The limit that keeps it out; null when there is room, or room was made. */
+  /** Makes room where there is none. @returns the limit that still refuses the connection; null: none */
   function limitBefore(network: string | null): Limit | null {
     const isCrowded = network !== null && (counts.get(network) ?? 0) >= limits.max_connections_per_address;
     if (isCrowded && !closeIdle(network)) return 'connections_per_address';
@@ -84,13 +84,13 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
   return {
     admit(socket) {
       const address = normalAddress(socket.remoteAddress ?? '');
-      // Gone already: there is nobody to count.
+      // The client is gone already.
       if (address === null) {
         socket.destroy();
         return false;
       }
       const peer = peerOf(socket);
-      // Of one whose end is not noticed yet.
+      // An earlier connection of this port, whose end is not noticed yet.
       if (members.has(peer)) leave(peer);
       const network = isTrusted(address) ? null : addressNetwork(address);
       const limit = limitBefore(network);
@@ -115,7 +115,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
   };
 }
 
-/** Of the two sockets of one TLS connection it is the same. */
+/** Address and port of the other end; the same for the TCP and the TLS socket of a connection. */
 export function peerOf(socket: Socket): string {
   let peer = peers.get(socket);
   if (peer === undefined) {
@@ -125,5 +125,5 @@ export function peerOf(socket: Socket): string {
   return peer;
 }
 
-/** Asked for twice a request. */
+/** Kept, since every request needs it twice. */
 const peers = new WeakMap<Socket, string>();

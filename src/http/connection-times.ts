@@ -1,20 +1,20 @@
-/** How long a connection may take for what. Slow ones cost memory and a place among those that can be open. */
+/** Timeouts of connections: a slow one costs memory, and counts against `max_connections`. */
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 
 export interface ConnectionTimes {
-  /** For the handshake of TLS. Node's own would let a client that says nothing hold a connection for two minutes. */
+  /** TLS handshake. Node's default lets a silent client hold a connection for two minutes. */
   readonly handshakeMs: number;
-  /** For a request's head, from its first byte or the connection's start. */
+  /** A request's head, from its first byte or the connection's start. */
   readonly headMs: number;
-  /** For a request with its body. */
+  /** A request with its body. */
   readonly requestMs: number;
-  /** For the body of a request for a token. */
+  /** The body of a request for a token. */
   readonly tokenBodyMs: number;
   /** Between two requests. */
   readonly keepAliveMs: number;
-  /** While nothing moves, as with a client that never reads its answer. */
+  /** Without any traffic, as with a client that never reads its answer. */
   readonly idleMs: number;
-  /** How often those are looked for that are late. */
+  /** How often connections are checked for these. */
   readonly checkEveryMs: number;
 }
 
@@ -23,7 +23,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   headMs: 15 * SECOND_MS,
   requestMs: 30 * SECOND_MS,
   tokenBodyMs: 10 * SECOND_MS,
-  // Longer than proxies keep theirs, so that it is not us who closes as one sends.
+  // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
   keepAliveMs: 75 * SECOND_MS,
   idleMs: MINUTE_MS,
   checkEveryMs: 5 * SECOND_MS,

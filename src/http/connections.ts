@@ -1,12 +1,11 @@
 /**
- * The open connections, and on which of them an answer is being made or sent.
+ * The open connections: answers the requests on each in turn, and closes them in an orderly way.
  *
- * On one connection one request is answered after the other, each when the answer before it is sent. Node would
- * make the answers to all requests that arrive at once, and a client that never reads could have it hold hundreds
- * of pages.
+ * A request is answered once the answer before it is sent. Node would answer all pipelined requests at once, and a
+ * client that never reads could make it hold hundreds of pages.
  *
- * Nor is Node's own reckoning enough for an orderly end: it closes a connection as idle once the answer is handed
- * over, which cuts off what a slow client has not read yet, and never one on which nothing was sent.
+ * Node counts a connection as idle once the answer is handed over, and closing it then cuts off what a slow client has
+ * not read yet. It never counts one as idle on which nothing was sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -18,18 +17,17 @@ import { type ConnectionRoom, peerOf } from './connection-limit.ts';
 
 export interface Connections {
   /**
-   * Answers a request when those before it on its connection are answered: when their answers are wholly with the
-   * operating system. A request whose connection is gone by then, or ends with an answer before it, is not answered
-   * at all.
+   * Answers a request once the answers before it on its connection are with the operating system. A request whose
+   * connection is gone by then, or ends with an answer before it, is not answered.
    */
   inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void;
   /**
-   * Ends a connection of which the rest cannot be read as requests: once the requests before are answered, by
-   * `reply`, so that it is never taken for the answer to one of them. A request whose body is what cannot be read
-   * is answered by its endpoint, and that is the last answer.
+   * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
+   * it is never taken for the answer to one of them. If the malformed bytes are the body of a request, its endpoint
+   * answers, and that is the last answer.
    */
   breakOff(socket: Duplex, reply: () => void): void;
-  /** The bare connection below one whose TLS handshake has failed; null when it did not fail there. */
+  /** The TCP connection below one whose TLS handshake has failed; null when it did not fail there. */
   endHandshake(socket: Duplex): Socket | null;
 }
 
@@ -41,63 +39,46 @@ interface Turn {
 
 interface Connection {
   isAnswering: boolean;
-  /** The one that came last, answered or not. */
+  /** The newest request, answered or not. */
   last: Turn | null;
   readonly waiting: Turn[];
-  /** Set when nothing more can be read: what ends the connection after the answers that are due. */
+  /** Set when nothing more can be read: ends the connection after the answers that are due. */
   end: (() => void) | null;
 }
 
 /** Requests that wait on one connection; with more of them it is closed. */
 const WAITING_MAX = 100;
-/** How long a connection that is ended still takes what a client sends. */
+/** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
-/** Watches a server's connections, and has it close only those as idle that are. @param room which of them may be open */
+/** @param room limits how many are open */
 export function watchConnections(server: Server, room: ConnectionRoom): Connections {
   const connections = new Map<Duplex, Connection>();
-  /** Under TLS: bare connections whose handshake is not done, by their other end. */
+  /** Under TLS: TCP connections whose handshake is not done, by {@link peerOf}. */
   const handshakes = new Map<string, Socket>();
   const serve = (socket: Socket) => {
     handshakes.delete(peerOf(socket));
     connections.set(socket, { isAnswering: false, last: null, waiting: [], end: null });
     socket.once('close', () => connections.delete(socket));
-    // This is what Node ends a connection with, behind an answer that says "Connection: close".
+    // Node ends a connection with this after an answer that says "Connection: close".
     socket.destroySoon = () => endSoon(socket);
   };
-  if (server instanceof TlsServer) {
-    server.on('connection', (socket) => {
-      if (!room.admit(socket)) return;
-      const peer = peerOf(socket);
-      handshakes.set(peer, socket);
-      socket.once('close', () => {
-        if (handshakes.get(peer) === socket) handshakes.delete(peer);
-      });
+  const shake = (socket: Socket) => {
+    const peer = peerOf(socket);
+    handshakes.set(peer, socket);
+    socket.once('close', () => {
+      if (handshakes.get(peer) === socket) handshakes.delete(peer);
     });
-    server.on('secureConnection', serve);
-  } else {
-    server.on('connection', (socket) => {
-      if (room.admit(socket)) serve(socket);
-    });
-  }
+  };
+  const isTls = server instanceof TlsServer;
+  server.on('connection', (socket) => {
+    if (room.admit(socket)) (isTls ? shake : serve)(socket);
+  });
+  if (isTls) server.on('secureConnection', serve);
   server.closeIdleConnections = () => {
     for (const socket of handshakes.values()) socket.destroy();
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
-  function begin(connection: Connection, { request, response, answer }: Turn): void {
-    const { socket } = request;
-    connection.isAnswering = true;
-    response.on('close', () => {
-      connection.isAnswering = false;
-      // After an answer that says "Connection: close" nothing more can be sent.
-      if (socket.writableEnded || socket.destroyed) return;
-      const next = connection.waiting.shift();
-      if (next !== undefined) begin(connection, next);
-      else if (connection.end !== null) connection.end();
-      else if (request.complete) room.setIdle(socket);
-    });
-    answer();
-  }
 
   return {
     inTurn(request, response, answer) {
@@ -107,7 +88,7 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       const turn = { request, response, answer };
       connection.last = turn;
       room.setBusy(socket);
-      if (!connection.isAnswering) begin(connection, turn);
+      if (!connection.isAnswering) begin(connection, turn, room);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
     },
@@ -117,7 +98,7 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
         socket.destroy();
         return;
       }
-      // More of what cannot be read may come while it is being ended.
+      // More malformed bytes may arrive while it is being ended.
       if (connection.end !== null || socket.writableEnded) return;
       const { last } = connection;
       if (last === null || last.request.complete) connection.end = reply;
@@ -135,10 +116,25 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
   };
 }
 
+function begin(connection: Connection, { request, response, answer }: Turn, room: ConnectionRoom): void {
+  const { socket } = request;
+  connection.isAnswering = true;
+  response.on('close', () => {
+    connection.isAnswering = false;
+    // After an answer that says "Connection: close" nothing more can be sent.
+    if (socket.writableEnded || socket.destroyed) return;
+    const next = connection.waiting.shift();
+    if (next !== undefined) begin(connection, next, room);
+    else if (connection.end !== null) connection.end();
+    else if (request.complete) room.setIdle(socket);
+  });
+  answer();
+}
+
 /**
- * Ends a connection in stages (RFC 9112, 9.6): what was written is sent, and then what still comes is thrown away
- * for a while. Closed at once, a connection with something unread is reset, and a client that is still sending loses
- * the answer; `end()` alone leaves it open for as long as the client likes.
+ * Ends a connection in stages (RFC 9112, 9.6): sends what was written, then discards what still arrives for a while.
+ * Closing at once resets a connection with unread bytes, and a client that is still sending loses the answer; `end()`
+ * alone leaves it open for as long as the client likes.
  */
 export function endSoon(socket: Duplex): void {
   if (socket.writableEnded) return;

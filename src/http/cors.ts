@@ -1,10 +1,10 @@
-/** Pages of other origins (https://fetch.spec.whatwg.org/#http-cors-protocol): which may read answers in a browser. */
+/** Cross-origin requests (https://fetch.spec.whatwg.org/#http-cors-protocol): which web pages may read answers. */
 
-/** Of the answer to a preflight, in seconds; browsers keep it no longer than two hours. */
+/** How long browsers keep the answer to a preflight; two hours is their limit. */
 const PREFLIGHT_SECONDS = 7200;
-/** What a client of the API sends; anything else a page is free to send anyway. */
+/** Those that the API reads, beside those that a page may always send. */
 const REQUEST_HEADERS = 'Authorization, Content-Type, If-None-Match, Prefer';
-/** What a client of the API needs of an answer, beside what every page may read. */
+/** Those that clients need, beside those that a page may always read. */
 const EXPOSED_HEADERS = [
   'Allow',
   'Date',
@@ -21,13 +21,13 @@ const EXPOSED_HEADERS = [
 ].join(', ');
 
 export interface Cors {
-  /** @returns headers for an answer to a page of this origin; none where it is not let in */
+  /** @returns headers for an answer to a page of this origin; none where it is not allowed */
   headers(origin: string | undefined): readonly string[];
-  /** @returns headers of the answer to a preflight; null for what is none, or of an origin that is not let in */
+  /** @returns headers of the answer to a preflight; null where it is none, or the origin is not allowed */
   preflight(origin: string | undefined, requestMethod: string | undefined): readonly string[] | null;
 }
 
-/** @param origins such as `https://dashboard.example.org`; `*` lets every page in, which still needs a key */
+/** @param origins such as `https://dashboard.example.org`; `*` allows every page, which still needs a key */
 export function createCors(origins: readonly string[]): Cors {
   const isAny = origins.includes('*');
   const allowed = new Set(origins);

@@ -2,13 +2,11 @@
 import type { HealthSource } from '../health/monitor.ts';
 import type { Answer, Route } from './routes.ts';
 
-const READS_DETECTIONS = /^\/v1\/(detections|me)\b/;
-
-/** The route, which now tells of damage that it meets, and refuses to answer where damage is known. */
+/** The same route; it reports the damage that it meets, and does not answer once damage is known. */
 export function guardDamaged(route: Route, source: HealthSource): Route {
-  if (route.access !== 'key' || !READS_DETECTIONS.test(route.path)) return route;
+  if (route.access !== 'key' || !route.readsDetections) return route;
   const { answer } = route;
-  const told = (error: unknown): never => {
+  const report = (error: unknown): never => {
     source.noteFault(error);
     throw error;
   };
@@ -19,9 +17,9 @@ export function guardDamaged(route: Route, source: HealthSource): Route {
         throw new Error('detections.db is damaged: no detections are served until the next start');
       try {
         const answered = answer(call, credential);
-        return answered instanceof Promise ? answered.catch(told) : answered;
+        return answered instanceof Promise ? answered.catch(report) : answered;
       } catch (error) {
-        return told(error);
+        return report(error);
       }
     },
   };

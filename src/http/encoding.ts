@@ -1,6 +1,6 @@
 /**
- * Compressed answers (RFC 9110, 12.5.3): gzip or zstd, where a client says that it takes one. The work is done on
- * Node's pool of threads, so that light requests do not wait for it.
+ * Compresses answers (RFC 9110, 12.5.3) with gzip or zstd where a client accepts one, on Node's thread pool, so that
+ * light requests do not wait.
  */
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
@@ -8,23 +8,23 @@ import { constants, gzip, zstdCompress } from 'node:zlib';
 import { byteLength } from './reply.ts';
 import type { Answer } from './routes.ts';
 
-/** Below it, headers and a packet's size leave nothing to save. */
+/** Smaller answers fit into a packet anyway. */
 const BYTES_MIN = 1024;
-/** One processor stays with the thread that answers. */
+/** One processor stays free for the main thread. */
 const AT_ONCE = Math.max(1, availableParallelism() - 1);
 
 export const ENCODINGS = ['zstd', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-const packGzip = promisify(gzip);
-const packZstd = promisify(zstdCompress);
+const compressGzip = promisify(gzip);
+const compressZstd = promisify(zstdCompress);
 // Measured on pages of 1,000 detections: higher levels take up to five times as long for a tenth less.
-const PACK: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
-  gzip: (bytes) => packGzip(bytes, { level: 1 }),
-  zstd: (bytes) => packZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
+const COMPRESS: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
+  gzip: (bytes) => compressGzip(bytes, { level: 1 }),
+  zstd: (bytes) => compressZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
 };
 
-/** @returns the answer in an encoding that the client takes; itself, at once, where there is nothing to do */
+/** @returns the answer in an encoding that the client accepts; the same answer where it is not compressed */
 export type Encoder = (answer: Answer, acceptEncoding: string | undefined) => Answer | Promise<Answer>;
 
 export function createEncoder(): Encoder {
@@ -33,23 +33,23 @@ export function createEncoder(): Encoder {
     const { body } = answer;
     if (answer.status === 304 || (typeof body === 'object' && 'handle' in body)) return answer;
     const bytes = byteLength(body);
-    // A strong entity tag is of one sequence of bytes (RFC 9110, 8.8.1).
+    // A strong entity tag identifies one sequence of bytes (RFC 9110, 8.8.1).
     if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
     const varying = { ...answer, headers: [...(answer.headers ?? []), 'Vary', 'Accept-Encoding'] };
     const encoding = encodingFor(acceptEncoding);
     if (encoding === null) return varying;
     const plain = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body, bytes);
-    return inTurn(() => PACK[encoding](plain)).then((packed) => ({
+    return inTurn(() => COMPRESS[encoding](plain)).then((compressed) => ({
       ...varying,
-      body: [packed],
+      body: [compressed],
       headers: [...varying.headers, 'Content-Encoding', encoding],
     }));
   };
 }
 
 /**
- * @param header Accept-Encoding; given more than once, its values with commas between them
- * @returns of what is taken with the highest weight the one that packs best; null: none of ours
+ * @param header Accept-Encoding; repeated headers joined with commas
+ * @returns the accepted encoding with the highest weight, of equal ones the better; null: none of ours
  */
 export function encodingFor(header: string | undefined): Encoding | null {
   if (header === undefined) return null;
@@ -66,7 +66,7 @@ export function encodingFor(header: string | undefined): Encoding | null {
     : best;
 }
 
-/** Runs at most `atOnce` of what it is given, the others in the order in which they came. */
+/** Runs at most `atOnce` functions at a time, in order. */
 function createTurns(atOnce: number): <Value>(run: () => Promise<Value>) => Promise<Value> {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -1,13 +1,13 @@
-/** If-None-Match (RFC 9110, 13.1.2): whether a client already has what it asks for. */
+/** The header If-None-Match (RFC 9110, 13.1.2): whether a client already has the current version. */
 
-/** A member of the list, up to the comma behind it: `*`, a tag, a weak one, or what is none. */
+/** A member of the list, up to the next comma: `*`, a tag, a weak tag, or something malformed. */
 const MEMBER = /[ \t]*(?:(?<any>\*)|(?:W\/)?(?<tag>"[\x21\x23-\x7e\x80-\xff]*"))[ \t]*(?:,|$)|[^,]*(?:,|$)/y;
 
 /**
- * @param header If-None-Match; given more than once, its values with commas between them
+ * @param header repeated headers joined with commas
  * @param current a strong entity tag
- * @returns whether `*` or the current tag is among its members, compared weakly. A member that is malformed names
- *   nothing: the worst that comes of it is an answer in full.
+ * @returns whether `*` or the current tag is a member, by weak comparison. A malformed member matches nothing: then the
+ *   client gets the full answer.
  */
 export function namesEntityTag(header: string | undefined, current: string): boolean {
   if (header === undefined) return false;

@@ -1,11 +1,11 @@
 /**
- * Sends a part of a file, a piece at a time: however large it is and however slowly it is read, one piece of it is
- * in memory, and the file is closed when the answer ends, in whatever way.
+ * Sends a part of a file, piece by piece: only one piece is in memory, however slowly a client reads, and the file is
+ * closed however the answer ends.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 
-/** A file as it is at one moment; what was written to it since then shows. */
+/** Size and time of a file, which show whether it was modified since. */
 export interface FileState {
   readonly size: number;
   /** Nanoseconds since the epoch. */
@@ -13,9 +13,9 @@ export interface FileState {
 }
 
 export interface FileBody {
-  /** Closed by who sends it. */
+  /** Closed by {@link sendFile}. */
   readonly handle: FileHandle;
-  /** When its size went into the headers. */
+  /** When the headers were made. */
   readonly state: FileState;
   readonly start: number;
   /** At least 1. */
@@ -25,10 +25,10 @@ export interface FileBody {
 const PIECE_BYTES = 64 * 1024;
 
 /**
- * Sends a body whose head is written. Whoever goes away before its end is left alone.
+ * Sends a body after its head. Nothing is thrown where the client goes away.
  *
- * @throws what kept the file from being sent as it was; the connection is cut off then, since the length that was
- *   told cannot be kept, and a client must not take two halves for a whole
+ * @throws where the file cannot be read or was modified. The connection is cut then, so that a client never takes a
+ *   mixture for the file
  */
 export async function sendFile(
   response: ServerResponse,
@@ -63,24 +63,24 @@ async function readPiece(handle: FileHandle, at: number, bytes: number): Promise
   return piece.subarray(0, bytesRead);
 }
 
-/** Looked at before the last piece goes out: what was cut off is not taken for whole, nor kept by a cache. */
+/** Checked before the last piece is sent: neither client nor cache keeps an answer that was cut off. */
 async function requireUnchanged(handle: FileHandle, { size, modifiedNs }: FileState): Promise<void> {
   const now = await readState(handle);
   if (now.size !== size || now.modifiedNs !== modifiedNs)
     throw new Error('the file was modified while it was being sent');
 }
 
-/** Resolves once the client has read what was written, or is gone. */
+/** Resolves once the client has read enough, or is gone. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    const settle = () => {
-      response.off('drain', settle);
-      response.off('close', settle);
+    const finish = () => {
+      response.off('drain', finish);
+      response.off('close', finish);
       resolve();
     };
-    response.on('drain', settle);
-    response.on('close', settle);
-    // It may have closed before anybody listened.
-    if (response.destroyed) settle();
+    response.on('drain', finish);
+    response.on('close', finish);
+    // It may have closed before.
+    if (response.destroyed) finish();
   });
 }

@@ -1,6 +1,5 @@
 /**
- * What a lab does to the requests of clients and to their answers. An appliance does nothing of it: its `Judge` has
- * none.
+ * What a lab changes in requests and answers. The `Pipeline` of an appliance has no interventions.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
@@ -8,29 +7,29 @@ import type { Exchange } from './reply.ts';
 import type { Answer, Route } from './routes.ts';
 
 export interface Interventions {
-  /** Answers what is asked of the lab itself. @returns false, with nothing done, for a request to the API */
+  /** Answers a request to the lab itself. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
   /**
-   * Begins with every request to the API; it may change the request's target.
+   * Called for every request to the API; may change its target.
    *
    * @param route null where there is none
    * @param baseUrl as of problemAnswer
    */
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
-  /** What the console shows of it: a LabState. */
+  /** For the console: a LabState. */
   readonly shown: () => object;
 }
 
-/** What is done to one request, in the order of its steps. */
+/** Changes to one request, in the order of its steps. */
 export interface Intervention {
-  /** Nobody else answers it: the connection was cut, or a proxy has answered. */
+  /** The connection was cut, or a simulated proxy has answered. */
   readonly isTaken: boolean;
-  /** Before the credential is checked. @throws Refused in place of that */
+  /** Called before the credential is checked. @throws Refused in place of that */
   atCredential(): void;
-  /** Before the endpoint has its turn. @param credential null at an endpoint for anybody; @throws in place of the endpoint */
+  /** Called before the endpoint. @param credential null at an open endpoint; @throws in place of the endpoint */
   atEndpoint(credential: Credential | null): void;
-  /** @returns what the client gets in place of the endpoint's answer, not yet compressed */
+  /** @returns the answer that replaces the endpoint's, not yet compressed */
   answered(answer: Answer): Answer;
-  /** Sends any answer, that of a problem too; never rejects. @param closing as of sendAnswer */
+  /** Sends every answer, problems too; never rejects. @param closing as of sendAnswer */
   send(answer: Answer, closing: boolean): Promise<void>;
 }

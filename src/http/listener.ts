@@ -1,5 +1,5 @@
 /**
- * The listening socket: plain HTTP or TLS, with the same limits and timeouts, from its start to its end.
+ * The listening server: plain HTTP or TLS, with the same limits and timeouts.
  *
  * https://nodejs.org/api/http.html, https://nodejs.org/api/https.html
  */
@@ -13,22 +13,23 @@ import { secureContext, type TlsPair } from './tls-pair.ts';
 
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
-/** How often a closing server looks for connections that have become idle. */
+/** How often a closing server closes connections that have become idle. */
 const CLOSING_CHECK_MS = 20;
 
 const OPTIONS: ServerOptions = {
   maxHeaderSize: HEADER_BYTES_MAX,
-  // Its own reply lacks our headers; the check is made with the others.
+  // Node's own reply lacks our headers: the pipeline checks it.
   requireHostHeader: false,
-  // Of a header that is given twice, Node would otherwise pass over all but the first: two credentials, or two
-  // hosts, are then read in one way here and in another by a proxy.
+  // Node would otherwise ignore all but the first of a repeated header: two credentials, or two hosts, could then be
+  // read one way here and another way by a proxy.
   joinDuplicateHeaders: true,
   noDelay: true,
 };
 
-/** A server that does not listen yet, with what takes a renewed certificate into use for new connections. */
+/** A server that does not listen yet. */
 export interface Listener {
   readonly server: Server;
+  /** Uses a renewed certificate for new connections. */
   renew(pair: TlsPair): void;
 }
 
@@ -37,8 +38,8 @@ export function createListener(pair: TlsPair | null, times: ConnectionTimes): Li
   const options = { ...OPTIONS, ...timeoutsOf(times) };
   if (pair === null) {
     const server = createServer(options);
-    // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops
-    // those that are not begun. (Node's TLS ends both ways at once, as its clients do.)
+    // A client that has ended its side still gets all answers. Node drops those that are not begun, and has no option
+    // for it. (Node's TLS ends both sides at once, as clients do.)
     Object.assign(server, { httpAllowHalfOpen: true });
     server.setTimeout(times.idleMs);
     return { server, renew: () => {} };
@@ -61,7 +62,7 @@ function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: Connection
   };
 }
 
-/** Settles when it listens. @param start has it do so; @throws Refused `failed` when it cannot */
+/** Resolves when it listens. @param start calls listen; @throws Refused `failed` when it cannot */
 export function listening(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
@@ -71,7 +72,7 @@ export function listening(
     server.once('error', (error) => {
       reject(
         new Refused(
-          // It may come: another process ends, an address is brought up. A service manager tries again.
+          // Not `configuration`: a later attempt of the service manager may succeed.
           'failed',
           `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${OTHER_ADDRESS}`,
           { cause: error },
@@ -88,17 +89,17 @@ export function listening(
 /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
 export function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const looking = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
+    const closing = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
     const grace = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {
-      clearInterval(looking);
+      clearInterval(closing);
       clearTimeout(grace);
       resolve();
     });
   });
 }
 
-/** Where it listens; a wildcard address is shown as the loopback one, an IPv6 address in brackets (RFC 3986, 3.2.2). */
+/** The URL; loopback for a wildcard address, an IPv6 address in brackets (RFC 3986, 3.2.2). */
 export function listeningUrl(server: Server, scheme: 'http' | 'https'): string {
   const address = server.address();
   if (address === null || typeof address === 'string')

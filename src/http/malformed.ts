@@ -1,20 +1,21 @@
 /**
- * Replies to what is no request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They have
- * the headers and the form of every other answer; Node's own have neither.
+ * Replies to what is not a request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They look
+ * like every other answer; Node's own replies do not.
  */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { now } from '../clock.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { errorCode, isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
-import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
 import { type Found, splitTarget, type Unrouted, unroutedProblem } from './routes.ts';
 
 export interface RawReply {
   readonly problem: Required<Problem>;
-  /** Whether the token endpoint was meant, whose answers have a header and a form of their own. */
+  /** To the token endpoint, whose answers have a header and a form of their own. */
   readonly isForToken: boolean;
   /** Further ones, a line each. */
   readonly headers?: readonly string[];
@@ -25,7 +26,7 @@ const TOKEN_REQUEST = /^POST (\S+) HTTP\//;
 
 /**
  * @param error that the parser or a timeout gave
- * @param find of the table of routes: the parser knows some methods and stops at all others
+ * @param find of the route table: the parser stops at methods that it does not know
  */
 export function malformedReply(error: Error, find: (path: string, method: string) => Found): RawReply {
   if (isErrorCode(error, 'HPE_INVALID_METHOD')) {
@@ -57,23 +58,23 @@ function unroutedReply(found: Unrouted, isForToken: boolean): RawReply {
 /** A CONNECT names an address, which is no path of this service. */
 export const CONNECT_REPLY: RawReply = unroutedReply({ kind: 'no_path' }, false);
 
-/** To a client that speaks plain HTTP where TLS is spoken. */
+/** To a client that sends plain HTTP to a TLS port. */
 export const PLAIN_HTTP_REPLY: RawReply = {
   problem: { code: 'invalid_request', status: 400, detail: 'This port accepts HTTPS only.' },
   isForToken: false,
 };
 
-/** Whether TLS failed, not HTTP: there is nobody who could read an answer. */
+/** Whether TLS failed: the client cannot read an answer then. */
 export function isTlsFailure(error: Error): error is Error & { readonly code: string } {
   return /^ERR_(SSL|TLS)_/.test(errorCode(error));
 }
 
-/** Whether the head that could not be read to its end begins as one for the token endpoint, as far as it is there. */
+/** Whether the head, as far as it was read, begins as a request to the token endpoint. */
 function isForToken(error: Error): boolean {
   return splitTarget(TOKEN_REQUEST.exec(headOf(error, 0))?.[1] ?? '').path === TOKEN_PATH;
 }
 
-/** The head in which the parser stopped, up to there and so many bytes further, as far as it is there. */
+/** The head in which the parser stopped: up to that place, and so many bytes further. */
 function headOf(error: Error, further: number): string {
   if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return '';
   const read = 'bytesParsed' in error ? Number(error.bytesParsed) : 0;
@@ -82,7 +83,7 @@ function headOf(error: Error, further: number): string {
   return text.slice(start, read + further).replace(/^[\r\n]+/, '');
 }
 
-/** Writes an answer to a bare connection and ends it. @returns the id of the request, as the answer names it */
+/** Writes an answer to a socket and ends the connection. @returns the request id in the answer */
 export function replyRaw(
   socket: Duplex,
   { problem, isForToken, headers = [] }: RawReply,
@@ -99,7 +100,7 @@ export function replyRaw(
     `X-Request-Id: ${request_id}`,
     'Cache-Control: no-store',
     ...(isForToken ? ['Pragma: no-cache'] : []),
-    `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_TYPE}`,
+    `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_CONTENT_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `Date: ${new Date(now()).toUTCString()}`,
     ...headers,

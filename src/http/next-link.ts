@@ -1,15 +1,15 @@
-/** `Link: <…>; rel="next"` (RFC 8288): the call that gives the next page, for tools that follow it. */
+/** The header `Link: <…>; rel="next"` (RFC 8288): the request for the next page. */
 
 /**
- * Proxies take 4 KiB of headers by default (nginx, proxy_buffer_size), some clients 16 KiB, and a legal query alone
- * reaches 15 KB: a page that cannot be read is worse than one that does not name the next.
+ * Proxies accept 4 KiB of headers by default (nginx, proxy_buffer_size), some clients 16 KiB, and a legal query alone
+ * reaches 15 KB: a page without the header is better than one that cannot be read.
  */
 const CHARACTERS_MAX = 2000;
 
 /**
  * @param path of the endpoint
  * @param query of this page, as sent
- * @returns name and value of the header; nothing where it would be too long
+ * @returns name and value of the header; empty where it would be too long
  */
 export function nextLink(baseUrl: string, path: string, query: string, cursor: string): string[] {
   const next = new URLSearchParams(query);

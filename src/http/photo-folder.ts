@@ -1,8 +1,8 @@
 /**
  * The folder that holds the agency's photos, each under its number: `<id>.jpg` and so on.
  *
- * The name is made here, of digits, and only a regular file counts: neither a link nor a pipe in the folder is
- * followed or waited for, so nothing outside it is ever read.
+ * The name is made of digits, and only a regular file counts: links are not followed and pipes not waited for, so
+ * nothing outside the folder is read.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
 import { type FileState, readState } from './file-body.ts';
 
-/** In the order in which they are looked for. */
+/** The first that exists counts. */
 const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.jpg', 'image/jpeg'],
   ['.jpeg', 'image/jpeg'],
@@ -20,20 +20,20 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.tif', 'image/tiff'],
 ]);
 
-/** Without O_NONBLOCK, opening a pipe would wait for its writer, on a thread that others need. */
+/** Without O_NONBLOCK, opening a pipe would block a thread of the pool until it has a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** What open says of a name that is not there, or is a link, a socket, or below no folder. */
+/** The name does not exist, or is a link, a socket or a device, or the folder does not exist. */
 const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
 
 export interface Photo {
-  /** Open; closed by who has it. */
+  /** Open; the caller closes it. */
   readonly handle: FileHandle;
   readonly state: FileState;
   readonly contentType: string;
 }
 
-/** @returns null when there is none; an empty file is none, but one that is still being written */
+/** @returns null when there is none; an empty file is still being written and counts as none */
 export async function openPhoto(folder: string, id: number): Promise<Photo | null> {
   for (const [ending, contentType] of CONTENT_TYPES) {
     const file = await openFile(join(folder, `${id}${ending}`));

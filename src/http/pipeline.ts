@@ -1,8 +1,8 @@
 /**
- * From a request to its answer, in the order in which a request is judged: path, method, unseen key ids, credential,
+ * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
  * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
  *
- * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
+ * Every error becomes a problem document here: nothing is ever rejected into the router.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -35,10 +35,10 @@ import type { Interventions } from './interventions.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
+import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 
-export interface Judge {
+export interface Pipeline {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
   readonly credentials: CredentialReader;
@@ -53,10 +53,10 @@ export interface Judge {
   readonly now: Now;
   readonly connections: Connections;
   readonly faults: FaultLog;
-  readonly traffic: Traffic | null;
+  readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
-  /** Null but in a lab. */
+  /** Null except in a lab. */
   readonly interventions: Interventions | null;
 }
 
@@ -67,85 +67,93 @@ const CLOSE = ['Connection', 'close'];
 const INTERNAL =
   'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
 
-/** Answers what has no route; @returns false, with nothing done, for what has one. */
-export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
+/** Answers a request without a route. @returns false, with nothing done, for one that has a route */
+export function refuseUnrouted(
+  pipeline: Pipeline,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
   const { path } = splitTarget(request.url ?? '');
   const { host } = request.headers;
-  // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
+  // A malformed Host comes before an unknown path: so does one that is missing in HTTP/1.1, or repeated.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
-    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
+    sendProblem(pipeline, openExchange(pipeline, request, response), invalidRequest(detail));
     return true;
   }
-  // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
+  // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
     const problem = invalidRequest(
       'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
     );
-    sendProblem(judge, openExchange(judge, request, response), problem, CLOSE);
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem, CLOSE);
     return true;
   }
-  const found = judge.find(path, request.method ?? '');
+  const found = pipeline.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(judge, request, response);
+  const exchange = openExchange(pipeline, request, response);
   const preflight =
     request.method === 'OPTIONS' && found.kind === 'no_method'
-      ? judge.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      ? pipeline.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
       : null;
   if (preflight !== null) {
-    send(judge, exchange, { status: 204, body: '', headers: preflight });
+    send(pipeline, exchange, { status: 204, body: '', headers: preflight });
     return true;
   }
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
-  sendProblem(judge, exchange, unroutedProblem(found), headers);
+  sendProblem(pipeline, exchange, unroutedProblem(found), headers);
   return true;
 }
 
-/** Answers an expectation other than 100-continue, which nobody here can meet. */
-export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
+/** Answers an expectation other than 100-continue. */
+export function refuseExpectation(
+  pipeline: Pipeline,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const problem = invalidRequest('Unsupported Expect header. The only supported value is 100-continue.');
-  judge.connections.inTurn(request, response, () => {
-    sendProblem(judge, openExchange(judge, request, response), problem);
+  pipeline.connections.inTurn(request, response, () => {
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem);
   });
 }
 
 /** Answers a request that has a route. Never throws, never rejects. */
 export function answerRequest(
-  judge: Judge,
+  pipeline: Pipeline,
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(judge, request, response, route);
+  const exchange = openExchange(pipeline, request, response, route);
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
     const acceptEncoding = request.headers['accept-encoding'];
     const encode = (plain: Answer) =>
-      judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+      pipeline.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
     const finish = (made: Answer) => encode(intervention?.answered(made) ?? made);
-    const made = judgeRequest(judge, route, request, exchange);
+    const made = handleRequest(pipeline, route, request, exchange);
     const answer = made instanceof Promise ? made.then(finish) : finish(made);
     if (!(answer instanceof Promise)) {
-      send(judge, exchange, answer);
+      send(pipeline, exchange, answer);
       return;
     }
     answer
-      .then((settled) => send(judge, exchange, settled))
-      .catch((error: unknown) => sendError(judge, exchange, error));
+      .then((made) => send(pipeline, exchange, made))
+      .catch((error: unknown) => sendError(pipeline, exchange, error));
   } catch (error) {
-    sendError(judge, exchange, error);
+    sendError(pipeline, exchange, error);
   }
 }
 
-function judgeRequest(
-  judge: Judge,
+function handleRequest(
+  pipeline: Pipeline,
   route: Route,
   request: IncomingMessage,
   exchange: Exchange,
 ): Answer | Promise<Answer> {
-  const nowMs = judge.now();
+  const nowMs = pipeline.now();
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
@@ -165,31 +173,32 @@ function judgeRequest(
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
-  const presented = () => judge.credentials(request.socket, authorization);
+  const presented = () => pipeline.credentials(request.socket, authorization);
   intervention?.atCredential();
-  const credential = verify(judge, exchange, presented, nowMs);
+  const credential = verify(pipeline, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
-  exchange.rate = judge.rate.take(credential.key_id, nowMs);
+  exchange.rate = pipeline.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
-  const requireAllowance = () => judge.allowance.require(credential, nowMs);
-  let letIn = { credential, atMs: nowMs };
-  const letInAgain = () => {
-    const atMs = judge.now();
-    // What is refused as not authenticated has no headers of a rate.
+  const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
+  let current = { credential, atMs: nowMs };
+  const verifyAgain = () => {
+    const atMs = pipeline.now();
+    // A 401 has no rate-limit headers.
     exchange.rate = null;
-    const again = authenticate(judge.access, presented(), address, atMs);
-    exchange.rate = judge.rate.current(again.key_id, atMs);
+    const again = authenticate(pipeline.access, presented(), address, atMs);
+    exchange.rate = pipeline.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
-    judge.allowance.require(again, atMs);
-    letIn = { credential: again, atMs };
+    pipeline.allowance.require(again, atMs);
+    current = { credential: again, atMs };
     return again;
   };
-  const { now } = judge;
-  const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
+  const { now } = pipeline;
+  const call = { query, segment, nowMs, address, request, requireAllowance, verifyAgain, now };
   const answer = route.answer(call, credential);
-  const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
+  const countRows = ({ rows }: Answer) =>
+    pipeline.allowance.count(current.credential, rows ?? 0, current.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
     return answer;
@@ -200,7 +209,7 @@ function judgeRequest(
   });
 }
 
-/** The rate of the exchange makes the Retry-After. */
+/** Its Retry-After is made of the exchange's rate. */
 export function rateLimited({ limit, reset_seconds }: Rate): Refused {
   return new Refused(
     'rate_limited',
@@ -213,12 +222,12 @@ export function rateLimited({ limit, reset_seconds }: Rate): Refused {
  * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
  */
 function verify(
-  judge: Judge,
+  pipeline: Pipeline,
   { claimed_key_id: keyId, address }: Exchange,
   presented: () => Presented,
   nowMs: number,
 ): Credential {
-  const { unseen } = judge;
+  const { unseen } = pipeline;
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
   if (secondsToWait !== null) {
     throw new Refused(
@@ -228,24 +237,24 @@ function verify(
     );
   }
   try {
-    const credential = authenticate(judge.access, presented(), address, nowMs);
+    const credential = authenticate(pipeline.access, presented(), address, nowMs);
     unseen.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
-    // The key was proven, only its account or this address keeps it out: that is nobody who guesses.
-    const isProven = error instanceof Refused && error.code === 'forbidden';
-    if (isProven && keyId !== null) unseen.markSeen(keyId, address, nowMs);
+    // The key was verified, only its account or this address is refused: this is not guessing.
+    const isVerified = error instanceof Refused && error.code === 'forbidden';
+    if (isVerified && keyId !== null) unseen.markSeen(keyId, address, nowMs);
     throw error;
   }
 }
 
 function openExchange(
-  judge: Judge,
+  pipeline: Pipeline,
   request: IncomingMessage,
   response: ServerResponse,
   route: Route | null = null,
 ): Exchange {
-  // Without a listener, a write after the client has gone would be an uncaught exception.
+  // Without a listener, a write to a client that is gone would be an uncaught exception.
   response.on('error', ignore);
   const forwarded = request.headers['x-forwarded-for'];
   const exchange: Exchange = {
@@ -255,58 +264,63 @@ function openExchange(
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
-    address: judge.clientAddress(
+    address: pipeline.clientAddress(
       request.socket.remoteAddress,
       typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
     ),
-    cors: judge.cors.headers(request.headers.origin),
+    cors: pipeline.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
     rate: null,
     limit: null,
     intervention: null,
   };
-  exchange.intervention = judge.interventions?.begin(request, exchange, route, judge.baseUrl()) ?? null;
+  exchange.intervention = pipeline.interventions?.begin(request, exchange, route, pipeline.baseUrl()) ?? null;
   return exchange;
 }
 
-function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
-    exchange.rate = judge.rate.current(exchange.key_id, judge.now());
-  const closing = judge.isClosing();
+    exchange.rate = pipeline.rate.current(exchange.key_id, pipeline.now());
+  const closing = pipeline.isClosing();
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
-  const keyId = provenKeyId(exchange, answer);
-  if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
+  const keyId = verifiedKeyId(exchange, answer);
+  if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  logRequest(judge, exchange, answer, durationMs);
+  logRequest(pipeline, exchange, answer, durationMs);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
-  judge.traffic?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
+  pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
-    judge.log.warn(
+    pipeline.log.warn(
       { request_id, err: error },
       'a photo changed or could not be read while it was being sent: the response was cut off',
     ),
   );
 }
 
-function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers?: readonly string[]): void {
-  send(judge, exchange, problemAnswer(exchange, problem, judge.baseUrl(), headers));
+function sendProblem(
+  pipeline: Pipeline,
+  exchange: Exchange,
+  problem: Problem,
+  headers?: readonly string[],
+): void {
+  send(pipeline, exchange, problemAnswer(exchange, problem, pipeline.baseUrl(), headers));
 }
 
-function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
+function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void {
   const { request_id, response } = exchange;
   const problem = problemOf(error);
-  if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
-  else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
-  exchange.limit = limitBehind(problem, exchange);
-  if (exchange.limit !== null) judge.traffic?.refused(exchange.limit);
+  if (problem.code === 'internal') pipeline.faults.note('fault', error, request_id);
+  else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
+  exchange.limit = limitOf(problem, exchange);
+  if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
-  if (keyId !== null) judge.traffic?.turnedAway(keyId, problem.code);
-  // Half an answer cannot be taken back; cutting it off at least shows that it is one.
+  if (keyId !== null) pipeline.metrics?.keyRefused(keyId, problem.code);
+  // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
-  else sendProblem(judge, exchange, problem, retryAfter(error));
+  else sendProblem(pipeline, exchange, problem, retryAfter(error));
 }
 
 function problemOf(error: unknown): Problem {
@@ -315,8 +329,8 @@ function problemOf(error: unknown): Problem {
   return { code: 'internal', detail: INTERNAL };
 }
 
-/** Before a key is verified, requests are counted by address: those for tokens, and those with key ids not seen. */
-function limitBehind({ code }: Problem, { rate, path }: Exchange): Limit | null {
+/** The limit that a problem stands for. Before a key is verified, requests count by address. */
+function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
   if (rate !== null) return 'requests';
@@ -332,10 +346,10 @@ function invalidRequest(detail: string): Problem {
   return { code: 'invalid_request', detail };
 }
 
-function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
+function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { status, rows, code, waited_ms } = answer;
-  const key_id = provenKeyId(exchange, answer);
+  const key_id = verifiedKeyId(exchange, answer);
   const fields = {
     request_id,
     address,
@@ -350,11 +364,11 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
     duration_ms: Math.round(durationMs * 1000) / 1000,
     waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
   };
-  logInfo(judge.log, fields, 'request');
+  logInfo(pipeline.log, fields, 'request');
 }
 
-/** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
-function provenKeyId(exchange: Exchange, answer: Answer): string | null {
+/** The verified key; null without one. The token endpoint is open and verifies it itself. */
+function verifiedKeyId(exchange: Exchange, answer: Answer): string | null {
   return exchange.key_id ?? answer.key_id ?? null;
 }
 

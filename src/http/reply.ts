@@ -3,52 +3,53 @@
  * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
  */
 import type { ServerResponse } from 'node:http';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
 import type { Intervention } from './interventions.ts';
-import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
-/** One request and what has become known of it. */
+/** One request, and what is known of it so far. */
 export interface Exchange {
   readonly request_id: string;
   readonly method: string;
   /** The path of its route; {@link NO_ENDPOINT} where it has none. */
   readonly endpoint: string;
-  /** Without its query, where secrets can stand. */
+  /** Without the query, which can hold secrets. */
   readonly path: string;
-  /** Of a monotonic clock. */
+  /** By a monotonic clock. */
   readonly startedMs: number;
   readonly response: ServerResponse;
   /** Of the client. */
   readonly address: string;
   /** Headers for a page of another origin. */
   readonly cors: readonly string[];
-  /** Null but in a lab. */
+  /** Null except in a lab. */
   intervention: Intervention | null;
-  /** The key id that it claims, where it has the form of one; nothing is verified. */
+  /** The key id in the credential, not verified. */
   claimed_key_id: string | null;
   /** Set once the credential is verified. */
   key_id: string | null;
-  /** The limit that kept it out. */
+  /** The limit that rejected it. */
   limit: Limit | null;
-  /** Set once the credential is verified, which is when its headers are due. */
+  /** Set once the credential is verified: its headers are sent then. */
   rate: Rate | null;
 }
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
-/** All its answers, problems too, are forbidden to caches of HTTP/1.0 as well (contract: Token; RFC 6749, 5.1). */
+/** All its answers, problems too, carry `Pragma: no-cache` (contract: Token; RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
 /**
- * @param closing whether the connection ends with this answer, because the server does
- * @returns null when all is handed over; for a file, what ends when it is sent, and rejects when it cannot be
+ * @param closing whether the connection ends with this answer, since the server is stopping
+ * @returns null once everything is written; for a file, a promise that rejects when it cannot be sent
  */
 export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
   const { response } = exchange;
   const { body } = answer;
-  // The client is gone; writing now would end in an error that nobody waits for.
+  // The client is gone: writing would end in an unhandled error.
   if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
   writeHead(exchange, answer, closing);
   if (typeof body === 'string') {
@@ -56,7 +57,7 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
     return null;
   }
   if ('handle' in body) return sendFile(response, body);
-  // One system call for the head and all pieces; none is copied together with another.
+  // One system call for the head and all pieces, without copying them.
   response.cork();
   for (const piece of body) response.write(piece);
   response.uncork();
@@ -88,7 +89,7 @@ export function writeHead(
   response.writeHead(status, headers);
 }
 
-/** The answer that states a problem, a malformed request for a token in the form of that endpoint. @param headers further ones */
+/** A problem document; an invalid request for a token in that endpoint's form. @param headers further ones */
 export function problemAnswer(
   exchange: Exchange,
   problem: Problem,
@@ -103,7 +104,7 @@ export function problemAnswer(
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,
-    contentType: PROBLEM_TYPE,
+    contentType: PROBLEM_CONTENT_TYPE,
     body: renderProblem(problem, exchange.request_id, baseUrl),
     headers: [
       ...(code === 'unauthorized' ? BEARER : []),
@@ -118,7 +119,7 @@ function pushRate(headers: string[], { limit, remaining, reset_seconds }: Rate):
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
 
-/** Of what is sent, without its head. */
+/** Of the body as sent. */
 export function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;

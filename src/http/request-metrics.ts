@@ -1,20 +1,20 @@
-/** What somebody who counts is told of the requests; nobody, unless metrics are on. */
+/** Called for every request when metrics are on. */
 import type { Limit } from '../limits/limit.ts';
 
-export interface Traffic {
+export interface RequestMetrics {
   /**
    * A request was answered.
    *
-   * @param endpoint the path of its route, as in the contract; {@link NO_ENDPOINT} where it has none
-   * @param seconds from its head to the answer's being handed over
+   * @param endpoint the path of its route; {@link NO_ENDPOINT} where it has none
+   * @param seconds from its head to the answer
    * @param rows detections in the answer
    */
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
-  /** A limit kept something out. */
+  /** A limit rejected a request or connection. */
   refused(limit: Limit): void;
-  /** A request was answered with a problem. @param keyId as it named it; nothing need be proven */
-  turnedAway(keyId: string, code: string): void;
+  /** A request was answered with a problem. @param keyId claimed, perhaps not verified */
+  keyRefused(keyId: string, code: string): void;
 }
 
-/** In place of a path that anybody can make up. */
+/** In place of a path that has no route. */
 export const NO_ENDPOINT = 'none';

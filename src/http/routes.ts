@@ -1,21 +1,22 @@
 /**
  * Which endpoint a path and method belong to. Paths are exact and case-sensitive; a trailing slash is another path.
  *
- * The router beneath is more forgiving than the contract (`/v1/me/`, HEAD where only GET is served), so this
- * table decides, and the router only ever sees what the table has let through.
+ * The router is more forgiving than the contract (`/v1/me/`, HEAD where only GET is served), so this table decides, and
+ * the router only sees what the table accepts.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
+import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
 import type { FileBody } from './file-body.ts';
-import type { OAuthErrorCode, Problem, ProblemCode } from './problem.ts';
+import type { Problem } from './problem.ts';
 
-/** What an endpoint is told about a request. */
+/** A request, for its endpoint. */
 export interface Call {
   /** What follows the `?`, as sent. */
   readonly query: string;
-  /** The path's last segment where the route ends in one that varies, as sent. */
+  /** The last segment of the path, as sent: the value of a route such as `/v1/detections/{id}`. */
   readonly segment: string;
   readonly nowMs: number;
   readonly address: string;
@@ -25,23 +26,23 @@ export interface Call {
 
 export interface Answer {
   readonly status: number;
-  /** Pieces are sent one after the other, uncopied; an open file is closed when it is sent. A 304 has ''. */
+  /** Pieces are sent in order; an open file is closed when it is sent. A 304 has ''. */
   readonly body: string | readonly Buffer[] | FileBody;
-  /** `application/json` unless told otherwise. */
+  /** Default: `application/json`. */
   readonly contentType?: string;
-  /** `no-store` unless told otherwise. */
+  /** Default: `no-store`. */
   readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
   readonly headers?: readonly string[];
   /** Detections in the body: they count against the daily allowance. */
   readonly rows?: number;
-  /** Of the cursor of the change stream in the body: how far its follower is. */
+  /** Of the change stream's cursor in the body: how far the client has read. */
   readonly position?: number;
-  /** How much of the time until this answer was spent waiting for a change, as the client preferred. */
+  /** Spent waiting for a change (`Prefer: wait`). */
   readonly waited_ms?: number;
-  /** The key, where an endpoint for anybody has verified one: for the log. */
+  /** The key that an open endpoint has verified: for the log. */
   readonly key_id?: string;
-  /** What a refusal is called: for the log. */
+  /** Of an error: for the log. */
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
@@ -53,38 +54,40 @@ interface RouteBase {
   readonly head: boolean;
 }
 
-/** What an endpoint that wants a credential is told besides. */
+/** A request with a verified credential. */
 export interface KeyedCall extends Call {
   /**
-   * An endpoint whose rows count calls this once it has judged its parameters, before it looks anything up.
+   * An endpoint whose rows count calls this after it has checked its parameters, before it reads anything.
    *
    * @throws Refused `daily_allowance`
    */
   requireAllowance(): void;
   /**
-   * The credential as it is now, for an answer that was waited for, whose rows count from now on.
+   * Verifies the credential again, after a wait; rows count from now on.
    *
-   * @throws Refused as at the beginning, `daily_allowance` too, but for the limit on requests
+   * @throws Refused as for a new request, `daily_allowance` too, except for the request rate
    */
-  letInAgain(): Credential;
+  verifyAgain(): Credential;
   readonly now: Now;
 }
 
-/** An endpoint that wants a credential, with a scope or (null) with any. */
+/** An endpoint that requires a credential with a scope, or (null) with any. */
 export interface KeyedRoute extends RouteBase {
   readonly access: 'key';
   readonly scope: Scope | null;
+  /** Whether it reads `detections.db`: once that is known to be damaged, the answer is 500. */
+  readonly readsDetections: boolean;
   /** @throws Refused */
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
-/** What an endpoint for anybody is told besides. */
+/** A request to an open endpoint. */
 export interface OpenCall extends Call {
-  /** One that reads credentials itself calls this with the key id that they claim: for the log. */
+  /** An endpoint that reads credentials itself calls this with the key id in them: for the log. */
   claim(keyId: string): void;
 }
 
-/** An endpoint for anybody. */
+/** An endpoint that requires no credential. */
 export interface OpenRoute extends RouteBase {
   readonly access: 'open';
   /** @throws Refused */
@@ -97,7 +100,7 @@ export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
-/** @returns what finds the route of a path (without its query) and a method */
+/** @returns a function that finds the route of a path (without its query) and a method */
 export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
   const exact = new Map<string, Route>();
   const varying = new Map<string, Route>();
@@ -121,11 +124,11 @@ export function unroutedProblem(found: Unrouted): Problem {
 
 function varyingRoute(varying: ReadonlyMap<string, Route>, path: string): Route | undefined {
   const slash = path.lastIndexOf('/') + 1;
-  // A last segment without content is a trailing slash.
+  // An empty last segment is a trailing slash.
   return slash === path.length ? undefined : varying.get(path.slice(0, slash));
 }
 
-/** The path and query of a request target; of an absolute one (RFC 9112, 3.2.2) what follows the authority. */
+/** The path and query of a request target, which may be absolute (RFC 9112, 3.2.2). */
 export function splitTarget(target: string): { path: string; query: string } {
   const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
   const mark = local.indexOf('?');

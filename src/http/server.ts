@@ -1,4 +1,4 @@
-/** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
+/** Puts the HTTP server together: listener, endpoints and pipeline; the only user of polka. */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -21,10 +21,10 @@ import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
 import { isErrorCode } from '../refused.ts';
+import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
-import { deriveKey } from '../store/derived-key.ts';
 import { MINUTE_MS, type Now } from '../time.ts';
-import { createClientAddress } from './client-address.ts';
+import { createClientAddress, createProxyWarning } from './client-address.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
@@ -51,12 +51,11 @@ import {
   type RawReply,
   replyRaw,
 } from './malformed.ts';
-import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './pipeline.ts';
-import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
+import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
+import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
+import { checkTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
-import { createProxyWarning } from './untrusted-proxy.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
@@ -67,47 +66,44 @@ export interface ServerOptions {
     readonly access: AccessReader;
   };
   readonly health: HealthSource;
-  /** Told when the certificate is about to expire, and of a proxy that is not trusted. */
+  /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
   /** Of the data folder. */
   readonly secret: Buffer;
-  /** Delivery times that are not in the database yet; read at every request. */
+  /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
-  /** What was used of the daily allowances; the caller has it kept over a restart. */
+  /** Rows read today; the caller keeps them over a restart. */
   readonly dailyRows: DailyRows;
-  /** Told of every use of a key. */
+  /** Notes every use of a key. */
   readonly keyUses: Pick<KeyUses, 'note'>;
-  /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
+  /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
   readonly onEndLost: (position: number) => void;
-  /** Those who wait for the next change; closed with the server. */
+  /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
-  /** Of a lab alone. */
+  /** In a lab only. */
   readonly interventions?: Interventions;
-  /** null where nobody counts. */
-  readonly traffic: Traffic | null;
+  /** null: metrics are off. */
+  readonly metrics: RequestMetrics | null;
   readonly log: Logger;
   readonly now: Now;
-  /** Others than the usual ones. */
   readonly times?: ConnectionTimes;
 }
 
 export interface RunningServer {
-  /** Where it listens; a wildcard address is shown as the loopback one. */
+  /** Of {@link listeningUrl}. */
   readonly url: string;
-  /** Looks for a renewed certificate now, rather than within seconds; null without TLS. */
+  /** Checks for a renewed certificate now, not within seconds; null without TLS. */
   readonly renewCertificate: (() => void) | null;
-  /** How many are open. */
   connections(): number;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   certificateExpiresMs(): number | null;
   /**
-   * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. Stores stay open: they are
-   * the caller's.
+   * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open.
    */
   close(graceMs: number): Promise<void>;
 }
 
-/** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
+/** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log, times = CONNECTION_TIMES } = options;
   const tls = await openTls(config.server);
@@ -122,7 +118,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
     guardDamaged(route, options.health),
   );
-  const judge: Judge = {
+  const pipeline: Pipeline = {
     find: createRouteTable(routes),
     access: options.stores.access,
     credentials: createCredentialReader(tokens),
@@ -136,15 +132,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     now: options.now,
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
-    traffic: options.traffic,
+    metrics: options.metrics,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     keyUses: options.keyUses,
     interventions: options.interventions ?? null,
   };
-  answerMalformed(server, judge);
-  server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
-  const router = createRouter(server, routes, judge);
+  answerMalformed(server, pipeline);
+  server.on('checkExpectation', (request, response) => refuseExpectation(pipeline, request, response));
+  const router = createRouter(server, routes, pipeline);
   const { host, port } = config.server;
   await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
@@ -158,7 +154,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const renewal = tls === null ? null : watchTlsPair({ ...options, ...tls, onRenewed });
   return {
     url,
-    renewCertificate: renewal === null ? null : () => void renewal.look(),
+    renewCertificate: renewal === null ? null : () => void renewal.check(),
     connections: room.open,
     certificateExpiresMs: () => pair?.validToMs ?? null,
     async close(graceMs) {
@@ -166,27 +162,27 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       options.waiting.close();
       renewal?.close();
       await closeServer(server, graceMs);
-      judge.faults.close();
+      pipeline.faults.close();
     },
   };
 }
 
-/** Counts those that are closed at once, and tells of them at most once a minute: they may come by the thousand. */
-function onRefusedConnection({ traffic, log, now }: ServerOptions): RoomOptions['onRefused'] {
-  let toldMs = Number.NEGATIVE_INFINITY;
-  let untold = 0;
+/** Counts connections that were closed at once, and logs them at most once a minute: there may be thousands. */
+function onRefusedConnection({ metrics, log, now }: ServerOptions): RoomOptions['onRefused'] {
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
   return (address, limit) => {
-    traffic?.refused(limit);
-    untold += 1;
+    metrics?.refused(limit);
+    unlogged += 1;
     const nowMs = now();
-    // A clock that was set back must not silence it.
-    if (Math.abs(nowMs - toldMs) < MINUTE_MS) return;
+    // Also after the clock was set back.
+    if (Math.abs(nowMs - loggedMs) < MINUTE_MS) return;
     log.warn(
-      { address, limit, connections: untold },
+      { address, limit, connections: unlogged },
       'new connections were closed: too many connections are open',
     );
-    toldMs = nowMs;
-    untold = 0;
+    loggedMs = nowMs;
+    unlogged = 0;
   };
 }
 
@@ -226,38 +222,39 @@ function createRoutes(
   ];
 }
 
-/** The certificate and key that are set; null where none are. @throws Refused `configuration` */
+/** @returns null without a certificate. @throws Refused `configuration` */
 async function openTls({
   tls_certificate,
   tls_key,
 }: Settings['server']): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
   if (tls_certificate === '') return null;
   const paths = { certificate: tls_certificate, key: tls_key };
-  return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
+  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
-/** Hands requests to polka, which hands those that the table lets through to their endpoint. */
-function createRouter(server: Server, routes: readonly Route[], judge: Judge): Polka {
+/** polka passes requests that the route table accepts to their endpoint. */
+function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
   router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
   router.use((request, response, next) => {
-    judge.connections.inTurn(request, response, () => {
-      if (judge.interventions?.control(request, response) || refuseUnrouted(judge, request, response)) return;
+    pipeline.connections.inTurn(request, response, () => {
+      if (pipeline.interventions?.control(request, response) || refuseUnrouted(pipeline, request, response))
+        return;
       next();
     });
   });
-  // Of two patterns that match, polka takes the one added first: fixed paths come before those that vary.
+  // Of two matching patterns polka takes the first: fixed paths come before those that vary.
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
     for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method]) {
-      router.add(method, pattern, (request, response) => answerRequest(judge, route, request, response));
+      router.add(method, pattern, (request, response) => answerRequest(pipeline, route, request, response));
     }
   }
   return router;
 }
 
-/** In place of polka's own reading of the query, which the endpoints read themselves. */
+/** In place of polka's parsing of the query, which the endpoints parse. */
 function parsedUrl(path: string) {
   return {
     pathname: path,
@@ -275,34 +272,38 @@ function parsedUrl(path: string) {
   };
 }
 
-function answerMalformed(server: Server, judge: Judge): void {
+function answerMalformed(server: Server, pipeline: Pipeline): void {
   const breakOff = (socket: Duplex, reply: RawReply) =>
-    judge.connections.breakOff(socket, () => sendRaw(judge, socket, reply));
+    pipeline.connections.breakOff(socket, () => sendRaw(pipeline, socket, reply));
   server.on('clientError', (error: Error, socket: Duplex) => {
-    const bare = judge.connections.endHandshake(socket);
-    // Said in plain HTTP, since that is what the client speaks.
-    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
+    const bare = pipeline.connections.endHandshake(socket);
+    // The reply is plain HTTP, as the request was.
+    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
+      sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
-      judge.log.info(
-        { address: peerAddress(judge, bare ?? socket), reason: error.code },
+      pipeline.log.info(
+        { address: peerAddress(pipeline, bare ?? socket), reason: error.code },
         'TLS handshake failed',
       );
       socket.destroy();
       bare?.destroy();
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
-    else breakOff(socket, malformedReply(error, judge.find));
+    else breakOff(socket, malformedReply(error, pipeline.find));
   });
   server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
 }
 
-function sendRaw(judge: Judge, socket: Duplex, reply: RawReply): void {
-  const request_id = replyRaw(socket, reply, judge.baseUrl());
+function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
+  const request_id = replyRaw(socket, reply, pipeline.baseUrl());
   const { status, code } = reply.problem;
-  judge.log.info({ request_id, address: peerAddress(judge, socket), status, code }, 'malformed request');
-  judge.traffic?.answered(NO_ENDPOINT, status, 0, 0);
+  pipeline.log.info(
+    { request_id, address: peerAddress(pipeline, socket), status, code },
+    'malformed request',
+  );
+  pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
 }
 
-/** Of the peer itself: what it says about a client cannot be read. */
-function peerAddress(judge: Judge, socket: Duplex): string {
-  return judge.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
+/** Of the peer itself: the headers could not be read. */
+function peerAddress(pipeline: Pipeline, socket: Duplex): string {
+  return pipeline.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * The certificate and private key with which the server speaks TLS: read, and judged before they are used. What is
- * wrong is said in words, since OpenSSL's own messages tell nobody which file to fix.
+ * Reads the certificate and private key for TLS, and checks them before they are used. OpenSSL's own messages do not say
+ * which file to fix.
  */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -10,36 +10,36 @@ import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 
 export interface TlsPaths {
-  /** Of the settings that name them. */
+  /** Of the settings that name them; default: server. */
   readonly section?: 'admin';
-  /** PEM: the server's certificate first, then those that lead to its root. */
+  /** PEM: the server's certificate first, then its chain. */
   readonly certificate: string;
   /** PEM, without a passphrase. */
   readonly key: string;
 }
 
-/** What the two files hold, as read. */
+/** The content of the two files. */
 export interface TlsFiles {
   readonly certificate: Buffer;
   readonly key: Buffer;
 }
 
-/** Files that belong together and can be used. */
+/** A certificate and its key that can be used. */
 export interface TlsPair extends TlsFiles {
   /** Epoch milliseconds. */
   readonly validFromMs: number;
   readonly validToMs: number;
 }
 
-/** A chain has a few kilobytes; more is somebody's wrong file. */
+/** A chain has a few kilobytes. */
 const FILE_BYTES_MAX = 1024 * 1024;
-/** Renewal is the habit of every ninety, or thirty, days: by then it should have happened. */
+/** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
 
-/** A pipe would otherwise keep whoever opens it waiting. */
-const OPEN_AT_ONCE = constants.O_NONBLOCK ?? 0;
+/** Without it, opening a pipe would wait for its writer. */
+const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
-/** @throws Refused `configuration` which file cannot be read, and why */
+/** @throws Refused `configuration`, with the file that cannot be read and why */
 export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   const [certificate, key] = await Promise.all([
     readPem(paths, 'tls_certificate'),
@@ -48,8 +48,8 @@ export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   return { certificate, key };
 }
 
-/** @throws Refused `configuration` when they are no pair, or OpenSSL does not take them */
-export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
+/** @throws Refused `configuration` where they do not match, or OpenSSL does not accept them */
+export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
   const x509 = attempt(
     () => new X509Certificate(certificate),
     `${named(paths, 'tls_certificate')}: no PEM certificate found in the file`,
@@ -76,8 +76,8 @@ export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
 }
 
 /**
- * Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption, as Mozilla's "intermediate"
- * has them (RFC 9325, 4.2): Node's own choice has static RSA and CBC as well.
+ * Those of TLS 1.3; of TLS 1.2 those with forward secrecy and authenticated encryption, as in Mozilla's "intermediate"
+ * (RFC 9325, 4.2). Node's default also has static RSA and CBC.
  */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -91,23 +91,23 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** Everything that the server hands to TLS; curves are Node's own choice. */
+/** The TLS options; curves are Node's default. */
 export function secureContext({ certificate, key }: TlsFiles): SecureContextOptions {
   return {
     cert: certificate,
     key,
     minVersion: 'TLSv1.2',
     ciphers: CIPHERS,
-    // No client of HTTP needs it, and each costs the server far more than the client.
+    // No HTTP client needs renegotiation, and it costs the server far more than the client.
     secureOptions: cryptoConstants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
 /**
- * What is wrong with a pair's time, for an alert: it has expired, is not valid yet, or expires within 14 days or
- * the last third of its time, whichever is shorter. Null when nothing is.
+ * Whether a certificate has expired, is not valid yet, or expires within 14 days or the last third of its time,
+ * whichever is shorter. @returns the text of the alert, or null
  */
-export function timeFault(
+export function validityError(
   { certificate }: TlsPaths,
   pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
   nowMs: number,
@@ -137,7 +137,7 @@ function named(paths: TlsPaths, setting: TlsSetting): string {
 async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
   const name = named(paths, setting);
   try {
-    const file = await open(pathOf(paths, setting), constants.O_RDONLY | OPEN_AT_ONCE);
+    const file = await open(pathOf(paths, setting), constants.O_RDONLY | NO_WAIT);
     try {
       const stat = await file.stat();
       if (!stat.isFile()) throw refused(`${name}: not a regular file`);

@@ -1,9 +1,9 @@
 /**
- * Takes a renewed certificate into use without a restart, and says when one is about to expire or cannot be used.
+ * Uses a renewed certificate without a restart, and opens alerts for one that is about to expire or cannot be used.
  *
- * Both files are read every few seconds and compared as a whole: that sees a rename, a changed link and writing in
- * place alike, on any file system. Between two writes they do not fit together, so what is wrong must be so at two
- * looks before anybody is told. What is in use stays in use until a pair is good.
+ * Both files are read every few seconds and compared by content: this detects a rename, a changed link and writing in
+ * place, on any file system. While a renewal is being written they do not match, so an error must persist for two checks
+ * before it is reported. The previous pair stays in use until the new one is good.
  */
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../log.ts';
@@ -11,12 +11,12 @@ import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs, type Now, SECOND_MS } from '../time.ts';
 import {
-  judgeTlsPair,
+  checkTlsPair,
   readTlsFiles,
   type TlsFiles,
   type TlsPair,
   type TlsPaths,
-  timeFault,
+  validityError,
 } from './tls-pair.ts';
 
 export interface TlsRenewalOptions {
@@ -27,41 +27,41 @@ export interface TlsRenewalOptions {
   readonly conditions: Pick<Conditions, 'set'>;
   readonly log: Logger;
   readonly now: Now;
-  /** null: only when told to. */
+  /** null: only on {@link TlsRenewal.check}. */
   readonly everyMs?: number | null;
 }
 
 export interface TlsRenewal {
-  /** Looks now. Settles when what was found is in use, or refused. */
-  look(): Promise<void>;
+  /** Checks now. Resolves when what was found is in use, or refused. */
+  check(): Promise<void>;
   close(): void;
 }
 
-const LOOK_EVERY_MS = paced(2 * SECOND_MS);
-const LOOKS_BEFORE_WARNING = 2;
+const CHECK_EVERY_MS = paced(2 * SECOND_MS);
+const CHECKS_BEFORE_WARNING = 2;
 
 export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
-  const { paths, onRenewed, conditions, log, now, everyMs = LOOK_EVERY_MS } = options;
+  const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
-  /** What was wrong at the last look, and how often in a row; null: nothing was. */
-  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly looks: number } | null =
+  /** The error of the last check, and how often in a row; null: none. */
+  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly checks: number } | null =
     null;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
-  const judgeTime = () => set('certificate expires', timeFault(paths, pair, now()));
+  const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const found = await readTlsFiles(paths).catch(reasonOf);
     if (typeof found === 'string') note(null, found);
     else if (isSame(found, pair)) wrong = null;
     else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
     else take(found);
     if (wrong === null) set('certificate not usable', null);
-    judgeTime();
+    checkValidity();
   }
 
   function take(files: TlsFiles): void {
     try {
-      pair = judgeTlsPair(paths, files);
+      pair = checkTlsPair(paths, files);
     } catch (error) {
       note(files, reasonOf(error));
       return;
@@ -73,20 +73,20 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
   }
 
   function note(files: TlsFiles | null, reason: string): void {
-    wrong = { files, reason, looks: wrong?.reason === reason ? wrong.looks + 1 : 1 };
-    if (wrong.looks !== LOOKS_BEFORE_WARNING) return;
+    wrong = { files, reason, checks: wrong?.reason === reason ? wrong.checks + 1 : 1 };
+    if (wrong.checks !== CHECKS_BEFORE_WARNING) return;
     set('certificate not usable', reason);
     log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }
 
-  judgeTime();
-  let looking = Promise.resolve();
-  const lookInTurn = () => {
-    looking = looking.then(look);
-    return looking;
+  checkValidity();
+  let checking = Promise.resolve();
+  const checkInTurn = () => {
+    checking = checking.then(check);
+    return checking;
   };
-  const timer = everyMs === null ? undefined : setInterval(lookInTurn, everyMs);
-  return { look: lookInTurn, close: () => clearInterval(timer) };
+  const timer = everyMs === null ? undefined : setInterval(checkInTurn, everyMs);
+  return { check: checkInTurn, close: () => clearInterval(timer) };
 }
 
 function isSame(a: TlsFiles, b: TlsFiles): boolean {

@@ -1,16 +1,16 @@
 /**
- * Requests that wait for the next change (`Prefer: wait=N`). Waiting costs a timer and no processor time; what wakes
- * them is the ingest thread's word that a transaction is visible.
+ * Requests that wait for the next change (`Prefer: wait=N`). Waiting costs a timer and no processor time; the ingest
+ * thread wakes them when a transaction is visible.
  */
 import type { Socket } from 'node:net';
 
-/** How many are woken in one turn of the event loop: thousands at once would hold up every other request. */
+/** Woken in one turn of the event loop: thousands at once would delay every other request. */
 const WOKEN_AT_ONCE = 50;
 
 export interface Waiting {
   /**
    * @param socket of the client
-   * @returns whether something changed; false when `ms` are over, the client is gone, or the server closes
+   * @returns false after `ms`, or when the client is gone or the server closes
    */
   forChange(ms: number, socket: Socket): Promise<boolean>;
   /** A transaction with changes is visible. */
@@ -22,12 +22,12 @@ export interface Waiting {
 
 export function createWaiting(): Waiting {
   const waiters = new Set<(isChanged: boolean) => void>();
-  /** Those to wake in later turns. */
+  /** To wake in later turns. */
   let due: ((isChanged: boolean) => void)[] = [];
   let isClosed = false;
 
   function wakeSome(): void {
-    // Each by itself: the rows of one answer are counted before another that shares its allowance is let in.
+    // One by one: the rows of an answer must be counted before another request of the same allowance is checked.
     for (const wake of due.splice(0, WOKEN_AT_ONCE)) setImmediate(wake, true);
     if (due.length > 0) setImmediate(wakeSome);
   }
@@ -44,14 +44,14 @@ export function createWaiting(): Waiting {
         };
         const leave = () => wake(false);
         const timer = setTimeout(leave, ms);
-        // One that ends its side has mostly gone; if it only says that it has sent all, it is answered now.
+        // A client that ends its side has usually gone; if not, it gets its answer now.
         socket.once('close', leave).once('end', leave);
         waiters.add(wake);
       });
     },
     changed() {
       const isWaking = due.length > 0;
-      // One that is due already is woken by that; one that began to wait since reads what is visible by then.
+      // Those that are due already are among them.
       due = [...waiters];
       if (!isWaking && due.length > 0) setImmediate(wakeSome);
     },

@@ -8,7 +8,7 @@ import { isTable, shown } from '../config/raw-value.ts';
 import { expectation } from '../config/schema.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
-import { PROBLEMS } from '../http/problem.ts';
+import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
 import { nearest } from '../nearest.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
 import { listed, Refused } from '../refused.ts';
@@ -74,11 +74,7 @@ const TIMES = whole(1, 1_000_000, 'How many answers. Default: 1.');
 /** The status of each error code of the contract: of its problems, and of OAuth's own errors. */
 export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ...Object.entries(PROBLEMS).map(([code, { status }]) => [code, status] as const),
-  ...([
-    ['invalid_client', 401],
-    ['invalid_scope', 400],
-    ['unsupported_grant_type', 400],
-  ] as const),
+  ...Object.entries(OAUTH_ERRORS),
 ]);
 const PROXY_STATUSES = [502, 504];
 const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();

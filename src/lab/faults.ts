@@ -2,8 +2,9 @@
  * The faults of a lab: which of them befalls a request. One a request, in the order in which they were added; chance
  * comes from the seed, so the same requests meet the same faults.
  */
+
+import { PROBLEMS } from '../error-codes.ts';
 import { createPrng, seedKey } from '../generate/prng.ts';
-import { PROBLEMS } from '../http/problem.ts';
 import { Refused } from '../refused.ts';
 import { ACTIONS, type FaultSpec, STATUS_OF_CODE } from './actions.ts';
 

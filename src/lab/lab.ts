@@ -15,7 +15,7 @@ import type { Interventions } from '../http/interventions.ts';
 import { addRequest, type IngestRequest, requestState } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
-import { readStanding } from '../query/as-of.ts';
+import { readStreamHead } from '../query/as-of.ts';
 import { parseChangesParameters } from '../query/changes-parameters.ts';
 import { positionBefore } from '../query/delivery.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
@@ -196,7 +196,7 @@ export class Lab {
     },
     restore: async () => {
       const { detections, ingest } = this.#has();
-      const { head } = readStanding(detections());
+      const { position: head } = readStreamHead(detections());
       ingest.endLost(head + LOST_POSITIONS);
       await ingest.rested();
       return { versions_raised_by: 1000 };
@@ -244,7 +244,7 @@ export class Lab {
     const { start } = parseChangesParameters(query, now(), cursors.decode);
     if (start.kind === 'after') return cursors.encode(start.position);
     const db = detections();
-    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStanding(db).head;
+    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
     // A cursor at a position that was never given out would prove that the end of the log is lost.
     const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
     return cursors.encode(known?.position ?? 0);

@@ -61,9 +61,9 @@ export function tokenAnswer({ code, endpoint, request }: Situation): Answer | nu
     case 'invalid_client':
       return invalidClient(CLIENT_NOT_VALID, request.headers.authorization);
     case 'invalid_scope':
-      return oauthError(400, code, 'scope: must be a space-separated subset of the scopes of the key');
+      return oauthError(code, 'scope: must be a space-separated subset of the scopes of the key');
     case 'unsupported_grant_type':
-      return oauthError(400, code, 'grant_type: must be client_credentials');
+      return oauthError(code, 'grant_type: must be client_credentials');
     default:
       return null;
   }

@@ -2,6 +2,7 @@
  * What the console shows of requests over time: how many there were in each minute of the last day, and which keys were
  * refused and why. Counted in memory; usage-keeper.ts has it written.
  */
+import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS, MINUTE_MS } from '../time.ts';
 
 export const COUNTED = ['requests', 'refused', 'rows_served', 'rows_ingested'] as const;
@@ -49,14 +50,12 @@ export const REFUSAL_DAYS_KEPT = 7;
 const REFUSALS_MAX = 1000;
 
 export function createRequestCounts(now: () => number): RequestCounts {
-  let minutes = new Map<string, MinuteCount>();
+  let minutes = newMinutes();
   let refusals = new Map<string, Refusals>();
 
   function addMinute({ minute, counted, count }: MinuteCount): void {
     const name = `${minute} ${counted}`;
     minutes.set(name, { minute, counted, count: (minutes.get(name)?.count ?? 0) + count });
-    // Where nothing can be written for a day, the oldest go.
-    if (minutes.size > MINUTES_KEPT * COUNTED.length) minutes.delete(minutes.keys().next().value ?? '');
   }
 
   function addRefusals(more: Refusals): void {
@@ -75,7 +74,7 @@ export function createRequestCounts(now: () => number): RequestCounts {
     },
     take() {
       const taken = { minutes: [...minutes.values()], refusals: [...refusals.values()] };
-      minutes = new Map();
+      minutes = newMinutes();
       refusals = new Map();
       return taken;
     },
@@ -84,4 +83,9 @@ export function createRequestCounts(now: () => number): RequestCounts {
       for (const more of counts.refusals) addRefusals(more);
     },
   };
+}
+
+/** Where nothing can be written for a day, the oldest go. */
+function newMinutes(): Map<string, MinuteCount> {
+  return new BoundedMap(MINUTES_KEPT * COUNTED.length);
 }

@@ -5,6 +5,7 @@
  * whole allowance is there again. A sliding window would be fairer at its edges, but its reset says only when the
  * next single request fits, and a client that waits for it runs into 429 again at once.
  */
+import { BoundedMap } from '../bounded-map.ts';
 import { SECOND_MS } from '../time.ts';
 import { RATE_WINDOW_MS } from './contract-limits.ts';
 
@@ -34,8 +35,7 @@ const KEYS_MAX = 10_000;
 
 /** @param limit requests in a window */
 export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRate {
-  // In order of their start: the first is the one to forget.
-  const windows = new Map<string, Window>();
+  const windows = new BoundedMap<string, Window>(keysMax);
   const told = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
     allowed,
     limit,
@@ -46,10 +46,8 @@ export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRat
     take(keyId, nowMs) {
       let window = windows.get(keyId);
       if (window === undefined || !isRunning(window, nowMs)) {
-        windows.delete(keyId);
         window = { startMs: nowMs, count: 0 };
         windows.set(keyId, window);
-        forgetOld(windows, nowMs, keysMax);
       }
       const allowed = window.count < limit;
       if (allowed) window.count += 1;
@@ -66,11 +64,4 @@ export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRat
 /** A window that begins in the future belongs to a clock that was set back: it would never end. */
 function isRunning(window: Window, nowMs: number): boolean {
   return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
-}
-
-function forgetOld(windows: Map<string, Window>, nowMs: number, keysMax: number): void {
-  for (const [keyId, window] of windows) {
-    if (windows.size <= keysMax && isRunning(window, nowMs)) return;
-    windows.delete(keyId);
-  }
 }

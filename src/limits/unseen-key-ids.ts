@@ -6,6 +6,7 @@
  * who guesses goes on working with the keys in use. Counted in memory, so after a start every key is new once.
  */
 import { addressNetwork } from '../addresses.ts';
+import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS } from '../time.ts';
 import { createRequestRate } from './request-rate.ts';
 
@@ -26,8 +27,8 @@ const SEEN_MAX = 50_000;
 /** @param limit requests in a minute, for each address; an IPv6 network of 64 bits is one */
 export function createUnseenKeyIds(limit: number, seenMax = SEEN_MAX): UnseenKeyIds {
   const attempts = createRequestRate(limit);
-  // When each was last proven, in that order: the first is the one to forget.
-  const seen = new Map<string, number>();
+  /** When each was last proven. */
+  const seen = new BoundedMap<string, number>(seenMax);
 
   function isSeen(keyId: string, address: string, nowMs: number): boolean {
     const lastMs = seen.get(pairOf(addressNetwork(address), keyId));
@@ -43,13 +44,7 @@ export function createUnseenKeyIds(limit: number, seenMax = SEEN_MAX): UnseenKey
     },
     isSeen,
     markSeen(keyId, address, nowMs) {
-      const pair = pairOf(addressNetwork(address), keyId);
-      seen.delete(pair);
-      seen.set(pair, nowMs);
-      for (const [oldest, lastMs] of seen) {
-        if (seen.size <= seenMax && Math.abs(nowMs - lastMs) < SEEN_MS) break;
-        seen.delete(oldest);
-      }
+      seen.set(pairOf(addressNetwork(address), keyId), nowMs);
     },
   };
 }

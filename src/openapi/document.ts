@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document of the service, put together from its endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
-import { ERRORS } from './errors.ts';
+import { PROBLEMS } from '../error-codes.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 import { type Response, UNROUTED } from './responses.ts';
@@ -22,7 +22,7 @@ ${errorTable()}`;
 
 /** Of those with one code; 408 and 431 have that of the nearest. */
 function errorTable(): string {
-  const rows = Object.entries(ERRORS).map(
+  const rows = Object.entries(PROBLEMS).map(
     ([code, { status, title, action }]) => `| \`${code}\` | ${status} | ${title} | ${action} |`,
   );
   return ['| Code | Status | Title | What to do |', '|---|---|---|---|', ...rows].join('\n');

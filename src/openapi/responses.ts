@@ -1,6 +1,6 @@
 /** What an endpoint answers: status, headers, body (contract: Endpoints, Errors). */
 import { type TSchema, Type } from '@sinclair/typebox';
-import { ERRORS, type ErrorCode } from './errors.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import { EXAMPLE_REQUEST_ID } from './examples.ts';
 import { pascalCase, ref } from './vocabulary.ts';
 
@@ -71,8 +71,6 @@ export const NEXT_LINK = {
   ),
 };
 
-export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
-
 export function header(schema: TSchema, description: string): Header {
   return { required: true, description, schema };
 }
@@ -102,13 +100,13 @@ export function success(kind: Success): Response {
 
 /** @param codes of one status; further headers beside those that every such problem has */
 export function problem(
-  codes: readonly ErrorCode[],
+  codes: readonly ProblemCode[],
   rate: RateHeaders,
   headers: Readonly<Record<string, Header>> = {},
 ): Response {
   return {
     name: codes.map(pascalCase).join('Or'),
-    description: codes.map((code) => ERRORS[code].title).join('; '),
+    description: codes.map((code) => PROBLEMS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: {
       [PROBLEM_CONTENT_TYPE]: {
@@ -195,8 +193,8 @@ function rateHeaders(rate: RateHeaders): Record<string, Header> {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-function problemExample(code: ErrorCode) {
-  const { status, title, detail } = ERRORS[code];
+function problemExample(code: ProblemCode) {
+  const { status, title, example: detail } = PROBLEMS[code];
   return {
     type: `https://api.example/errors/${code}`,
     title,

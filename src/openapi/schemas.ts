@@ -4,10 +4,10 @@ import { SCOPES } from '../auth/scopes.ts';
 import { CONTENT_TYPES, type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
+import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
 import { DATA_GAPS_MAX, DIGESTS_MAX, PAGE_ROWS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { SECOND_MS } from '../time.ts';
 import { detectionParts, detectionSchema } from './detection-schema.ts';
-import { ERRORS } from './errors.ts';
 import {
   closed,
   componentId,
@@ -192,7 +192,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   Problem: closed(
     {
       type: described(uri(), '`{base_url}/errors/<code>`. Test the last path segment, the error code.'),
-      title: described(words(Object.values(ERRORS).map(({ title }) => title)), 'The error code in words.'),
+      title: described(words(Object.values(PROBLEMS).map(({ title }) => title)), 'The error code in words.'),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
       detail: Type.String({ minLength: 1, description: 'What was wrong, in plain English.' }),
       request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),
@@ -201,7 +201,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   ),
   OAuthError: closed(
     {
-      error: words(['invalid_request', 'invalid_client', 'unsupported_grant_type', 'invalid_scope']),
+      error: words(Object.keys(OAUTH_ERRORS)),
       error_description: Type.String({ minLength: 1 }),
     },
     'RFC 6749, 5.2',

@@ -5,44 +5,44 @@ import { formatMs, WINDOW_MS } from '../time.ts';
 import { preparedOnce } from './statements.ts';
 
 /** All of one moment, even where no transaction is open: it is one statement. */
-export interface Standing {
+export interface StreamHead {
   /** Position of the last row of all streams, those that were removed included; 0 when there is none. */
-  readonly head: number;
+  readonly position: number;
   /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
   readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
 }
 
-export const STANDING = `
+export const STREAM_HEAD = `
   SELECT (SELECT max(position) FROM stream) AS head,
     ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
 
-interface StandingRow extends Readonly<Record<ContentType, number | null>> {
+interface StreamHeadRow extends Readonly<Record<ContentType, number | null>> {
   readonly head: number | null;
 }
 
-const standing = preparedOnce<StandingRow>(STANDING);
+const streamHead = preparedOnce<StreamHeadRow>(STREAM_HEAD);
 /** Differs when another connection has committed since (https://sqlite.org/pragma.html#pragma_data_version). */
 const dataVersion = preparedOnce<{ data_version: number }>('PRAGMA data_version');
 
 /** What was read last over each connection, and the version of the database that it is at least as new as. */
-const kept = new WeakMap<Database, { readonly version: number | undefined; readonly standing: Standing }>();
+const kept = new WeakMap<Database, { readonly version: number | undefined; readonly head: StreamHead }>();
 
 /** Reads it anew where anything was committed since: to ask for that takes a quarter of the time. */
-export function readStanding(db: Database): Standing {
+export function readStreamHead(db: Database): StreamHead {
   // What a connection commits itself is no new version to it.
-  if (!db.readonly) return selectStanding(db);
+  if (!db.readonly) return selectStreamHead(db);
   const version = dataVersion(db).get()?.data_version;
   const last = kept.get(db);
-  if (last !== undefined && last.version === version) return last.standing;
-  const read = selectStanding(db);
-  kept.set(db, { version, standing: read });
+  if (last !== undefined && last.version === version) return last.head;
+  const read = selectStreamHead(db);
+  kept.set(db, { version, head: read });
   return read;
 }
 
-function selectStanding(db: Database): Standing {
-  const row = standing(db).get();
+function selectStreamHead(db: Database): StreamHead {
+  const row = streamHead(db).get();
   return {
-    head: row?.head ?? 0,
+    position: row?.head ?? 0,
     newest_done_ms: perContentType((contentType) => windowEndMs(row?.[contentType])),
   };
 }
@@ -52,7 +52,7 @@ function selectStanding(db: Database): Standing {
  *
  * @param contentTypes those that are read, without any whose export is switched off
  */
-export function asOfMs({ newest_done_ms }: Standing, contentTypes: readonly ContentType[]): number | null {
+export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly ContentType[]): number | null {
   let earliest: number | null = null;
   for (const contentType of contentTypes) {
     const done = newest_done_ms[contentType];

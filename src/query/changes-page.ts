@@ -5,16 +5,17 @@
  * left behind a cursor that says everything was read. The streams named in the SQL are those of the key, so a row
  * of anybody else's is never touched.
  */
-import { type ContentType, type StreamName, streamParts } from '../detection/content-type.ts';
+import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { lostEndBehind } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
-import { asOfMs, readStanding, type Standing } from './as-of.ts';
+import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
 import type { StreamStart } from './changes-parameters.ts';
+import type { DetectionFilters } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
+import { type FilterSql, filterSql } from './filters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { asItComes, preparedOnce, statementFamily, streamArms, streamValues } from './statements.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
@@ -57,6 +58,15 @@ export interface ChangesPage {
   readonly as_of_ms: number | null;
 }
 
+/** With the streams of it that are stored. */
+type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
+
+/** Positions, `(start, end]`. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
 const NO_ROWS = Buffer.alloc(0);
 const NOTHING = { data: NO_ROWS, rows: 0, places: [], last: null };
 const NO_FILTER: FilterSql = { sql: '', values: {} };
@@ -76,7 +86,7 @@ export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean 
 /** A page that says nothing, and leaves the cursor where it is. */
 export function heldPage(db: Database, { start, content_types }: ChangesQuery): ChangesPage {
   const position = start.kind === 'after' ? start.position : 0;
-  const as_of_ms = asOfMs(readStanding(db), content_types);
+  const as_of_ms = asOfMs(readStreamHead(db), content_types);
   return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms };
 }
 
@@ -84,35 +94,36 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
   const { start } = query;
   if (start.kind === 'after') {
     // What most polls find: nothing new. One statement is a snapshot by itself and needs no transaction.
-    const standing = readStanding(db);
-    if (start.position >= standing.head && isCheckedHead(db, standing.head))
-      return emptyPage(query, standing, start.position);
+    const head = readStreamHead(db);
+    if (start.position >= head.position && isCheckedHead(db, head.position))
+      return emptyPage(query, head, start.position);
   }
   return reading(db, () => {
-    const standing = readStanding(db);
-    checkHead(db, standing.head);
-    const after = startPosition(db, query, standing.head);
+    const head = readStreamHead(db);
+    checkHead(db, head.position);
+    const after = startPosition(db, query, head.position);
     // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
-    if (after >= standing.head || query.streams.length === 0) return emptyPage(query, standing, after);
+    if (after >= head.position || query.streams.length === 0) return emptyPage(query, head, after);
     const streams = storedStreams(db, query.streams);
-    if (streams.length === 0) return emptyPage(query, standing, after);
-    const { data, rows, reached } = readRows(db, query, streams, after, standing.head);
+    if (streams.length === 0) return emptyPage(query, head, after);
+    const span = { start: after, end: head.position };
+    const { data, rows, reached } = readRows(db, { ...query, streams }, span);
     // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
     // bring back what was passed over.
-    const position = reached ?? standing.head;
+    const position = reached ?? head.position;
     return {
       data,
       rows,
       position,
       has_more: reached !== null,
-      as_of_ms: asOfMs(standing, query.content_types),
+      as_of_ms: asOfMs(head, query.content_types),
     };
   });
 }
 
-function emptyPage({ content_types }: ChangesQuery, standing: Standing, after: number): ChangesPage {
-  const position = Math.max(after, standing.head);
-  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms: asOfMs(standing, content_types) };
+function emptyPage({ content_types }: ChangesQuery, head: StreamHead, after: number): ChangesPage {
+  const position = Math.max(after, head.position);
+  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms: asOfMs(head, content_types) };
 }
 
 function startPosition(
@@ -131,53 +142,41 @@ interface ReadRows {
   readonly reached: number | null;
 }
 
-type Streams = readonly StoredStream[];
-
-function readRows(
-  db: Database,
-  query: ChangesQuery,
-  streams: Streams,
-  start: number,
-  head: number,
-): ReadRows {
+/** @param span up to the head */
+function readRows(db: Database, query: Query, span: Span): ReadRows {
   const filter = filterSql(query.filters);
-  if (filter.sql !== '') return readFiltered(db, query, streams, filter, start, head);
+  if (filter.sql !== '') return readFiltered(db, query, filter, span);
+  const { streams } = query;
   const [stream] = streams;
-  const from = edgesAt(db, streams, start);
+  const from = edgesAt(db, streams, span.start);
   const ends = endsOf(streams);
   const page =
     stream !== undefined && streams.length === 1
       ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
-      : readMatching(db, query, streams, NO_FILTER, { start, bound: head });
-  // Looked for anew from the position that the client is given: from there the next page begins.
+      : readMatching(db, query, NO_FILTER, span);
+  // From the position that the client gets: there the next page begins.
   const to = page.rows === query.limit && page.last !== null ? edgesAt(db, streams, page.last) : ends;
   checkPlaces(page.places, from, to);
   if (to === ends) checkEnd(page.last, streams);
   return { ...page, reached: hasMore(streams, to) ? page.last : null };
 }
 
-function hasMore(streams: Streams, to: Edges): boolean {
+function hasMore(streams: readonly StoredStream[], to: Edges): boolean {
   return streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
 }
 
-function readFiltered(
-  db: Database,
-  query: ChangesQuery,
-  streams: Streams,
-  filter: FilterSql,
-  start: number,
-  head: number,
-): ReadRows {
+function readFiltered(db: Database, query: Query, filter: FilterSql, { start, end }: Span): ReadRows {
+  const { streams } = query;
   const values = { ...streamValues(streams), start, skipped: SCAN_ROWS_MAX - 1 };
   const bound = scanBound(db, streams.length, '').get(values)?.position ?? null;
-  const page = readMatching(db, query, streams, filter, { start, bound: bound ?? head });
+  const page = readMatching(db, query, filter, { start, end: bound ?? end });
   const stop = page.rows === query.limit ? page.last : bound;
   const from = edgesAt(db, streams, start);
   const to = stop === null ? endsOf(streams) : edgesAt(db, streams, stop);
   const scanned = rawRows(db, streams.length, '').get({
     ...streamValues(streams),
     start,
-    bound: stop ?? head,
+    bound: stop ?? end,
   });
   checkScanned(scanned?.rows ?? 0, from, to);
   return { ...page, reached: hasMore(streams, to) ? stop : null };
@@ -193,7 +192,7 @@ interface Page {
 }
 
 /** Of one stream without filters: its rows lie one after the other. */
-function readRange(db: Database, query: ChangesQuery, stream: StoredStream, from: number): Page {
+function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   const values = { low, high };
@@ -202,25 +201,19 @@ function readRange(db: Database, query: ChangesQuery, stream: StoredStream, from
     : projectRows(rangeRows(db).all(values), query.projection, query);
 }
 
-function readMatching(
-  db: Database,
-  query: ChangesQuery,
-  streams: Streams,
-  filter: FilterSql,
-  { start, bound }: { start: number; bound: number },
-): Page {
-  const count = streams.length;
-  const values = { ...streamValues(streams), ...filter.values, start, bound, limit: query.limit };
+function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
+  const count = query.streams.length;
+  const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
   return query.projection === null
     ? withText(pageText(db, count, filter.sql).get(values), query, 0)
     : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
 }
 
 /** @param low places are counted from it */
-function withText(page: PageText | undefined, { streams, baseUrl }: ChangesQuery, low: number): Page {
+function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
   if (page === undefined || page.data === null) return NOTHING;
   checkText(page.data, page);
-  const withOwnAddresses = streams.some((stream) => streamParts(stream).content_type === 'image');
+  const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
   return {
     data: withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data,
     rows: page.rows,
@@ -229,7 +222,7 @@ function withText(page: PageText | undefined, { streams, baseUrl }: ChangesQuery
   };
 }
 
-function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Page {
+function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: Query): Page {
   const texts = rows.map(({ body }) => {
     requireUtf8(body);
     return renderProjected(withBaseUrl(body.toString(), baseUrl), projection);

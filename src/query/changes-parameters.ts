@@ -1,19 +1,39 @@
 /** The parameters of the change stream (contract: GET /v1/detections/changes). */
+import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
 import {
-  LIST_PARAMETERS,
-  readFilters,
-  readLimit,
-  readSelection,
-  readView,
+  type DetectionFilters,
+  FILTER_PARAMETERS,
+  LIMIT,
+  STREAM_PARAMETERS,
   type StreamSelection,
+  VIEW_PARAMETERS,
 } from './common-parameters.ts';
-import type { DetectionFilters } from './filters.ts';
-import { INSTANT_EXPECTED, readInstant } from './instant.ts';
-import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
+import { type DocumentedParameter, invalid, parseParameters, readValues, single } from './parameters.ts';
 import type { Projection } from './projection.ts';
+import { INSTANT, text } from './value-kinds.ts';
 
-export const CHANGES_PARAMETERS: ParameterTable = { ...LIST_PARAMETERS, cursor: 'single', since: 'single' };
+const OWN_PARAMETERS = {
+  cursor: {
+    ...single(text(Type.Ref('StreamCursor'))),
+    description: '`next_cursor` from a previous response of this endpoint. Send either `cursor` or `since`.',
+    example: 'vEEz9_nMB-9gd7TQcKD5Tw',
+  },
+  since: {
+    ...single(INSTANT),
+    description:
+      'A time with `Z` or an offset and up to nine fractional digits. It must not be in the future or more than 31 x 24 hours ago. The page starts at the first change delivered at or after it. Send either `since` or `cursor`.',
+    example: '2026-11-21T10:00:00Z',
+  },
+  limit: LIMIT,
+} satisfies Record<string, DocumentedParameter>;
+
+export const CHANGES_PARAMETERS = {
+  ...OWN_PARAMETERS,
+  ...STREAM_PARAMETERS,
+  ...FILTER_PARAMETERS,
+  ...VIEW_PARAMETERS,
+};
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
 export type StreamStart =
@@ -40,35 +60,26 @@ export function parseChangesParameters(
   decodeCursor: (cursor: string) => number,
 ): ChangesParameters {
   const parameters = parseParameters(raw, CHANGES_PARAMETERS);
-  return {
-    start: readStart(parameters, nowMs, decodeCursor),
-    limit: readLimit(parameters),
-    selection: readSelection(parameters),
-    filters: readFilters(parameters),
-    projection: readView(parameters),
-  };
-}
-
-function readStart(
-  parameters: Parameters,
-  nowMs: number,
-  decodeCursor: (cursor: string) => number,
-): StreamStart {
-  const cursor = readText(parameters, 'cursor');
-  const since = readText(parameters, 'since');
+  const { cursor, since, limit } = readValues(parameters, OWN_PARAMETERS);
   if (cursor !== null && since !== null)
     throw invalid('since, cursor: mutually exclusive; send only one of them');
-  if (cursor !== null) return { kind: 'after', position: decodeCursor(cursor) };
-  if (since === null)
+  if (cursor === null && since === null)
     throw invalid(
       'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
     );
-  return { kind: 'since', since_ms: readSince(since, nowMs) };
+  return {
+    start:
+      since === null
+        ? { kind: 'after', position: decodeCursor(cursor ?? '') }
+        : { kind: 'since', since_ms: requireRecent(since, nowMs) },
+    limit,
+    selection: readValues(parameters, STREAM_PARAMETERS),
+    filters: readValues(parameters, FILTER_PARAMETERS),
+    projection: readValues(parameters, VIEW_PARAMETERS).fields,
+  };
 }
 
-function readSince(text: string, nowMs: number): number {
-  const sinceMs = readInstant(text);
-  if (sinceMs === null) throw invalid(`since: must be ${INSTANT_EXPECTED}`);
+function requireRecent(sinceMs: number, nowMs: number): number {
   if (sinceMs > nowMs) throw invalid('since: must not be in the future');
   if (sinceMs < nowMs - SINCE_AGE_MAX_MS)
     throw invalid(

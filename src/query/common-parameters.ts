@@ -1,6 +1,8 @@
 /** The parameters that the list endpoints share (contract: Common detection filters). */
-import { BANDS, isBand } from '../detection/band.ts';
-import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { Type } from '@sinclair/typebox';
+import { BANDS } from '../detection/band.ts';
+import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
 import {
   DOMAINS_MAX,
   PAGE_ROWS_DEFAULT,
@@ -9,125 +11,114 @@ import {
   SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/contract-limits.ts';
-import { parseDomain } from './domain.ts';
-import type { DetectionFilters } from './filters.ts';
-import {
-  invalid,
-  type Parameters,
-  type ParameterTable,
-  readInteger,
-  readIntegers,
-  readList,
-  readText,
-} from './parameters.ts';
+import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
 import { type Projection, parseFields } from './projection.ts';
+import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';
 
-/** Parameters of every detection endpoint. */
-export const VIEW_PARAMETERS = {
-  fields: 'single',
-  schema_version: 'single',
-} as const satisfies ParameterTable;
-
-/** Parameters of both list endpoints. */
-export const LIST_PARAMETERS = {
-  subscription_id: 'list',
-  content_type: 'single',
-  publisher_id: 'list',
-  exclude_publisher_id: 'list',
-  domain: 'list',
-  exclude_domain: 'list',
-  min_band: 'single',
-  band: 'list',
-  min_score: 'single',
-  print: 'single',
-  source_id: 'single',
-  article_id: 'single',
-  limit: 'single',
-  ...VIEW_PARAMETERS,
-} as const satisfies ParameterTable;
+type Table = Readonly<Record<string, DocumentedParameter>>;
 
 export const SCHEMA_VERSION = 'v1';
 
-/** Which streams are asked for; null where all are. */
-export interface StreamSelection {
-  readonly subscription_ids: readonly number[] | null;
-  readonly content_type: ContentType | null;
-}
+const NUMBER = integer(1, NUMBER_MAX);
+/** The place of a band among all: what the tables of detections store. */
+const BAND = choice(Object.fromEntries(BANDS.map((band, step) => [band, step])), Type.Ref('Band'));
+const PATHS = [...FIELDS.map(({ path }) => path), ...OBJECT_PATHS];
+const PROJECTION: ValueKind<Projection> = {
+  parse: parseFields,
+  must: 'be a comma-separated list of paths',
+  schema: Type.String({ minLength: 1 }),
+};
 
-const NUMBERS = { min: 1, max: NUMBER_MAX };
+/** Parameters of every detection endpoint. */
+export const VIEW_PARAMETERS = {
+  fields: {
+    ...single(PROJECTION),
+    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
+    example: 'first_detected_at,strength,article.url',
+  },
+  schema_version: {
+    ...single(choice({ [SCHEMA_VERSION]: SCHEMA_VERSION })),
+    description: 'The default and only value.',
+    example: SCHEMA_VERSION,
+  },
+} satisfies Table;
 
-/** @throws Refused `invalid_request`; so do all below */
-export function readSelection(parameters: Parameters): StreamSelection {
-  const contentType = readText(parameters, 'content_type');
-  if (contentType !== null && !isContentType(contentType))
-    throw invalid('content_type: must be text or image');
-  return {
-    subscription_ids: readIntegers(parameters, 'subscription_id', {
-      ...NUMBERS,
-      countMax: SUBSCRIPTIONS_MAX,
-    }),
-    content_type: contentType,
-  };
-}
+/** Of the schema endpoint. */
+export const SCHEMA_PARAMETERS = { schema_version: VIEW_PARAMETERS.schema_version };
 
-export function readFilters(parameters: Parameters): DetectionFilters {
-  const publishers = { ...NUMBERS, countMax: PUBLISHERS_MAX };
-  const minBand = readText(parameters, 'min_band');
-  return {
-    publisher_id: readIntegers(parameters, 'publisher_id', publishers),
-    exclude_publisher_id: readIntegers(parameters, 'exclude_publisher_id', publishers),
-    domain: readDomains(parameters, 'domain'),
-    exclude_domain: readDomains(parameters, 'exclude_domain'),
-    min_band: minBand === null ? null : bandStepOf('min_band', minBand),
-    band: readList(parameters, 'band', BANDS.length, (text) => bandStepOf('band', text)),
-    min_score: readInteger(parameters, 'min_score', 0, 100),
-    print: readBoolean(parameters, 'print'),
-    source_id: readSourceId(parameters),
-    article_id: readInteger(parameters, 'article_id', NUMBERS.min, NUMBERS.max),
-  };
-}
+/** Which streams are read; null: all that the key can read. */
+export const STREAM_PARAMETERS = {
+  subscription_id: {
+    ...list(NUMBER, SUBSCRIPTIONS_MAX),
+    description: "Only these of the key's subscriptions. Default: all of them.",
+    example: [7001],
+  },
+  content_type: {
+    ...single(choice(Object.fromEntries(CONTENT_TYPES.map((type): [string, ContentType] => [type, type])))),
+    description: 'A content type that the key can read. Default: all of them.',
+    example: 'text',
+  },
+} satisfies Table;
 
-/** `limit`: rows of a page. */
-export function readLimit(parameters: Parameters): number {
-  return readInteger(parameters, 'limit', 1, PAGE_ROWS_MAX) ?? PAGE_ROWS_DEFAULT;
-}
+export type StreamSelection = ValuesOf<typeof STREAM_PARAMETERS>;
 
-/** `fields` and `schema_version`; null when every field is wanted. */
-export function readView(parameters: Parameters): Projection | null {
-  const version = readText(parameters, 'schema_version');
-  if (version !== null && version !== SCHEMA_VERSION)
-    throw invalid(`schema_version: must be ${SCHEMA_VERSION}`);
-  const fields = readText(parameters, 'fields');
-  return fields === null ? null : parseFields(fields);
-}
+/** Filters on detections. Cursors of the period endpoint hold a hash of them in this order. */
+export const FILTER_PARAMETERS = {
+  publisher_id: {
+    ...list(NUMBER, PUBLISHERS_MAX),
+    description: 'Matches `article.publisher.id`. A detection without a publisher never matches.',
+    example: [5, 6],
+  },
+  exclude_publisher_id: {
+    ...list(NUMBER, PUBLISHERS_MAX),
+    description: 'Excludes these publishers. Detections without a publisher are kept.',
+    example: [7],
+  },
+  domain: {
+    ...list(DOMAIN, DOMAINS_MAX),
+    description:
+      '`example.com` or `https://example.com`. Subdomains such as `www.example.com` match nothing.',
+    example: ['example.com'],
+  },
+  exclude_domain: {
+    ...list(DOMAIN, DOMAINS_MAX),
+    description: 'Excludes these domains. Detections without a domain are kept.',
+    example: ['example.org'],
+  },
+  min_band: {
+    ...single(BAND),
+    description: 'This band or stronger. Bands rank the same for both content types.',
+    example: 'medium',
+  },
+  band: {
+    ...list(BAND),
+    description: 'Exactly these bands. `off` and `max` never match an image.',
+    example: ['high', 'max'],
+  },
+  min_score: {
+    ...single(integer(0, 100)),
+    description: 'Minimum `strength.score`, compared after rounding to a whole number.',
+    example: 50,
+  },
+  print: {
+    ...single(BOOLEAN),
+    description: 'true: print articles only. false: everything else. Images are never print.',
+    example: false,
+  },
+  source_id: {
+    ...single(shortText(SOURCE_ID_CHARACTERS_MAX)),
+    description: 'Exact match of `source.id`.',
+    example: 'urn:newsml:agency.example:20261121:story-1',
+  },
+  article_id: { ...single(NUMBER), description: 'Matches `article.id`.', example: 456 },
+} satisfies Table;
 
-function readDomains(parameters: Parameters, name: string): string[] | null {
-  return readList(parameters, name, DOMAINS_MAX, (text) => {
-    const domain = parseDomain(text);
-    if (domain === null) {
-      throw invalid(
-        `${name}: must be a domain such as example.com, without a path, port, query, fragment or user name`,
-      );
-    }
-    return domain;
-  });
-}
+/** Null: the filter was not sent. */
+export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
 
-function bandStepOf(name: string, text: string): number {
-  if (!isBand(text)) throw invalid(`${name}: must be ${BANDS.slice(0, -1).join(', ')} or ${BANDS.at(-1)}`);
-  return BANDS.indexOf(text);
-}
-
-function readBoolean(parameters: Parameters, name: string): boolean | null {
-  const text = readText(parameters, name);
-  if (text !== null && text !== 'true' && text !== 'false') throw invalid(`${name}: must be true or false`);
-  return text === null ? null : text === 'true';
-}
-
-function readSourceId(parameters: Parameters): string | null {
-  const text = readText(parameters, 'source_id');
-  if (text !== null && [...text].length > SOURCE_ID_CHARACTERS_MAX) {
-    throw invalid(`source_id: must not exceed ${SOURCE_ID_CHARACTERS_MAX} characters`);
-  }
-  return text;
-}
+/** Rows of a page. */
+export const LIMIT = {
+  ...defaulted(integer(1, PAGE_ROWS_MAX), PAGE_ROWS_DEFAULT),
+  description: 'Maximum number of rows in a page.',
+  example: 1000,
+} satisfies DocumentedParameter;

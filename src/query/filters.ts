@@ -5,19 +5,7 @@
  * Values are always bound; a fragment's text depends only on which filters are given.
  */
 
-/** What was asked for; null where a filter is not given. Bands are steps, indexes into BANDS. */
-export interface DetectionFilters {
-  readonly publisher_id: readonly number[] | null;
-  readonly exclude_publisher_id: readonly number[] | null;
-  readonly domain: readonly string[] | null;
-  readonly exclude_domain: readonly string[] | null;
-  readonly min_band: number | null;
-  readonly band: readonly number[] | null;
-  readonly min_score: number | null;
-  readonly print: boolean | null;
-  readonly source_id: string | null;
-  readonly article_id: number | null;
-}
+import type { DetectionFilters } from './common-parameters.ts';
 
 export type SqlValue = number | string;
 

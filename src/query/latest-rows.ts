@@ -6,8 +6,8 @@ import type { ContentType } from '../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import type { StreamSelection } from './common-parameters.ts';
-import { type DetectionFilters, filterSql } from './filters.ts';
+import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
+import { filterSql } from './filters.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow {
@@ -46,12 +46,6 @@ export const FIRST_PLACE = `
   SELECT place FROM stream_row WHERE place >> 34 = :ordinal AND position >= :position ORDER BY position LIMIT 1`;
 const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHERE id = ?';
 
-/** The position of the last row of all streams; 0 where there is none. */
-export function headPosition(db: Database): number {
-  const head = db.prepare<[], { head: number | null }>('SELECT max(position) AS head FROM stream').get();
-  return head?.head ?? 0;
-}
-
 /**
  * The newest rows that pass the filters, newest first. A stream whose last row is older than `limit` others can have
  * none of them, so without filters they are exactly the newest.
@@ -63,11 +57,11 @@ export function newestRows(
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
-    const { subscription_ids, content_type } = wanted.selection;
+    const { subscription_id: ids, content_type } = wanted.selection;
     const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_STREAMS).all({
       after,
       type: content_type,
-      subscriptions: subscription_ids === null ? null : JSON.stringify(subscription_ids),
+      subscriptions: ids === null ? null : JSON.stringify(ids),
       limit,
     });
     const filter = wanted.filters === null ? { sql: '', values: {} } : filterSql(wanted.filters);
@@ -139,7 +133,7 @@ export interface KnownStream {
 /** Every stream that has rows, those that began first before others. */
 export function knownStreams(
   db: Database,
-  { subscription_ids, content_type }: StreamSelection,
+  { subscription_id: ids, content_type }: StreamSelection,
 ): KnownStream[] {
   return db
     .prepare<[], KnownStream>(
@@ -148,7 +142,7 @@ export function knownStreams(
     .all()
     .filter(
       (stream) =>
-        (subscription_ids === null || subscription_ids.includes(stream.subscription_id)) &&
+        (ids === null || ids.includes(stream.subscription_id)) &&
         (content_type === null || content_type === stream.content_type),
     );
 }

@@ -3,18 +3,9 @@ import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import type { Database } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
-import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
 import { oneDetectionText } from './detection-text.ts';
-import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { preparedOnce } from './statements.ts';
-
-export const ONE_PARAMETERS: ParameterTable = VIEW_PARAMETERS;
-
-/** @throws Refused `invalid_request` */
-export function parseOneParameters(raw: string): Projection | null {
-  return readView(parseParameters(raw, ONE_PARAMETERS));
-}
 
 export interface OneQuery {
   readonly id: string;

@@ -1,18 +1,103 @@
 /**
- * Reads a query string, strictly (contract: Strict parameters).
+ * Reads a query string, strictly (contract: Strict parameters), by a table that is also the document's: what a parameter
+ * takes, how a value is read, and how that is described is one entry.
  *
  * An unknown parameter, an empty value and a single-valued parameter given twice are refused, each by its name:
- * a filter that is misspelt and passed over would give a client rows it did not ask for.
+ * a misspelt filter that is ignored would give a client rows it did not ask for.
  */
-import { grouped } from '../counted.ts';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { cleanText } from '../printable.ts';
 import { Refused } from '../refused.ts';
+import { text, type ValueKind } from './value-kinds.ts';
 
-/** The parameters of an endpoint: whether each is given once, or repeated and as a comma-separated list. */
-export type ParameterTable = Readonly<Record<string, 'single' | 'list'>>;
+export interface Parameter<Value = unknown> {
+  /** Repeated and comma-separated, where another parameter is given once. */
+  readonly isList: boolean;
+  /** @param texts at least one, decoded; @throws Refused `invalid_request` */
+  readonly read: (texts: readonly string[], name: string) => Value;
+  readonly schema: TSchema;
+  /** The value where the parameter is not sent. Without it: null. */
+  readonly fallback?: Value;
+  /** Where it must be sent: what to send. */
+  readonly required?: string;
+}
 
-/** What was given: decoded values by name; the values of a list one by one. */
+/** A parameter of the API, as the OpenAPI document shows it. */
+export interface DocumentedParameter<Value = unknown> extends Parameter<Value> {
+  readonly description: string;
+  readonly example: unknown;
+}
+
+export type ParameterTable = Readonly<Record<string, Parameter>>;
+
+type ValueOf<One> =
+  One extends Parameter<infer Value>
+    ? One extends { readonly fallback: Value } | { readonly required: string }
+      ? Value
+      : Value | null
+    : never;
+
+/** The values of a table's parameters, by name. */
+export type ValuesOf<Table extends ParameterTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
+
+/** What was sent: decoded texts by name; those of a list one by one. */
 export type Parameters = ReadonlyMap<string, readonly string[]>;
+
+/** A parameter that is given once. */
+export function single<Value>(kind: ValueKind<Value>): Parameter<Value> {
+  return { isList: false, read: ([value = ''], name) => readValue(kind, value, name), schema: kind.schema };
+}
+
+export const ANY_TEXT = single(text());
+
+/** A parameter with a default. @param written the default as the document shows it */
+export function defaulted<Value>(kind: ValueKind<Value>, written: string | number) {
+  const parameter = single(kind);
+  const fallback = parameter.read([`${written}`], 'default');
+  return { ...parameter, fallback, schema: { ...kind.schema, default: written } };
+}
+
+/** A list without duplicates. @param countMax once duplicates are gone */
+export function list<Value>(kind: ValueKind<Value>, countMax = Number.POSITIVE_INFINITY): Parameter<Value[]> {
+  return {
+    isList: true,
+    read(texts, name) {
+      const values = [...new Set(texts.map((one) => readValue(kind, one, name)))];
+      if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
+      return values;
+    },
+    schema: Type.Array(kind.schema, {
+      minItems: 1,
+      ...(Number.isFinite(countMax) && { maxItems: countMax }),
+    }),
+  };
+}
+
+function readValue<Value>({ parse, must }: ValueKind<Value>, written: string, name: string): Value {
+  const value = parse(written);
+  if (value === null) throw invalid(`${name}: must ${must}`);
+  return value;
+}
+
+/** @param raw what follows the `?`; @throws Refused `invalid_request` */
+export function readParameters<Table extends ParameterTable>(raw: string, table: Table): ValuesOf<Table> {
+  return readValues(parseParameters(raw, table), table);
+}
+
+/** @param table of those to read; all of them are in the table that was parsed by. @throws Refused `invalid_request` */
+export function readValues<Table extends ParameterTable>(
+  parameters: Parameters,
+  table: Table,
+): ValuesOf<Table>;
+export function readValues(parameters: Parameters, table: ParameterTable): ValuesOf<ParameterTable> {
+  const values: Record<string, unknown> = {};
+  for (const [name, { read, fallback = null, required }] of Object.entries(table)) {
+    const texts = parameters.get(name);
+    if (texts === undefined && required !== undefined) throw invalid(`${name}: required. Send ${required}`);
+    values[name] = texts === undefined ? fallback : read(texts, name);
+  }
+  return values;
+}
 
 const NAME_CHARACTERS_SHOWN_MAX = 60;
 /** What stands for itself, as nearly all that is sent does. */
@@ -29,62 +114,22 @@ export function parseParameters(raw: string, table: ParameterTable): Parameters 
     if (part === '') continue;
     const equals = part.indexOf('=');
     const name = decode(equals < 0 ? part : part.slice(0, equals), 'a parameter name');
-    const kind = Object.hasOwn(table, name) ? table[name] : undefined;
-    if (kind === undefined) throw invalid(`unknown parameter ${shown(name)}`);
+    const parameter = Object.hasOwn(table, name) ? table[name] : undefined;
+    if (parameter === undefined) throw invalid(`unknown parameter ${shown(name)}`);
     const value = equals < 0 ? '' : decode(part.slice(equals + 1), name);
     if (value === '') throw invalid(`${name}: must not be empty`);
     const values = parameters.get(name);
-    if (values !== undefined && kind === 'single') throw invalid(`${name}: must not be repeated`);
-    const given = kind === 'list' ? listItems(name, value) : [value];
-    if (values === undefined) parameters.set(name, given);
-    else for (const item of given) values.push(item);
+    if (values !== undefined && !parameter.isList) throw invalid(`${name}: must not be repeated`);
+    const items = parameter.isList ? listItems(name, value) : [value];
+    if (values === undefined) parameters.set(name, items);
+    else for (const item of items) values.push(item);
   }
   return parameters;
 }
 
-/** The value of a single-valued parameter; null when it is not given. */
-export function readText(parameters: Parameters, name: string): string | null {
-  return parameters.get(name)?.[0] ?? null;
-}
-
-/** An integer in its one spelling: no sign, no leading zero, no decimals. */
-export function readInteger(parameters: Parameters, name: string, min: number, max: number): number | null {
-  const text = readText(parameters, name);
-  return text === null ? null : integer(name, text, min, max);
-}
-
-/** A list of integers, without duplicates. @param countMax judged once duplicates are gone */
-export function readIntegers(
-  parameters: Parameters,
-  name: string,
-  { min, max, countMax }: { min: number; max: number; countMax: number },
-): number[] | null {
-  return readList(parameters, name, countMax, (text) => integer(name, text, min, max));
-}
-
-/** A list, each value read by `parse`, without duplicates. */
-export function readList<Value>(
-  parameters: Parameters,
-  name: string,
-  countMax: number,
-  parse: (text: string) => Value,
-): Value[] | null {
-  const texts = parameters.get(name);
-  if (texts === undefined) return null;
-  const values = [...new Set(texts.map(parse))];
-  if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
-  return values;
-}
-
-/** A refusal of a parameter. @param detail begins with the parameter's name */
+/** @param detail begins with the parameter's name */
 export function invalid(detail: string): Refused {
   return new Refused('invalid_request', detail);
-}
-
-function integer(name: string, text: string, min: number, max: number): number {
-  const value = /^(0|[1-9][0-9]{0,14})$/.test(text) ? Number(text) : -1;
-  if (value < min || value > max) throw invalid(`${name}: must be an integer from ${min} to ${grouped(max)}`);
-  return value;
 }
 
 function listItems(name: string, value: string): string[] {
@@ -96,11 +141,11 @@ function listItems(name: string, value: string): string[] {
 /**
  * Percent-decodes a name or value; `+` is a space, and bytes that a client left unencoded are read as UTF-8.
  *
- * @param what it is, for the refusal
+ * @param what it is, for the error
  */
-function decode(text: string, what: string): string {
-  if (PLAIN.test(text)) return text;
-  const escaped = text
+function decode(raw: string, what: string): string {
+  if (PLAIN.test(raw)) return raw;
+  const escaped = raw
     .replaceAll('+', ' ')
     .replace(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
   try {
@@ -110,9 +155,9 @@ function decode(text: string, what: string): string {
   }
 }
 
-/** A client's own word in a detail: quoted, and not longer than it helps. */
-export function shown(text: string): string {
-  const clean = cleanText(text);
+/** A client's own word in a detail: quoted, without secrets, and cut. */
+export function shown(word: string): string {
+  const clean = cleanText(word);
   const characters = [...clean];
   if (characters.length <= NAME_CHARACTERS_SHOWN_MAX) return JSON.stringify(clean);
   return `${JSON.stringify(characters.slice(0, NAME_CHARACTERS_SHOWN_MAX).join(''))} …`;

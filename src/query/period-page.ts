@@ -10,9 +10,10 @@
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
-import { asOfMs, readStanding } from './as-of.ts';
+import { asOfMs, readStreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
-import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import type { DetectionFilters } from './common-parameters.ts';
+import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodSort } from './period-parameters.ts';
 import {
@@ -85,7 +86,7 @@ export function readPeriodPage(
   scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
 ): PeriodPage {
   return reading(db, () => {
-    const as_of_ms = asOfMs(readStanding(db), asked.content_types);
+    const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
     if (query.streams.length === 0 || period.from >= period.to)
@@ -97,9 +98,10 @@ export function readPeriodPage(
     };
     const filter = filterSql(query.filters);
     if (isDescending && filter.sql === '') return { ...readNewest(db, query, span), as_of_ms };
-    const rowsMax = filter.sql === '' ? query.limit : scanRowsMax;
-    const bound = scanBound(db, query, span, rowsMax, filter.sql !== '');
-    const { data, rows, last } = readParts(db, query, filter, span, bound);
+    // Without filters the limit ends the page, so the bound need not be exact.
+    const isExact = filter.sql !== '';
+    const bound = scanBound(db, query, span, { rowsMax: isExact ? scanRowsMax : query.limit, isExact });
+    const { data, rows, last } = readParts(db, query, filter, { ...span, bound });
     const reached = rows === query.limit ? last : bound;
     const isEnd = reached === null || !moreBehind(db, query, reached, span.end);
     return { data, rows, last, next: isEnd ? null : reached, as_of_ms };
@@ -116,24 +118,18 @@ function readNewest(db: Database, query: Query, { start, end }: Span): Omit<Peri
     limit: query.limit,
   };
   const statements = query.after === null ? FIRST_NEWEST : NEWEST;
-  const { data, rows, last } = readPart(db, query, statements, '', values);
+  const { data, rows, last } = readPart(db, query, { statements, values });
   const isEnd = last === null || rows < query.limit || !moreBehind(db, query, last, end);
   return { data, rows, last, next: isEnd ? null : last };
 }
 
-/**
- * The last raw row that a page may read; null when there are fewer.
- *
- * @param isExact whether it has to be found within its second: where no filter is given, the limit ends the page
- */
+/** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
 function scanBound(
   db: Database,
   query: Query,
-  span: Span,
-  rowsMax: number,
-  isExact: boolean,
+  { start, end }: Span,
+  { rowsMax, isExact }: { rowsMax: number; isExact: boolean },
 ): PeriodPlace | null {
-  const { start, end } = span;
   const count = query.streams.length;
   const streams = streamValues(query.streams);
   const rest = {
@@ -165,21 +161,22 @@ interface Rows {
 interface Part {
   readonly statements: Statements;
   readonly values: Values;
+  /** Of the filters. */
+  readonly conditions?: string;
 }
 
 function readParts(
   db: Database,
   query: Query,
   filter: FilterSql,
-  { start, end }: Span,
-  bound: PeriodPlace | null,
+  { start, end, bound }: Span & { readonly bound: PeriodPlace | null },
 ): Rows {
   const data: Buffer[] = [];
   let rows = 0;
   let last: PeriodPlace | null = null;
   for (const { statements, values } of parts(query.sort, start, bound, end)) {
-    const given = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
-    const part = readPart(db, query, statements, filter.sql, given);
+    const all = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
+    const part = readPart(db, query, { statements, values: all, conditions: filter.sql });
     if (part.rows > 0) {
       if (rows > 0) data.push(COMMA);
       data.push(...part.data);
@@ -208,9 +205,7 @@ function parts(sort: PeriodSort, start: PeriodPlace, bound: PeriodPlace | null, 
 function readPart(
   db: Database,
   { streams, projection, baseUrl }: Query,
-  statements: Statements,
-  conditions: string,
-  values: Values,
+  { statements, values, conditions = '' }: Part,
 ): Rows {
   if (projection !== null) {
     const rows = statements.rows(db, streams.length, conditions).all(values);

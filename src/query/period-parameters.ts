@@ -1,45 +1,99 @@
 /** The parameters of the period endpoint (contract: GET /v1/detections). */
+import { Type } from '@sinclair/typebox';
+import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX } from '../limits/contract-limits.ts';
 import { zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
 import {
-  LIST_PARAMETERS,
-  readFilters,
-  readLimit,
-  readSelection,
-  readView,
+  type DetectionFilters,
+  FILTER_PARAMETERS,
+  LIMIT,
+  STREAM_PARAMETERS,
   type StreamSelection,
+  VIEW_PARAMETERS,
 } from './common-parameters.ts';
-import type { DetectionFilters } from './filters.ts';
 import { INSTANT_EXPECTED, readInstant } from './instant.ts';
-import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
-import type { PeriodEnd, PeriodEnds } from './period.ts';
+import {
+  type DocumentedParameter,
+  defaulted,
+  parseParameters,
+  readValues,
+  single,
+  type ValuesOf,
+} from './parameters.ts';
+import type { PeriodEnd } from './period.ts';
 import type { Projection } from './projection.ts';
+import { choice, text, type ValueKind } from './value-kinds.ts';
 
-export const PERIOD_PARAMETERS: ParameterTable = {
-  ...LIST_PARAMETERS,
-  from: 'single',
-  to: 'single',
-  time_zone: 'single',
-  sort: 'single',
-  cursor: 'single',
-};
-
-/** The direction of time; detections of one second stand by ascending id in both. */
+/** The direction of time; detections of one second are in ascending order of id in both. */
 export type PeriodSort = 'ascending' | 'descending';
 
-const SORTS = new Map<string, PeriodSort>([
-  ['-first_detected_at', 'descending'],
-  ['first_detected_at', 'ascending'],
-]);
+const SORT = choice<PeriodSort>({ '-first_detected_at': 'descending', first_detected_at: 'ascending' });
 
-export interface PeriodParameters {
-  readonly ends: PeriodEnds;
-  /** As written; null when it is not given. */
-  readonly time_zone: string | null;
-  readonly sort: PeriodSort;
-  readonly limit: number;
-  /** Not yet read: whether it fits is judged with the whole request. */
-  readonly cursor: string | null;
+const END_EXPECTED = `a date such as 2026-11-21, or ${INSTANT_EXPECTED}`;
+const END = {
+  ...single<PeriodEnd>({
+    parse(written) {
+      if (isDay(written)) return { kind: 'day', day: written };
+      const ms = readInstant(written);
+      return ms === null ? null : { kind: 'instant', ms };
+    },
+    must: `be ${END_EXPECTED}`,
+    schema: Type.String({ minLength: 10 }),
+  }),
+  required: END_EXPECTED,
+};
+
+/** A name, as written. */
+const TIME_ZONE: ValueKind<string> = {
+  parse: (name) => (zoneName(name) === null ? null : name),
+  must: 'be an IANA time zone name such as Europe/Berlin',
+  schema: Type.String({ minLength: 1 }),
+};
+
+const OWN_PARAMETERS = {
+  from: {
+    ...END,
+    description:
+      "Start of the period, inclusive: a date (the start of that day in the request's time zone), or a time with `Z` or an offset and up to nine fractional digits. It must not be before the day, in that time zone, on which the data starts. `data_starts` of the stream is always accepted.",
+    example: '2026-11-01',
+  },
+  to: {
+    ...END,
+    description: `End of the period, exclusive, later than \`from\`. A date means the end of that day. A future value counts as now. The period must not exceed ${PERIOD_DAYS_MAX} calendar days when both ends are dates, otherwise ${PERIOD_DAYS_MAX} x 24 hours plus one hour.`,
+    example: '2026-11-30',
+  },
+  time_zone: {
+    ...single(TIME_ZONE),
+    description:
+      "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
+    example: 'Europe/Berlin',
+  },
+  sort: {
+    ...defaulted(SORT, '-first_detected_at'),
+    description: 'Default: newest first. Ties are sorted by `id`.',
+    example: 'first_detected_at',
+  },
+  limit: {
+    ...LIMIT,
+    description: `Maximum number of rows in a page. The effective maximum is ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). It may change between pages.`,
+  },
+  cursor: {
+    ...single(text(Type.Ref('QueryCursor'))),
+    description:
+      '`next_cursor` from the previous page of the same request. It is rejected when the period or filters changed. Without `subscription_id`, it stays valid when the subscriptions of the key change.',
+    example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+  },
+} satisfies Record<string, DocumentedParameter>;
+
+export const PERIOD_PARAMETERS = {
+  ...OWN_PARAMETERS,
+  ...STREAM_PARAMETERS,
+  ...FILTER_PARAMETERS,
+  ...VIEW_PARAMETERS,
+};
+
+/** `time_zone` as written; `cursor` is decoded with the hash of the whole request. */
+export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS> {
   readonly selection: StreamSelection;
   readonly filters: DetectionFilters;
   /** Null: every field. */
@@ -53,39 +107,9 @@ export interface PeriodParameters {
 export function parsePeriodParameters(raw: string): PeriodParameters {
   const parameters = parseParameters(raw, PERIOD_PARAMETERS);
   return {
-    ends: { from: readEnd(parameters, 'from'), to: readEnd(parameters, 'to') },
-    time_zone: readTimeZone(parameters),
-    sort: readSort(parameters),
-    limit: readLimit(parameters),
-    cursor: readText(parameters, 'cursor'),
-    selection: readSelection(parameters),
-    filters: readFilters(parameters),
-    projection: readView(parameters),
+    ...readValues(parameters, OWN_PARAMETERS),
+    selection: readValues(parameters, STREAM_PARAMETERS),
+    filters: readValues(parameters, FILTER_PARAMETERS),
+    projection: readValues(parameters, VIEW_PARAMETERS).fields,
   };
-}
-
-function readEnd(parameters: Parameters, name: 'from' | 'to'): PeriodEnd {
-  const text = readText(parameters, name);
-  if (text === null)
-    throw invalid(`${name}: required. Send a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
-  if (isDay(text)) return { kind: 'day', day: text };
-  const ms = readInstant(text);
-  if (ms === null) throw invalid(`${name}: must be a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
-  return { kind: 'instant', ms };
-}
-
-function readTimeZone(parameters: Parameters): string | null {
-  const text = readText(parameters, 'time_zone');
-  if (text !== null && zoneName(text) === null) {
-    throw invalid('time_zone: must be an IANA time zone name such as Europe/Berlin');
-  }
-  return text;
-}
-
-function readSort(parameters: Parameters): PeriodSort {
-  const text = readText(parameters, 'sort');
-  if (text === null) return 'descending';
-  const sort = SORTS.get(text);
-  if (sort === undefined) throw invalid('sort: must be -first_detected_at or first_detected_at');
-  return sort;
 }

@@ -5,8 +5,7 @@
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
 import { zoneId } from '../time-zone.ts';
-import type { StreamSelection } from './common-parameters.ts';
-import type { DetectionFilters } from './filters.ts';
+import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
 import { invalid } from './parameters.ts';
 import type { PeriodParameters } from './period-parameters.ts';
 import { hashRequest } from './query-cursor.ts';
@@ -69,13 +68,13 @@ export function readPeriodRequest(
  * What was asked, not what the key reads now: a walk goes on when a subscription is added to the key or taken away
  * meanwhile, with those that the key then has.
  */
-function hashOf({ ends, time_zone, sort, selection, filters }: PeriodParameters): Buffer {
+function hashOf({ from, to, time_zone, sort, selection, filters }: PeriodParameters): Buffer {
   return hashRequest([
-    ends.from,
-    ends.to,
+    from,
+    to,
     time_zone === null ? null : zoneId(time_zone),
     sort,
-    selection.subscription_ids?.toSorted(compare) ?? null,
+    selection.subscription_id?.toSorted(compare) ?? null,
     selection.content_type,
     normalForm(filters),
   ]);
@@ -84,7 +83,7 @@ function hashOf({ ends, time_zone, sort, selection, filters }: PeriodParameters)
 /** The subscriptions of which something is read; where none is, those that are named. */
 function readSubscriptions(
   subscriptions: readonly PeriodSubscription[],
-  { subscription_ids: ids, content_type: type }: StreamSelection,
+  { subscription_id: ids, content_type: type }: StreamSelection,
 ): readonly PeriodSubscription[] {
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
   const read = named.filter(({ content_types: types }) =>

@@ -3,6 +3,7 @@
  *
  * Preparing takes longer than a small page. Shapes are many, so only so many are kept.
  */
+import { BoundedMap } from '../bounded-map.ts';
 import { STREAMS_MAX } from '../limits/contract-limits.ts';
 import type { Database, Statement } from '../store/database.ts';
 
@@ -42,18 +43,17 @@ function parameterName(index: number): string {
 export function statementFamily<Row>(
   render: (streams: number, conditions: string) => string,
 ): (db: Database, streams: number, conditions: string) => Statement<Row> {
-  const byDatabase = new WeakMap<Database, Map<string, Statement<Row>>>();
+  const byDatabase = new WeakMap<Database, BoundedMap<string, Statement<Row>>>();
   return (db, streams, conditions) => {
     let statements = byDatabase.get(db);
     if (statements === undefined) {
-      statements = new Map();
+      statements = new BoundedMap(SHAPES_MAX);
       byDatabase.set(db, statements);
     }
     const shape = `${streams}${conditions}`;
     let statement = statements.get(shape);
     if (statement === undefined) {
       statement = db.prepare<unknown[], Row>(render(streams, conditions));
-      if (statements.size >= SHAPES_MAX) forgetFirst(statements);
       statements.set(shape, statement);
     }
     return statement;
@@ -71,11 +71,4 @@ export function preparedOnce<Row>(sql: string): (db: Database) => Statement<Row>
     }
     return statement;
   };
-}
-
-function forgetFirst(statements: Map<string, unknown>): void {
-  for (const shape of statements.keys()) {
-    statements.delete(shape);
-    return;
-  }
 }

@@ -27,7 +27,7 @@ export function selectStreams(
   enabled: ReadonlySet<ContentType>,
   advice = '',
 ): SelectedStreams {
-  const { subscription_ids: ids, content_type: type } = selection;
+  const { subscription_id: ids, content_type: type } = selection;
   if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {
     throw invalid(
       `subscription_id: every value must be one of the key's subscriptions; GET /v1/me lists them${advice}`,
@@ -54,4 +54,4 @@ export function selectStreams(
 }
 
 /** The selection of a request that names nothing. */
-export const EVERY_STREAM: StreamSelection = { subscription_ids: null, content_type: null };
+export const EVERY_STREAM: StreamSelection = { subscription_id: null, content_type: null };

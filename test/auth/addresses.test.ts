@@ -7,8 +7,7 @@ import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { addressNetwork, isAddressListed, normalAddress } from '../../src/addresses.ts';
-import { createClientAddress } from '../../src/http/client-address.ts';
-import { createProxyWarning } from '../../src/http/untrusted-proxy.ts';
+import { createClientAddress, createProxyWarning } from '../../src/http/client-address.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { FIELDS } from '../../src/detection/fields.ts';
-import { ERRORS } from '../../src/openapi/errors.ts';
+import { PROBLEMS } from '../../src/error-codes.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
 import { testsByName } from '../support/test-files.ts';
 import { CONFORMANCE } from './conformance.ts';
@@ -70,7 +70,7 @@ test('every field, endpoint, parameter and error of the service is among the rul
     }
   }
   const errors = within('Errors').join('\n');
-  for (const { status } of Object.values(ERRORS)) assert.match(errors, new RegExp(`\\b${status}\\b`));
+  for (const { status } of Object.values(PROBLEMS)) assert.match(errors, new RegExp(`\\b${status}\\b`));
 });
 
 test('the reader of names sees every form of them', () => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import type { Traffic } from '../../src/http/request-metrics.ts';
+import type { RequestMetrics } from '../../src/http/request-metrics.ts';
 import type { Limit } from '../../src/limits/limit.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder } from '../support/program.ts';
@@ -25,12 +25,12 @@ afterEach(async () => {
 
 async function start(options: TestServerOptions): Promise<void> {
   refused = [];
-  const traffic: Traffic = {
+  const metrics: RequestMetrics = {
     answered: () => {},
     refused: (limit) => refused.push(limit),
-    turnedAway: () => {},
+    keyRefused: () => {},
   };
-  server = await startTestServer({ ...options, traffic });
+  server = await startTestServer({ ...options, metrics });
 }
 
 interface Client {

@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../../src/detection/photo.ts';
-import { deriveKey } from '../../src/store/derived-key.ts';
+import { deriveKey } from '../../src/seal.ts';
 import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { isPhotoSignature, parsePhotoId, photoPath } from '../../src/detection/photo.ts';
-import { deriveKey } from '../../src/store/derived-key.ts';
+import { deriveKey } from '../../src/seal.ts';
 import { NOW_MS, startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
 
 const IMMUTABLE = 'public, max-age=31536000, immutable';

@@ -1,20 +1,14 @@
-/** TLS: what is served with a certificate, what is refused, and how a renewed one comes into use. */
+/** TLS: what is served with a certificate, and how the program takes one into use. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { readAlertFile } from '../../src/health/alert-file.ts';
-import { judgeTlsPair, readTlsFiles, timeFault } from '../../src/http/tls-pair.ts';
-import { watchTlsPair } from '../../src/http/tls-renewal.ts';
-import { createLogger } from '../../src/log.ts';
-import { Refused } from '../../src/refused.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
@@ -23,40 +17,21 @@ import {
   connectTls,
   exchange,
   makeCertificate,
+  overwrite,
   shownName,
+  useCertificates,
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
-after(() => rmSync(folder, { recursive: true }));
+const { folder, first, second, copyOf } = useCertificates();
+const skip = WITHOUT_OPENSSL;
 
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
-const skip = WITHOUT_OPENSSL;
-let first: CertificateFiles;
-let second: CertificateFiles;
-before(() => {
-  if (skip) return;
-  first = makeCertificate(folder, 'first');
-  second = makeCertificate(folder, 'second');
-});
-
-/** A pair of its own, to be written over. */
-function copyOf({ certificate, key }: CertificateFiles, name: string): CertificateFiles {
-  const copy = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
-  copyFileSync(certificate, copy.certificate);
-  copyFileSync(key, copy.key);
-  return copy;
-}
-
-function overwrite(target: CertificateFiles, { certificate, key }: CertificateFiles): void {
-  writeFileSync(target.certificate, readFileSync(certificate));
-  writeFileSync(target.key, readFileSync(key));
-}
 
 describe('a server with a certificate', { skip }, () => {
   let server: TestServer;
@@ -186,180 +161,6 @@ describe('a server with a certificate', { skip }, () => {
       'the handshake was not ended, but ran out of time',
     );
     await other.close();
-  });
-});
-
-describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
-  async function refusal(files: CertificateFiles): Promise<string> {
-    try {
-      judgeTlsPair(files, await readTlsFiles(files));
-    } catch (error) {
-      assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
-      return error.message;
-    }
-    return assert.fail('it was taken');
-  }
-
-  test('no such file; a folder; a pipe', async () => {
-    const gone = await refusal({ ...first, certificate: join(folder, 'gone.pem') });
-    assert.match(gone, /tls_certificate, .*gone\.pem: the file does not exist/);
-    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: not a regular file/);
-    const pipe = join(folder, 'pipe');
-    if (spawnSync('mkfifo', [pipe]).status !== 0) return;
-    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: not a regular file/);
-  });
-
-  test('no certificate, no key, a key with a passphrase', async () => {
-    const text = join(folder, 'text');
-    writeFileSync(text, 'no PEM\n');
-    assert.match(
-      await refusal({ ...first, certificate: text }),
-      /text: no PEM certificate found in the file/,
-    );
-    assert.match(await refusal({ ...first, key: text }), /text: no PEM private key without a passphrase/);
-    const locked = join(folder, 'locked.key');
-    spawnSync('openssl', ['ec', '-in', first.key, '-aes256', '-passout', 'pass:x', '-out', locked]);
-    assert.match(await refusal({ ...first, key: locked }), /locked\.key: .* without a passphrase/);
-  });
-
-  test('a key of another certificate', async () => {
-    assert.match(
-      await refusal({ ...first, key: second.key }),
-      /second\.key: the key does not match the certificate in .*first\.pem/,
-    );
-  });
-
-  test('both in one file are taken, in either order', async () => {
-    const [certificate, key] = [readFileSync(first.certificate), readFileSync(first.key)];
-    for (const parts of [
-      [certificate, key],
-      [key, certificate],
-    ]) {
-      const both = join(folder, 'both.pem');
-      writeFileSync(both, Buffer.concat(parts));
-      const files = { certificate: both, key: both };
-      judgeTlsPair(files, await readTlsFiles(files));
-    }
-  });
-});
-
-describe('the time of a certificate', () => {
-  const paths = { certificate: 'c.pem', key: 'c.key' };
-  const fault = (days: number, left: number) =>
-    timeFault(
-      paths,
-      { validFromMs: NOW_MS - (days - left) * DAY_MS, validToMs: NOW_MS + left * DAY_MS },
-      NOW_MS,
-    );
-
-  test('is told 14 days before it is over, or in its last third where that is shorter', () => {
-    assert.equal(fault(90, 14.1), null);
-    assert.equal(fault(90, 13), 'c.pem: the certificate expires at 2026-12-04T12:00:00Z');
-    assert.equal(fault(6, 2.1), null);
-    assert.match(fault(6, 1.9) ?? '', /expires at/);
-  });
-
-  test('is told when it is over, and when it has not begun', () => {
-    assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients reject it/);
-    assert.match(fault(90, -3) ?? '', /expired at 2026-11-18T12:00:00Z/);
-    assert.match(fault(90, 91) ?? '', /not valid before 2026-11-22T12:00:00Z/);
-  });
-});
-
-describe('renewal, look by look', { skip }, () => {
-  /** Watches a pair, looking when told to. */
-  async function watched(name: string) {
-    const paths = copyOf(first, name);
-    const pair = judgeTlsPair(paths, await readTlsFiles(paths));
-    const taken: number[] = [];
-    const told: (string | null)[] = [];
-    const alerts = new Map<string, string | null>();
-    const warned: unknown[] = [];
-    const log = createLogger({ level: 'silent' });
-    log.warn = (...args: unknown[]) => void warned.push(args[0]);
-    let nowMs = Date.now();
-    const renewal = watchTlsPair({
-      paths,
-      pair,
-      onRenewed: ({ validToMs }) => void taken.push(validToMs),
-      conditions: {
-        set(name, detail) {
-          alerts.set(name, detail);
-          if (name === 'certificate expires') told.push(detail);
-        },
-      },
-      log,
-      now: () => nowMs,
-      everyMs: null,
-    });
-    const setNow = (ms: number) => {
-      nowMs = ms;
-    };
-    const unusable = () => alerts.get('certificate not usable') ?? null;
-    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
-  }
-
-  test('nothing is taken while nothing has changed', async () => {
-    const { renewal, taken, warned } = await watched('same');
-    await renewal.look();
-    assert.deepEqual([taken, warned], [[], []]);
-  });
-
-  test('a pair half of which is written yet is told at the second look, once, and taken when it is whole', async () => {
-    const { paths, renewal, taken, warned } = await watched('half');
-    writeFileSync(paths.certificate, readFileSync(second.certificate));
-    await renewal.look();
-    assert.deepEqual([taken, warned.length], [[], 0]);
-    await renewal.look();
-    await renewal.look();
-    assert.deepEqual([taken, warned.length], [[], 1]);
-    assert.match(JSON.stringify(warned), /does not match the certificate/);
-    writeFileSync(paths.key, readFileSync(second.key));
-    await renewal.look();
-    assert.equal(taken.length, 1);
-  });
-
-  test('files that are gone keep what is in use; put back, they are no renewal', async () => {
-    const { paths, renewal, taken, warned } = await watched('gone');
-    renameSync(paths.key, `${paths.key}.away`);
-    await renewal.look();
-    await renewal.look();
-    assert.match(JSON.stringify(warned), /tls_key, .*the file does not exist/);
-    renameSync(`${paths.key}.away`, paths.key);
-    await renewal.look();
-    assert.deepEqual(taken, []);
-  });
-
-  test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
-    const { paths, renewal, unusable } = await watched('unusable');
-    writeFileSync(paths.key, 'broken');
-    await renewal.look();
-    assert.equal(unusable(), null, 'it may be half written');
-    await renewal.look();
-    assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
-    overwrite(paths, second);
-    await renewal.look();
-    assert.equal(unusable(), null);
-    renameSync(paths.key, `${paths.key}.away`);
-    await renewal.look();
-    await renewal.look();
-    assert.match(unusable() ?? '', /the file does not exist/);
-    renameSync(`${paths.key}.away`, paths.key);
-    await renewal.look();
-    assert.equal(unusable(), null, 'what is in use is there again');
-  });
-
-  test('the alert opens when time runs out and closes with the new pair', async () => {
-    const { paths, pair, told, renewal, setNow } = await watched('late');
-    assert.equal(told.at(-1), null);
-    setNow(pair.validToMs - DAY_MS);
-    await renewal.look();
-    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
-    overwrite(paths, second);
-    // The second was made after the first, in another second perhaps.
-    setNow(Date.now());
-    await renewal.look();
-    assert.equal(told.at(-1), null);
   });
 });
 

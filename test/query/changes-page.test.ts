@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { BANDS } from '../../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
-import { STANDING } from '../../src/query/as-of.ts';
+import { STREAM_HEAD } from '../../src/query/as-of.ts';
 import {
   type ChangesQuery,
   pageRowsSql,
@@ -16,8 +16,9 @@ import {
   readChangesPage,
   scanBoundSql,
 } from '../../src/query/changes-page.ts';
+import type { DetectionFilters } from '../../src/query/common-parameters.ts';
 import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
-import { type DetectionFilters, filterSql } from '../../src/query/filters.ts';
+import { filterSql } from '../../src/query/filters.ts';
 import { ONE_DETECTION, readOneDetection } from '../../src/query/one-detection.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { FIND_STREAM } from '../../src/query/stored-streams.ts';
@@ -338,10 +339,10 @@ test('no statement of a page sorts, and none reads more than its streams', () =>
 test('the statements beside a page find what they need by index', () => {
   withStore(({ reader }) => {
     assert.match(
-      planOf(reader, STANDING),
+      planOf(reader, STREAM_HEAD),
       /SEARCH export_window USING PRIMARY KEY|SEARCH export_window USING COVERING INDEX/,
     );
-    assert.doesNotMatch(planOf(reader, STANDING), /SCAN export_window|TEMP B-TREE/);
+    assert.doesNotMatch(planOf(reader, STREAM_HEAD), /SCAN export_window|TEMP B-TREE/);
     assert.match(
       planOf(reader, FIRST_DELIVERED_SINCE),
       /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at>\?\)/,
@@ -362,7 +363,7 @@ test('the statements beside a page find what they need by index', () => {
         'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?)',
       ].join('\n'),
     );
-    assert.match(planOf(reader, STANDING), /SEARCH stream USING COVERING INDEX stream_by_position/);
+    assert.match(planOf(reader, STREAM_HEAD), /SEARCH stream USING COVERING INDEX stream_by_position/);
     assert.equal(
       planOf(reader, FIND_STREAM)
         .match(/SEARCH stream USING [A-Z ]+/g)

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
+import { VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import { parseDomain } from '../../src/query/domain.ts';
-import { parseOneParameters } from '../../src/query/one-detection.ts';
+import { readParameters } from '../../src/query/parameters.ts';
 import { parseFields, renderProjected } from '../../src/query/projection.ts';
 import { selectStreams } from '../../src/query/streams.ts';
 import { Refused } from '../../src/refused.ts';
@@ -134,7 +135,7 @@ test('lists may be repeated, comma-separated and mixed; duplicates collapse befo
   assert.deepEqual(parseFilters('publisher_id=3,1&publisher_id=2,3').publisher_id, [3, 1, 2]);
   assert.deepEqual(parseFilters('publisher_id=3%2C1').publisher_id, [3, 1]);
   assert.deepEqual(
-    parse('cursor=c&subscription_id=1,1,2,3&subscription_id=4,4').selection.subscription_ids,
+    parse('cursor=c&subscription_id=1,1,2,3&subscription_id=4,4').selection.subscription_id,
     [1, 2, 3, 4],
   );
   assert.equal(parseFilters(`publisher_id=${numbers(50)},1,2,3`).publisher_id?.length, 50);
@@ -156,8 +157,8 @@ test('filters are read as what they mean', () => {
 });
 
 test('the id endpoint takes fields and schema_version alone', () => {
-  assert.equal(parseOneParameters('schema_version=v1'), null);
-  assert.throws(() => parseOneParameters('limit=1'), refusal(/unknown parameter "limit"/));
+  assert.equal(readParameters('schema_version=v1', VIEW_PARAMETERS).fields, null);
+  assert.throws(() => readParameters('limit=1', VIEW_PARAMETERS), refusal(/unknown parameter "limit"/));
 });
 
 const DOMAINS: readonly [text: string, expected: string | null][] = [
@@ -234,11 +235,11 @@ const SUBSCRIPTIONS = [
   { id: 3, content_types: [] },
 ];
 const BOTH = new Set(['text', 'image'] as const);
-const ALL = { subscription_ids: null, content_type: null };
+const ALL = { subscription_id: null, content_type: null };
 
 test('a request reads the streams of its key, as far as it names them', () => {
   const select = (ids: number[] | null, type: 'text' | 'image' | null, enabled = BOTH) =>
-    selectStreams(SUBSCRIPTIONS, { subscription_ids: ids, content_type: type }, enabled);
+    selectStreams(SUBSCRIPTIONS, { subscription_id: ids, content_type: type }, enabled);
   assert.deepEqual(select(null, null), {
     streams: ['1:text', '1:image', '2:text'],
     content_types: ['text', 'image'],

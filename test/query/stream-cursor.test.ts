@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createStreamCursors } from '../../src/query/stream-cursor.ts';
 import { Refused } from '../../src/refused.ts';
-import { deriveKey } from '../../src/store/derived-key.ts';
+import { deriveKey } from '../../src/seal.ts';
 
 const SECRET = Buffer.alloc(32, 1);
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

@@ -1,8 +1,10 @@
 /** Certificates for tests, made on the spot by openssl: none is kept, and no private key lies in the sources. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 
 /** Why tests that need certificates are left out; false where they are not. */
@@ -31,6 +33,47 @@ export function makeCertificate(
   const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
   return files;
+}
+
+/** A folder of certificates, which the tests of the file share and remove. */
+export interface TestCertificates {
+  readonly folder: string;
+  /** Of two servers; there once the tests begin. */
+  readonly first: CertificateFiles;
+  readonly second: CertificateFiles;
+  /** A copy of a pair, to be written over. */
+  copyOf(pair: CertificateFiles, name: string): CertificateFiles;
+}
+
+export function useCertificates(): TestCertificates {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
+  after(() => rmSync(folder, { recursive: true }));
+  before(() => {
+    if (WITHOUT_OPENSSL) return;
+    makeCertificate(folder, 'first');
+    makeCertificate(folder, 'second');
+  });
+  const named = (name: string) => ({
+    certificate: join(folder, `${name}.pem`),
+    key: join(folder, `${name}.key`),
+  });
+  return {
+    folder,
+    first: named('first'),
+    second: named('second'),
+    copyOf({ certificate, key }, name) {
+      const copy = named(name);
+      copyFileSync(certificate, copy.certificate);
+      copyFileSync(key, copy.key);
+      return copy;
+    },
+  };
+}
+
+/** As a renewal in place does. */
+export function overwrite(target: CertificateFiles, { certificate, key }: CertificateFiles): void {
+  writeFileSync(target.certificate, readFileSync(certificate));
+  writeFileSync(target.key, readFileSync(key));
 }
 
 /** A connection whose server has shown one of these certificates; rejects when it has not. */

@@ -9,10 +9,10 @@ import assert from 'node:assert/strict';
 import { FormatRegistry, type TSchema } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import { FIELDS } from '../../src/detection/fields.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/error-codes.ts';
 import { detectionSchema } from '../../src/openapi/detection-schema.ts';
-import { ERRORS } from '../../src/openapi/errors.ts';
 import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
-import { type Response as Documented, PROBLEM_CONTENT_TYPE, UNROUTED } from '../../src/openapi/responses.ts';
+import { type Response as Documented, UNROUTED } from '../../src/openapi/responses.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
 
 /** Where the parts of an answer are looked up by the tests that do without `fetch`. */
@@ -171,7 +171,7 @@ function checkProblem(
   const { type, title, status: said, request_id } = membersOf(value);
   const code = String(type).split('/').at(-1) ?? '';
   assert.ok(codes.includes(code), `${what} has the code ${code}, of which the document says nothing`);
-  const kind = new Map<string, { status: number; title: string }>(Object.entries(ERRORS)).get(code);
+  const kind = new Map<string, { status: number; title: string }>(Object.entries(PROBLEMS)).get(code);
   assert.deepEqual([title, said, kind?.status], [kind?.title, status, status], what);
   assert.match(String(type), new RegExp(`^https?://.*/errors/${code}$`), what);
   assert.equal(request_id, headers.get('x-request-id'), what);

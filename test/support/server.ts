@@ -12,7 +12,7 @@ import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
 import type { ConnectionTimes } from '../../src/http/connection-times.ts';
-import type { Traffic } from '../../src/http/request-metrics.ts';
+import type { RequestMetrics } from '../../src/http/request-metrics.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { createWaiting, type Waiting } from '../../src/http/waiting.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
@@ -61,7 +61,7 @@ export interface TestServerOptions {
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly onEndLost?: (position: number) => void;
   readonly conditions?: Pick<Conditions, 'set'>;
-  readonly traffic?: Traffic;
+  readonly metrics?: RequestMetrics;
   /** In place of one that is always well. */
   readonly health?: HealthSource;
   /** In place of a folder that is not there. */
@@ -122,7 +122,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     waiting,
     dailyRows,
     keyUses,
-    traffic: options.traffic ?? null,
+    metrics: options.metrics ?? null,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
     ...(options.times === undefined ? {} : { times: options.times }),

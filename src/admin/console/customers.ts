@@ -14,7 +14,7 @@ import {
   readKeyUsage,
   readRequestHistory,
 } from '../../limits/usage.ts';
-import { parseParameters } from '../../query/parameters.ts';
+import { readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { followerState, streamsOfKey } from '../followers.ts';
@@ -34,7 +34,7 @@ interface Known {
 }
 
 export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: number): Customers {
-  parseParameters(query, {});
+  readParameters(query, {});
   const { usage: path } = sources.folder;
   const access = sources.access();
   const subscriptions = listSubscriptions(access);

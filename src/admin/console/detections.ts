@@ -4,12 +4,12 @@ import { findSubscription } from '../../auth/subscriptions.ts';
 import { streamName, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
+import { readStreamHead } from '../../query/as-of.ts';
 import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
-import { LIST_PARAMETERS, readFilters, readSelection } from '../../query/common-parameters.ts';
+import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { readInstant } from '../../query/instant.ts';
 import {
   deliveredAtMs,
-  headPosition,
   knownStreams,
   newestRows,
   type StreamRow,
@@ -17,28 +17,43 @@ import {
   versionRows,
 } from '../../query/latest-rows.ts';
 import { readOneDetection } from '../../query/one-detection.ts';
-import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
+import {
+  ANY_TEXT,
+  defaulted,
+  invalid,
+  type Parameters,
+  parseParameters,
+  readParameters,
+  readValues,
+} from '../../query/parameters.ts';
 import { readPeriodPage } from '../../query/period-page.ts';
 import { readFirstDataStart } from '../../query/period-start.ts';
 import type { PeriodPlace } from '../../query/query-cursor.ts';
+import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
+import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
 import type { DetectionDetail, DetectionEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
 import type { Sources } from './sources.ts';
 
-const { fields: _fields, schema_version: _version, ...FILTERS } = LIST_PARAMETERS;
-const ROWS_DEFAULT = 50;
-const ROWS_MAX = 200;
+const LIMIT = { limit: defaulted(integer(1, 200), 50) };
+/** What the API takes, too. */
+const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
+const AFTER = { after: ANY_TEXT };
+const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
 
 export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, { ...FILTERS, after: 'single' });
-  const after = readPosition(parameters);
-  const wanted = { selection: readSelection(parameters), filters: readFilters(parameters) };
-  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
+  const after = readPosition(readValues(parameters, AFTER).after ?? '0');
+  const wanted = {
+    selection: readValues(parameters, STREAM_PARAMETERS),
+    filters: readValues(parameters, FILTER_PARAMETERS),
+  };
+  const { limit } = readValues(parameters, LIMIT);
   const db = sources.detections();
   // The head is read before the rows: what is delivered in between is left to the next request.
-  const through = db === null ? after : Math.max(after, headPosition(db));
+  const through = db === null ? after : Math.max(after, readStreamHead(db).position);
   const rows = db === null ? [] : newestRows(db, { after, through }, wanted, limit);
   const since = { since: formatMs(nowMs - HOUR_MS) };
   return page(textsOf(sources, rows), {
@@ -49,8 +64,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
 }
 
 /** Positions are longer than the numbers of the API. */
-function readPosition(parameters: Parameters): number {
-  const text = readText(parameters, 'after') ?? '0';
+function readPosition(text: string): number {
   const position = Number(text);
   if (!/^\d{1,16}$/.test(text) || !isCount(position)) throw notNext();
   return position;
@@ -84,10 +98,10 @@ interface SearchPlace {
 }
 
 export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, { ...FILTERS, from: 'single', to: 'single', after: 'single' });
-  const filters = readFilters(parameters);
-  const selection = readSelection(parameters);
-  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER });
+  const filters = readValues(parameters, FILTER_PARAMETERS);
+  const selection = readValues(parameters, STREAM_PARAMETERS);
+  const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
   const call = curl(sources, '/v1/detections', parameters, {
     from: formatSeconds(period.from),
@@ -104,7 +118,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
-  let at: SearchPlace | null = readPlace(parameters, period.to);
+  let at: SearchPlace | null = readPlace(readValues(parameters, AFTER).after, period.to);
   do {
     const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
@@ -146,8 +160,9 @@ function dayBefore(end: number): number {
 
 /** From days or times; in whole epoch seconds. */
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
-  const second = (name: string) => {
-    const text = readText(parameters, name);
+  const ends = readValues(parameters, PERIOD);
+  const second = (name: 'from' | 'to') => {
+    const text = ends[name];
     if (text === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
     const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
     if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
@@ -160,8 +175,8 @@ function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: 
 }
 
 /** @param to of the period: where a search begins */
-function readPlace(parameters: Parameters, to: number): SearchPlace {
-  const value = readNext(parameters);
+function readPlace(cursor: string | null, to: number): SearchPlace {
+  const value = readCursor(cursor);
   if (value === null) return { end: to, group: 0, place: null };
   const { end, group, place } = value;
   if (!isCount(end) || end > to || !isCount(group)) throw notNext();
@@ -175,8 +190,7 @@ function nextOf(place: object | null): string | null {
 }
 
 /** @returns the place of {@link nextOf}, to be checked; null for the beginning */
-function readNext(parameters: Parameters): Readonly<Record<string, unknown>> | null {
-  const text = readText(parameters, 'after');
+function readCursor(text: string | null): Record<string, unknown> | null {
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
@@ -194,15 +208,11 @@ function isCount(value: unknown): value is number {
 }
 
 export function readOne(sources: Sources, { query }: Read): DetectionDetail {
-  const parameters = parseParameters(query, { id: 'single', after: 'single' });
-  const id = readText(parameters, 'id') ?? '';
+  const { id: asked, after } = readParameters(query, { id: ANY_TEXT, ...AFTER });
+  const id = asked ?? '';
   const db = sources.detections();
-  const found = db === null ? null : versionRows(db, id, readSpan(parameters));
-  const baseUrl = jsonBaseUrl(sources.settings.base_url);
-  const text =
-    found === null || db === null
-      ? null
-      : readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
+  const found = db === null ? null : versionRows(db, id, readSpan(after));
+  const text = found === null || db === null ? null : currentText(sources, db, id);
   if (found === null || db === null || text === null)
     throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
@@ -229,8 +239,13 @@ export function readOne(sources: Sources, { query }: Read): DetectionDetail {
   };
 }
 
-function readSpan(parameters: Parameters): VersionSpan | null {
-  const value = readNext(parameters);
+function currentText({ settings }: Sources, db: Database, id: string): string | null {
+  const baseUrl = jsonBaseUrl(settings.base_url);
+  return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
+}
+
+function readSpan(cursor: string | null): VersionSpan | null {
+  const value = readCursor(cursor);
   if (value === null) return null;
   if (!isCount(value.low) || !isCount(value.high)) throw notNext();
   return { low: value.low, high: value.high };
@@ -259,6 +274,6 @@ function curl(
 ): string {
   const search = new URLSearchParams(more);
   for (const [name, values] of parameters)
-    if (Object.hasOwn(FILTERS, name)) for (const value of values) search.append(name, value);
+    if (Object.hasOwn(SHARED_PARAMETERS, name)) for (const value of values) search.append(name, value);
   return `${CURL} '${settings.base_url}${path}?${search}'`;
 }

@@ -4,7 +4,8 @@ import { type AuditedChange, AuditTrail } from '../../history/audit.ts';
 import { newestCommits, readEntries } from '../../history/entries.ts';
 import { listSegments } from '../../history/segment.ts';
 import { readInstant } from '../../query/instant.ts';
-import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
+import { ANY_TEXT, invalid, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
+import { integer } from '../../query/value-kinds.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
 import type { Read } from './reads.ts';
@@ -16,24 +17,26 @@ const SEGMENTS_MAX = 2;
 /** Follows every other entry, so it is shown only by a filter. */
 const DELIVERY_TIME = 'delivery time';
 
-const TIMES = { from: 'single', to: 'single', after: 'single' } as const;
+const TIMES = { from: ANY_TEXT, to: ANY_TEXT };
+const AUDIT_PARAMETERS = {
+  ...TIMES,
+  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+  actor: ANY_TEXT,
+  subject: ANY_TEXT,
+  id: ANY_TEXT,
+};
+const OPERATION_PARAMETERS = { ...TIMES, after: single(integer(1, Number.MAX_SAFE_INTEGER)), kind: ANY_TEXT };
 
 export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
-  const parameters = parseParameters(query, { ...TIMES, actor: 'single', subject: 'single', id: 'single' });
+  const parameters = readParameters(query, AUDIT_PARAMETERS);
   const isInTime = timeFilter(parameters);
   const wanted = ['actor', 'subject', 'id'] as const;
   const isWanted = (change: AuditedChange) =>
     isInTime(change.at) &&
-    wanted.every((name) => {
-      const asked = readText(parameters, name);
-      return asked === null || `${change[name]}` === asked;
-    });
+    wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name]);
   const trail = await wholeTrail(folder.accessLog);
   // An index in the trail, which only grows at its end.
-  const end = Math.min(
-    readInteger(parameters, 'after', 0, Number.MAX_SAFE_INTEGER) ?? Infinity,
-    trail.length,
-  );
+  const end = Math.min(parameters.after ?? Infinity, trail.length);
   const entries: AuditedChange[] = [];
   let at = end;
   while (at > 0 && entries.length < ENTRIES_MAX) {
@@ -61,10 +64,9 @@ async function wholeTrail(accessLog: string): Promise<readonly AuditedChange[]> 
 }
 
 export function readOperations({ folder }: Sources, { query }: Read): OperationsPage {
-  const parameters = parseParameters(query, { ...TIMES, kind: 'single' });
-  const kind = readText(parameters, 'kind');
-  const isInTime = timeFilter(parameters);
-  const before = readInteger(parameters, 'after', 1, Number.MAX_SAFE_INTEGER) ?? Number.MAX_SAFE_INTEGER;
+  const { kind, after, ...times } = readParameters(query, OPERATION_PARAMETERS);
+  const isInTime = timeFilter(times);
+  const before = after ?? Number.MAX_SAFE_INTEGER;
   const page = newestCommits(
     folder.log,
     { before, limit: ENTRIES_MAX, segmentsMax: SEGMENTS_MAX },
@@ -81,9 +83,9 @@ export function readOperations({ folder }: Sources, { query }: Read): Operations
 }
 
 /** `from` included, `to` not. */
-function timeFilter(parameters: Parameters): (at: string) => boolean {
+function timeFilter(times: ValuesOf<typeof TIMES>): (at: string) => boolean {
   const bound = (name: 'from' | 'to', otherwise: number) => {
-    const text = readText(parameters, name);
+    const text = times[name];
     const ms = text === null ? otherwise : readInstant(text);
     if (ms === null) throw invalid(`${name}: expected a time with Z, such as 2026-11-21T10:00:00Z`);
     return ms;

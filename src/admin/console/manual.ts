@@ -1,7 +1,7 @@
 /** The manual: its topics, a search in them, and one topic as HTML (api-records.ts). */
 import { manualHtml } from '../../manual/html.ts';
 import { TOPICS } from '../../manual/topics.ts';
-import { parseParameters, readText } from '../../query/parameters.ts';
+import { ANY_TEXT, readParameters } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
 import type { ManualTopic, ManualTopics } from './api-records.ts';
 import type { Read } from './reads.ts';
@@ -11,8 +11,8 @@ const SEARCH_CHARACTERS_MAX = 100;
 const EXCERPT_CHARACTERS = 120;
 
 export function readManualTopics(_sources: Sources, { query }: Read): ManualTopics {
-  const search = readText(parseParameters(query, { search: 'single' }), 'search') ?? '';
-  const words = search.slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
+  const { search } = readParameters(query, { search: ANY_TEXT });
+  const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
   const topics = TOPICS.flatMap(({ name, title, markdown }) => {
     const lower = `${title} ${markdown}`.toLowerCase();
     if (!words.every((word) => lower.includes(word))) return [];
@@ -32,7 +32,7 @@ function excerptOf(text: string, word: string | undefined): string {
 }
 
 export function readManualTopic(_sources: Sources, { path, query }: Read): ManualTopic {
-  parseParameters(query, {});
+  readParameters(query, {});
   const name = path.slice(path.indexOf('/') + 1);
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');

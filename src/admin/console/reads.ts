@@ -1,8 +1,10 @@
 /** The read of each path of the console (api.ts). Runs on the console thread. */
+import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/apply/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
-import { parseParameters, readText } from '../../query/parameters.ts';
+import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
+import { text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
 import { readOverview } from '../overview.ts';
@@ -40,7 +42,7 @@ const MANUAL = 'manual/';
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
 const SHARED_MS = 2 * SECOND_MS;
 const SHARED_MAX = 10;
-const shared = new Map<string, { readonly atMs: number; readonly body: Promise<string> }>();
+const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Promise<string> }>(SHARED_MAX);
 
 /** @returns JSON text; @throws Refused */
 export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
@@ -49,8 +51,6 @@ export function read(sources: Sources, asked: Read, nowMs: number): Promise<stri
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
-  // Not only one is kept: sessions that may only read have answers of their own.
-  if (shared.size >= SHARED_MAX) shared.clear();
   shared.set(name, { atMs: performance.now(), body });
   return body;
 }
@@ -63,7 +63,7 @@ async function answer(sources: Sources, asked: Read, nowMs: number): Promise<str
 }
 
 async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
-  parseParameters(query, {});
+  readParameters(query, {});
   const { folder, settings, enabled, detections } = sources;
   const { drop, backup } = settings;
   const access = sources.access();
@@ -100,17 +100,21 @@ function minutesOf({ folder }: Sources, nowMs: number): Minutes {
 }
 
 function files(sources: Sources, { query }: Read): FilesPage {
-  const single = 'single' as const;
-  const parameters = parseParameters(query, { outcome: 'list', export: single, name: single, after: single });
+  const asked = readParameters(query, {
+    outcome: list(text()),
+    export: ANY_TEXT,
+    name: ANY_TEXT,
+    after: ANY_TEXT,
+  });
   const db = sources.detections();
   if (db === null) return { files: [], next: null };
-  const after = readText(parameters, 'after');
+  const { after } = asked;
   if (after !== null && !/^\d{1,15}$/.test(after))
     throw new Refused('invalid_request', 'after: expected what next was.');
   const page = filesPage(db, {
-    outcomes: parameters.get('outcome') ?? null,
-    export: readText(parameters, 'export'),
-    part: readText(parameters, 'name'),
+    outcomes: asked.outcome,
+    export: asked.export,
+    part: asked.name,
     before: after === null ? null : Number(after),
   });
   return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };

@@ -3,8 +3,9 @@
  * appliance's secret: they cannot be forged, and sessions survive a restart. They end with the secret, or as access.db
  * says (auth/console-sessions.ts).
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { deriveKey } from '../../store/derived-key.ts';
+import { randomBytes } from 'node:crypto';
+import { BoundedMap } from '../../bounded-map.ts';
+import { createSeal, deriveKey, type Seal } from '../../seal.ts';
 import { HOUR_MS, MINUTE_MS } from '../../time.ts';
 
 export const LINK_MS = 10 * MINUTE_MS;
@@ -41,7 +42,7 @@ const TICKET_CHARACTERS_MAX = 2000;
 
 /** @returns the part of a link after `#login=` */
 export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: number): string {
-  return seal(deriveKey(secret, 'console'), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
+  return seal(sealOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
 }
 
 /** access.db cannot be read, so it is unknown whether a session has ended. */
@@ -51,14 +52,14 @@ export class NotReadable extends Error {}
 export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
 
 export class Sessions {
-  readonly #key: Buffer;
+  readonly #seal: Seal;
   readonly #isOpen: IsSessionOpen;
   /** Ids of used links: a link works once. Links from before the start are refused. */
-  readonly #used = new Set<string>();
+  readonly #used = new BoundedMap<string, true>(USED_MAX);
   readonly #startedMs: number;
 
   constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
-    this.#key = deriveKey(secret, 'console');
+    this.#seal = sealOf(secret);
     this.#isOpen = isOpen;
     this.#startedMs = startedMs;
   }
@@ -67,11 +68,9 @@ export class Sessions {
   redeem(link: string, nowMs: number): string | null {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
     if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
-    this.#used.add(ticket.id);
-    const [oldest] = this.#used;
-    if (this.#used.size > USED_MAX && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.set(ticket.id, true);
     const { name, read_only, epoch } = ticket;
-    return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
+    return seal(this.#seal, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
   }
 
   /** @returns null if it is not a session, or has ended */
@@ -83,7 +82,7 @@ export class Sessions {
   }
 
   #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
-    const ticket = unseal(this.#key, sealed);
+    const ticket = unseal(this.#seal, sealed);
     if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
     // One from the future was made before the clock was set back: its age is unknown.
     const ageMs = nowMs - ticket.made_at;
@@ -91,25 +90,23 @@ export class Sessions {
   }
 }
 
+function sealOf(secret: Buffer): Seal {
+  return createSeal(deriveKey(secret, 'console'));
+}
+
 function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
   return { id: randomBytes(ID_BYTES).toString('base64url'), made_at: nowMs };
 }
 
-function seal(key: Buffer, ticket: Ticket): string {
+function seal({ sign }: Seal, ticket: Ticket): string {
   const text = Buffer.from(JSON.stringify(ticket)).toString('base64url');
-  return `${text}.${macOf(key, text).toString('base64url')}`;
+  return `${text}.${sign(text).toString('base64url')}`;
 }
 
-function unseal(key: Buffer, sealed: string): Ticket | null {
+function unseal({ isSigned }: Seal, sealed: string): Ticket | null {
   const [text = '', mac = '', ...more] = sealed.slice(0, TICKET_CHARACTERS_MAX + 1).split('.');
   if (sealed.length > TICKET_CHARACTERS_MAX || more.length > 0) return null;
-  const actual = Buffer.from(mac, 'base64url');
-  const expected = macOf(key, text);
-  if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return null;
+  if (!isSigned(Buffer.from(mac, 'base64url'), text)) return null;
   // Only this program can have signed it, so its content is trusted.
   return JSON.parse(Buffer.from(text, 'base64url').toString());
-}
-
-function macOf(key: Buffer, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest();
 }

@@ -5,7 +5,7 @@
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
-import { invalid, parseParameters, readText } from '../../query/parameters.ts';
+import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -25,7 +25,7 @@ const DETECTIONS_MAX = 20;
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
 export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: number): WindowMap {
-  parseParameters(query, {});
+  readParameters(query, {});
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
@@ -66,10 +66,10 @@ function openWindow(state: WindowState, mayAct: boolean): OpenWindow {
 }
 
 export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: number): WindowDetail {
-  const parameters = parseParameters(query, { export: 'single', window_start: 'single' });
-  const name = readText(parameters, 'export') ?? '';
+  const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
+  const name = asked.export ?? '';
   if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
-  const start = parseInstant(readText(parameters, 'window_start') ?? '');
+  const start = parseInstant(asked.window_start ?? '');
   if (start === null || start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
   const db = sources.detections();

@@ -45,6 +45,7 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerChanges(sources, call, credential),
   };
 }
@@ -121,7 +122,7 @@ async function answerAfterWait(
       const leftMs = endMs - monotonicMs();
       if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
       const start = { kind: 'after', position: page.position } as const;
-      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.letInAgain()));
+      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()));
       if (!isCaughtUp(page)) break;
     }
   } finally {

@@ -3,8 +3,9 @@ import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import { isDetectionId } from '../../detection/id.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
-import { parseOneParameters, readOneDetection } from '../../query/one-detection.ts';
-import { invalid } from '../../query/parameters.ts';
+import { VIEW_PARAMETERS } from '../../query/common-parameters.ts';
+import { readOneDetection } from '../../query/one-detection.ts';
+import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -23,13 +24,14 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerDetection(sources, call, credential),
   };
 }
 
 function answerDetection(sources: DetectionSources, call: KeyedCall, { subscriptions }: Credential): Answer {
   const id = readId(call.segment);
-  const projection = parseOneParameters(call.query);
+  const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
   const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
   call.requireAllowance();
   const body = readOneDetection(sources.detections(), {

@@ -27,6 +27,7 @@ export function digestsRoute(sources: PeriodSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerDigests(sources, call, credential),
   };
 }

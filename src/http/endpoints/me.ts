@@ -6,7 +6,7 @@ import { DAILY_FILE_ROWS, EXPORTS_PER_DAY, ME_CACHE_SECONDS } from '../../limits
 import type { DailyAllowance } from '../../limits/daily-allowance.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
 import { readDataGaps } from '../../query/data-gaps.ts';
-import { parseParameters } from '../../query/parameters.ts';
+import { readParameters } from '../../query/parameters.ts';
 import { readDataStarts } from '../../query/period-start.ts';
 import { type Database, reading } from '../../store/database.ts';
 import { formatMs, formatSeconds } from '../../time.ts';
@@ -29,12 +29,13 @@ export function meRoute(sources: MeSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: null,
+    readsDetections: true,
     answer: (call, credential) => answerMe(sources, call, credential),
   };
 }
 
 function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Credential): Answer {
-  parseParameters(query, {});
+  readParameters(query, {});
   const { account, scopes, expires_at } = credential;
   const me = {
     account: { id: account.id, name: account.name },

@@ -41,6 +41,7 @@ export function periodRoute(sources: PeriodSources): KeyedRoute {
     head: false,
     access: 'key',
     scope: 'detections:read',
+    readsDetections: true,
     answer: (call, credential) => answerPeriod(sources, call, credential),
   };
 }
@@ -120,7 +121,7 @@ function startOf(
     const walk = cursors.decode(asked.cursor, hash);
     return { ...walk, time_zone: asked.time_zone ?? walk.time_zone };
   }
-  const resolved = resolvePeriod(asked.ends, zone, nowMs);
+  const resolved = resolvePeriod(asked, zone, nowMs);
   requireFewShards(resolved, streams.length);
   if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
     requireRecords(resolved, readFirstDataStart(detections(), streams), zone);

@@ -1,12 +1,11 @@
 /** GET and HEAD /v1/schema/detection: what a detection consists of, for machines. */
 import { createHash } from 'node:crypto';
 import { schemaFields } from '../../detection/schema.ts';
-import { readView, SCHEMA_VERSION } from '../../query/common-parameters.ts';
-import { type ParameterTable, parseParameters } from '../../query/parameters.ts';
+import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
+import { readParameters } from '../../query/parameters.ts';
 import { namesEntityTag } from '../entity-tag.ts';
 import type { Answer, Call, KeyedRoute } from '../routes.ts';
 
-const SCHEMA_PARAMETERS: ParameterTable = { schema_version: 'single' };
 /** Kept, but asked for anew each time: a field that an update adds is seen at once. */
 const CACHE_CONTROL = 'no-cache';
 
@@ -24,13 +23,13 @@ export function schemaRoute(): KeyedRoute {
     head: true,
     access: 'key',
     scope: null,
+    readsDetections: false,
     answer: (call) => answerSchema(document, call),
   };
 }
 
 function answerSchema({ body, etag }: Document, { query, request }: Call): Answer {
-  // Of what a view can be asked for, the table has left the version alone.
-  readView(parseParameters(query, SCHEMA_PARAMETERS));
+  readParameters(query, SCHEMA_PARAMETERS);
   const known = namesEntityTag(request.headers['if-none-match'], etag);
   const headers = ['ETag', etag];
   return known

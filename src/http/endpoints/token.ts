@@ -11,12 +11,13 @@ import { isKeyId } from '../../auth/key.ts';
 import type { AccessTokens } from '../../auth/token.ts';
 import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
 import { counted, grouped } from '../../counted.ts';
+import { OAUTH_ERRORS, type OAuthErrorCode } from '../../error-codes.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
 import type { TokenRate } from '../../limits/token-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
-import { type OAuthErrorCode, renderOAuthError } from '../problem.ts';
+import { renderOAuthError } from '../problem.ts';
 import type { Answer, OpenCall, OpenRoute } from '../routes.ts';
 
 export interface TokenSources {
@@ -53,22 +54,23 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
   if (body.kind === 'too_slow') {
     return {
-      ...oauthError(408, 'invalid_request', 'The request body was not received in time.'),
+      ...oauthError('invalid_request', 'The request body was not received in time.'),
+      status: 408,
       headers: CLOSE,
     };
   }
   if (body.kind === 'broken') {
-    return oauthError(400, 'invalid_request', 'The request body is incomplete or not well-formed HTTP.');
+    return oauthError('invalid_request', 'The request body is incomplete or not well-formed HTTP.');
   }
 
   const { authorization, 'content-type': contentType } = request.headers;
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
-  if (read.kind === 'invalid') return oauthError(400, 'invalid_request', read.description);
+  if (read.kind === 'invalid') return oauthError('invalid_request', read.description);
   const { grant_type, client, scope } = read.request;
   if (isKeyId(client.id)) claim(client.id);
   if (grant_type !== 'client_credentials') {
     const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be client_credentials`;
-    return oauthError(400, 'unsupported_grant_type', description);
+    return oauthError('unsupported_grant_type', description);
   }
   const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
   if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
@@ -80,7 +82,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
     nowMs,
   );
   if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
-  if (grant.kind === 'invalid_scope') return oauthError(400, 'invalid_scope', grant.description);
+  if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
   if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
   const { key_id, access_token, scopes } = grant;
   const expires_in = TOKEN_LIFETIME_MS / SECOND_MS;
@@ -97,7 +99,7 @@ export function tooLarge(): Refused {
 
 /** @param authorization of the request: HTTP Basic is answered with its challenge (RFC 6749, 5.2) */
 export function invalidClient(description: string, authorization: string | undefined): Answer {
-  const refused = oauthError(401, 'invalid_client', description);
+  const refused = oauthError('invalid_client', description);
   return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
 }
 
@@ -109,6 +111,6 @@ export function tooManyTokens(secondsToWait: number, whose: string): Refused {
   );
 }
 
-export function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
-  return { status, code: error, body: renderOAuthError(error, description) };
+export function oauthError(error: OAuthErrorCode, description: string): Answer {
+  return { status: OAUTH_ERRORS[error], code: error, body: renderOAuthError(error, description) };
 }

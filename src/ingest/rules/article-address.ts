@@ -7,6 +7,7 @@
 import { isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { getDomain } from 'tldts';
+import { BoundedMap } from '../../bounded-map.ts';
 
 const ADDRESS_BYTES_MAX = 8 * 1024;
 
@@ -60,7 +61,6 @@ export function registrableDomain(host: string): string | null {
   if (cached !== undefined) return cached;
   const ascii = domainToASCII(host.trim().replace(/\.$/, ''));
   const domain = ascii === '' ? null : getDomain(ascii, { allowPrivateDomains: false, detectIp: true });
-  if (domains.size >= DOMAINS_MAX) domains.clear();
   domains.set(host, domain);
   return domain;
 }
@@ -72,7 +72,7 @@ export function hostOfDomain(given: string): string {
 }
 
 const DOMAINS_MAX = 20_000;
-const domains = new Map<string, string | null>();
+const domains = new BoundedMap<string, string | null>(DOMAINS_MAX);
 
 function hostOf(authority: string): string {
   const afterUser = authority.slice(authority.lastIndexOf('@') + 1);

@@ -3,7 +3,12 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/access-reader.ts', [
-    ['version !== store.keysVersion || ', '', 'a revoked key is not kept', 'authorize'],
+    [
+      'if (version !== store.keysVersion) store',
+      'if (false) store',
+      'a revoked key is not kept',
+      'authorize',
+    ],
     [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'authorize'],
     [
       'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
@@ -60,13 +65,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a clock that was set back does not prolong a token',
       'token-form',
     ],
-    [
-      '.update(head).update(claims).update(hash)',
-      '.update(head).update(claims)',
-      'a token ends with its key',
-      'token-form',
-    ],
-    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'token-form'],
+    ['[head, claims, hash]', '[head, claims]', 'a token ends with its key', 'token-form'],
+    ['[head, claims, hash]', '[head, hash]', 'a token says what it was issued with', 'token-form'],
   ]),
   ...faultsIn('auth/client-credentials.ts', [
     [' || isEnded(key, nowMs)', '', 'a revoked key gets no token', 'token-refusal'],
@@ -135,15 +135,22 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('query/stream-cursor.ts', [
     ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'stream-cursor'],
-    [" || bytes.toString('base64url') !== text", '', 'a cursor has one spelling', 'stream-cursor'],
   ]),
-  ...faultsIn('query/query-cursor.ts', [
+  ...faultsIn('seal.ts', [
     [
-      '      if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), mac(content))) throw notOurs();\n',
-      '',
+      "bytes.toString('base64url') === text ? bytes : null",
+      'bytes',
+      'a cursor has one spelling',
+      'stream-cursor',
+    ],
+    [
+      'isSigned(bytes.subarray(-signatureBytes), content) ? content : null',
+      'content',
       'a cursor of the period endpoint is one that was given',
       'period-cursor',
     ],
+  ]),
+  ...faultsIn('query/query-cursor.ts', [
     [
       '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request)) {\n',
       '      if (false) {\n',
@@ -155,7 +162,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['    normalForm(filters),\n', '', 'filters are fixed for a walk', 'period-parameters'],
     ['    sort,\n', '', 'the sort is fixed for a walk', 'period-parameters'],
     [
-      'selection.subscription_ids?.toSorted(compare) ?? null',
+      'selection.subscription_id?.toSorted(compare) ?? null',
       'null',
       'subscriptions are fixed for a walk',
       'period-parameters',
@@ -197,6 +204,6 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['const CHARACTERS_MAX = 256;', 'const CHARACTERS_MAX = 2560;', 'a path in the log is short', 'routes'],
   ]),
   ...faultsIn('query/parameters.ts', [
-    ['const clean = cleanText(text);', 'const clean = text;', 'a key is not repeated', 'parameters'],
+    ['const clean = cleanText(word);', 'const clean = word;', 'a key is not repeated', 'parameters'],
   ]),
 ];

@@ -69,22 +69,19 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('query/common-parameters.ts', [
+    ['integer(1, PAGE_ROWS_MAX)', 'integer(0, PAGE_ROWS_MAX)', 'limit is at least 1', 'parameters'],
+    ['integer(0, 100)', 'integer(0, 101)', 'min_score is at most 100', 'parameters'],
+  ]),
+  ...faultsIn('query/value-kinds.ts', [
     [
-      "readInteger(parameters, 'limit', 1, PAGE_ROWS_MAX)",
-      "readInteger(parameters, 'limit', 0, PAGE_ROWS_MAX)",
-      'limit is at least 1',
-      'parameters',
-    ],
-    ["'min_score', 0, 100", "'min_score', 0, 101", 'min_score is at most 100', 'parameters'],
-    [
-      '[...text].length > SOURCE_ID_CHARACTERS_MAX',
-      '[...text].length >= SOURCE_ID_CHARACTERS_MAX',
+      '[...any].length > maxLength',
+      '[...any].length >= maxLength',
       '200 characters are accepted',
       'parameters',
     ],
     [
-      '[...text].length > SOURCE_ID',
-      'text.length > SOURCE_ID',
+      '[...any].length > maxLength',
+      'any.length > maxLength',
       'characters are counted, not halves of them',
       'parameters',
     ],
@@ -136,12 +133,9 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'limits',
     ],
     ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'routes'],
-    [
-      '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
-      '    if (isRunning(window, nowMs)) return;\n',
-      'what is remembered is bounded',
-      'routes',
-    ],
+  ]),
+  ...faultsIn('bounded-map.ts', [
+    ['if (this.size > this.#entriesMax) {', 'if (false) {', 'what is remembered is bounded', 'routes'],
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
     [
@@ -195,13 +189,13 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('http/pipeline.ts', [
     [
-      '  exchange.rate = judge.rate.take(credential.key_id, nowMs);\n',
-      '  exchange.rate = judge.rate.current(credential.key_id, nowMs);\n',
+      '  exchange.rate = pipeline.rate.take(credential.key_id, nowMs);\n',
+      '  exchange.rate = pipeline.rate.current(credential.key_id, nowMs);\n',
       'requests are counted',
       'pipeline',
     ],
     [
-      '    judge.allowance.require(again, atMs);\n',
+      '    pipeline.allowance.require(again, atMs);\n',
       '',
       'after a wait the allowance is asked again',
       'long-poll',

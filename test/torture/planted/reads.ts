@@ -4,13 +4,13 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('query/changes-page.ts', [
     [
-      'const position = Math.max(after, standing.head);',
-      'const position = standing.head;',
+      'const position = Math.max(after, head.position);',
+      'const position = head.position;',
       'a cursor never goes back',
       'changes-page',
     ],
     [
-      'const position = reached ?? standing.head;',
+      'const position = reached ?? head.position;',
       'const position = reached ?? after;',
       'at the end a cursor moves on',
       'changes-page',
@@ -29,7 +29,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'the last page ends where the stream does',
       'stream-check',
     ],
-    ['    checkHead(db, standing.head);\n', '', 'the head of all streams is checked', 'stream-check'],
+    ['    checkHead(db, head.position);\n', '', 'the head of all streams is checked', 'stream-check'],
     ['  checkText(page.data, page);\n', '', 'a page holds text', 'stream-check'],
     [
       'Math.min(from + query.limit, stream.sequence)',

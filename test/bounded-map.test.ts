@@ -1,0 +1,42 @@
+/** A map that holds at most so many entries. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { BoundedMap } from '../src/bounded-map.ts';
+
+test('a bounded map drops the entry that was set longest ago', () => {
+  const map = new BoundedMap<string, number>(2);
+  map.set('a', 1).set('b', 2).set('a', 3).set('c', 4);
+  assert.deepEqual(
+    [...map],
+    [
+      ['a', 3],
+      ['c', 4],
+    ],
+  );
+});
+
+test('whatever is set, deleted and cleared, a bounded map holds the newest entries in order', () => {
+  const key = fc.integer({ min: 0, max: 9 });
+  const step = fc.oneof(
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('set'), key }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('delete'), key }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('clear'), key }) },
+  );
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 6 }), fc.array(step, { maxLength: 200 }), (max, steps) => {
+      const map = new BoundedMap<number, number>(max);
+      let expected: number[] = [];
+      for (const { kind, key: at } of steps) {
+        expected = kind === 'clear' ? [] : expected.filter((other) => other !== at);
+        if (kind === 'clear') map.clear();
+        else if (kind === 'delete') map.delete(at);
+        else {
+          map.set(at, at);
+          expected = [...expected, at].slice(-max);
+        }
+        assert.deepEqual([...map.keys()], expected);
+      }
+    }),
+  );
+});

@@ -1,0 +1,109 @@
+/** How a renewed certificate comes into use, check by check. */
+import assert from 'node:assert/strict';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { checkTlsPair, readTlsFiles } from '../../src/http/tls-pair.ts';
+import { watchTlsPair } from '../../src/http/tls-renewal.ts';
+import { createLogger } from '../../src/log.ts';
+import { DAY_MS } from '../../src/time.ts';
+import { overwrite, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
+
+const { first, second, copyOf } = useCertificates();
+const skip = WITHOUT_OPENSSL;
+
+describe('renewal, look by look', { skip }, () => {
+  /** Watches a pair, looking when told to. */
+  async function watched(name: string) {
+    const paths = copyOf(first, name);
+    const pair = checkTlsPair(paths, await readTlsFiles(paths));
+    const taken: number[] = [];
+    const told: (string | null)[] = [];
+    const alerts = new Map<string, string | null>();
+    const warned: unknown[] = [];
+    const log = createLogger({ level: 'silent' });
+    log.warn = (...args: unknown[]) => void warned.push(args[0]);
+    let nowMs = Date.now();
+    const renewal = watchTlsPair({
+      paths,
+      pair,
+      onRenewed: ({ validToMs }) => void taken.push(validToMs),
+      conditions: {
+        set(name, detail) {
+          alerts.set(name, detail);
+          if (name === 'certificate expires') told.push(detail);
+        },
+      },
+      log,
+      now: () => nowMs,
+      everyMs: null,
+    });
+    const setNow = (ms: number) => {
+      nowMs = ms;
+    };
+    const unusable = () => alerts.get('certificate not usable') ?? null;
+    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
+  }
+
+  test('nothing is taken while nothing has changed', async () => {
+    const { renewal, taken, warned } = await watched('same');
+    await renewal.check();
+    assert.deepEqual([taken, warned], [[], []]);
+  });
+
+  test('a pair half of which is written yet is told at the second look, once, and taken when it is whole', async () => {
+    const { paths, renewal, taken, warned } = await watched('half');
+    writeFileSync(paths.certificate, readFileSync(second.certificate));
+    await renewal.check();
+    assert.deepEqual([taken, warned.length], [[], 0]);
+    await renewal.check();
+    await renewal.check();
+    assert.deepEqual([taken, warned.length], [[], 1]);
+    assert.match(JSON.stringify(warned), /does not match the certificate/);
+    writeFileSync(paths.key, readFileSync(second.key));
+    await renewal.check();
+    assert.equal(taken.length, 1);
+  });
+
+  test('files that are gone keep what is in use; put back, they are no renewal', async () => {
+    const { paths, renewal, taken, warned } = await watched('gone');
+    renameSync(paths.key, `${paths.key}.away`);
+    await renewal.check();
+    await renewal.check();
+    assert.match(JSON.stringify(warned), /tls_key, .*the file does not exist/);
+    renameSync(`${paths.key}.away`, paths.key);
+    await renewal.check();
+    assert.deepEqual(taken, []);
+  });
+
+  test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
+    const { paths, renewal, unusable } = await watched('unusable');
+    writeFileSync(paths.key, 'broken');
+    await renewal.check();
+    assert.equal(unusable(), null, 'it may be half written');
+    await renewal.check();
+    assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
+    overwrite(paths, second);
+    await renewal.check();
+    assert.equal(unusable(), null);
+    renameSync(paths.key, `${paths.key}.away`);
+    await renewal.check();
+    await renewal.check();
+    assert.match(unusable() ?? '', /the file does not exist/);
+    renameSync(`${paths.key}.away`, paths.key);
+    await renewal.check();
+    assert.equal(unusable(), null, 'what is in use is there again');
+  });
+
+  test('the alert opens when time runs out and closes with the new pair', async () => {
+    const { paths, pair, told, renewal, setNow } = await watched('late');
+    assert.equal(told.at(-1), null);
+    setNow(pair.validToMs - DAY_MS);
+    await renewal.check();
+    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
+    overwrite(paths, second);
+    // The second was made after the first, in another second perhaps.
+    setNow(Date.now());
+    await renewal.check();
+    assert.equal(told.at(-1), null);
+  });
+});
