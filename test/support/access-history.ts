@@ -1,3 +1,4 @@
+/** An access.db with an account, a subscription and two keys, opened anew for each test. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
