@@ -28,7 +28,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
-import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
+import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
 import { syncFile, syncFolder } from '../store/folder.ts';
 
 export interface LogCopyOptions {
@@ -227,17 +227,9 @@ function lastOf(segment: Segment, kind: LogKind): Commit | null {
 
 /** Where an entry ends in its segment. */
 function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
-  const reader = new EntryReader(segment, kind);
-  try {
-    while (reader.next(reader.last ?? undefined) !== null) {
-      if (reader.last?.entry !== entry) continue;
-      if (reader.last.id === id) return reader.end;
-      break;
-    }
-    throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
-  } finally {
-    reader.close();
-  }
+  const { commit, end } = findEntry(segment, kind, entry);
+  if (commit?.id === id) return end;
+  throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
 }
 
 /** Not its parents: where the disk of a backup is gone, they would be made on another one. */

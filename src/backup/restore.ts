@@ -9,7 +9,13 @@ import { join } from 'node:path';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
-import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/complete-restore.ts';
+import {
+  completeRestore,
+  incomingNames,
+  pendingRestore,
+  RESTORED_NAMES,
+  stateFiles,
+} from '../store/complete-restore.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
@@ -68,7 +74,8 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     mkdirSync(stage.root, { mode: 0o700 });
     try {
       const made = await makeSound(options, source, stage, folder);
-      removeAllBut(stage.root, /^(detections\.db(-identity)?|access\.db|secret|log|access-log)$/);
+      for (const name of readdirSync(stage.root))
+        if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
       syncFolder(stage.root);
       // From here on the new state is the effective one, whatever happens.
       renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
@@ -120,11 +127,6 @@ function pathOf({ root }: DataFolder, name: string | null): string | null {
   return name === null ? null : join(root, name);
 }
 
-function removeAllBut(folder: string, kept: RegExp): void {
-  for (const name of readdirSync(folder))
-    if (!kept.test(name)) rmSync(join(folder, name), { recursive: true, force: true });
-}
-
 /** Only if nobody else has put anything there meanwhile. */
 function removeEmpty({ root }: DataFolder): void {
   const there = readdirSync(root);
@@ -138,9 +140,8 @@ function removeEmpty({ root }: DataFolder): void {
 }
 
 function requireReplace(folder: DataFolder, replace: boolean): void {
-  const there = stateFiles(folder).filter((name) =>
-    ['detections.db', 'access.db', 'secret', 'log', 'access-log'].includes(name),
-  );
+  const isNamed = (name: string) => RESTORED_NAMES.includes(name) && !name.endsWith('-identity');
+  const there = stateFiles(folder).filter(isNamed);
   if (there.length === 0 || replace) return;
   throw new Refused(
     'failed',

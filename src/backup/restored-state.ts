@@ -164,8 +164,6 @@ async function makeDetections(
   const { db, log } = await recoverDetections({
     folder: stage,
     program: VERSION,
-    onReadable: () => {},
-    onBegin: () => {},
     onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });

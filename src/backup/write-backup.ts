@@ -24,11 +24,10 @@ import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, takeLock } from '../store/locks.ts';
-import { readLogMark } from '../store/log-mark.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
@@ -201,22 +200,9 @@ function update(
  */
 function endOf(folder: DataFolder, kind: LogKind, least: number): Mark | null {
   const log = logFolder(folder, kind);
-  const mark = markOf(kind === 'detections' ? folder.detections : folder.access);
+  const mark = readLogMarkOf(kind === 'detections' ? folder.detections : folder.access);
   if (mark !== null && mark.entry >= least && placeOf(log, kind, mark) === 'known') return mark;
   return findTail(log, kind).last;
-}
-
-function markOf(database: string): Mark | null {
-  try {
-    const db = openDatabase(database, 'inspect');
-    try {
-      return readLogMark(db);
-    } finally {
-      db.close();
-    }
-  } catch {
-    return null;
-  }
 }
 
 function requireInstallation(folder: DataFolder): void {

@@ -16,6 +16,7 @@ import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import {
   type Database,
+  integrityError,
   isEmpty,
   openDatabase,
   removeBeside,
@@ -168,13 +169,13 @@ function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
   let db: Database | null = null;
   try {
     db = openDatabase(path, 'write', ACCESS_SCHEMA);
-    const said = String(db.pragma('integrity_check(1)', { simple: true }));
-    const reason = said === 'ok' ? bringUpToDate(db, folder, options, hadWal) : `it is damaged: ${said}`;
+    const found = integrityError(db);
+    const reason = found === null ? bringUpToDate(db, folder, options, hadWal) : `it is damaged: ${found}`;
     if (reason === null) return { kind: 'sound', db };
     if (hasLog) return { kind: 'unsound', reason, held: db };
     throw new Refused(
       'configuration',
-      `${path} is damaged: ${said}. Restore a backup: wirewatch restore BACKUP --replace`,
+      `${path} is damaged: ${found}. Restore a backup: wirewatch restore BACKUP --replace`,
     );
   } catch (error) {
     db?.close();

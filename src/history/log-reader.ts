@@ -4,7 +4,7 @@ import { grouped } from '../counted.ts';
 import { syncFolder } from '../store/folder.ts';
 import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
-import { type EntryPart, EntryReader, listSegments, type Segment } from './segment.ts';
+import { type EntryPart, EntryReader, findEntry, listSegments, type Segment } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -117,15 +117,10 @@ export function placeOf(folder: string, kind: LogKind, mark: Mark): Place {
   const index = segments.findLastIndex(({ firstEntry }) => firstEntry <= mark.entry);
   const segment = segments[index];
   if (segment === undefined) return segments.length === 0 ? 'beyond' : 'before';
-  const reader = new EntryReader(segment, kind);
-  try {
-    while (reader.next(reader.last ?? undefined) !== null)
-      if (reader.last?.entry === mark.entry) return reader.last.id === mark.id ? 'known' : 'foreign';
-    if (index < segments.length - 1) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-    return 'beyond';
-  } finally {
-    reader.close();
-  }
+  const { commit, end } = findEntry(segment, kind, mark.entry);
+  if (commit !== null) return commit.id === mark.id ? 'known' : 'foreign';
+  if (index < segments.length - 1) throw new LogDamage(`${segment.path} is damaged at byte ${end}`);
+  return 'beyond';
 }
 
 export interface LocatedPart {
@@ -201,15 +196,6 @@ export function requireBeginning({ entry, after, operation }: Commit): void {
 export function snapshotAfter(folder: string, kind: LogKind, mark: Mark): Commit | null {
   const [first] = listSegments(folder);
   if (first === undefined || first.firstEntry !== mark.entry + 1) return null;
-  const reader = new EntryReader(first, kind);
-  try {
-    for (let part = reader.next(undefined); part !== null; part = reader.next(undefined)) {
-      if (part.kind !== 'commit') continue;
-      const { commit } = part;
-      return commit.operation.kind === SNAPSHOT && commit.after === mark.id ? commit : null;
-    }
-    return null;
-  } finally {
-    reader.close();
-  }
+  const { commit } = findEntry(first, kind, first.firstEntry);
+  return commit?.operation.kind === SNAPSHOT && commit.after === mark.id ? commit : null;
 }

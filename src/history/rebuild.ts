@@ -4,8 +4,8 @@
  */
 
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { Refused } from '../refused.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { type Database, integrityError, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
@@ -140,8 +140,6 @@ function recover({ folder, program, onProgress, between }: RebuildOptions): Prom
   return recoverDetections({
     folder,
     program,
-    onReadable: () => {},
-    onBegin: () => {},
     onProgress: (done, total) => onProgress('reading the log', done, total),
     between,
   });
@@ -191,8 +189,7 @@ async function writeDraft(
     });
   } catch (error) {
     if (!isDamage(error)) throw error;
-    const reason = error instanceof Error ? error.message : '';
-    throw new Refused('failed', `${folder.detections}: ${reason}. ${WHAT_TO_DO}`, { cause: error });
+    throw new Refused('failed', `${folder.detections}: ${reasonOf(error)}. ${WHAT_TO_DO}`, { cause: error });
   } finally {
     log.close();
   }
@@ -203,19 +200,19 @@ const WHAT_TO_DO =
 
 /** If the log is damaged, only the database itself can show whether it is intact. */
 function requireSound(path: string, name: string): void {
-  let found: string;
+  let found: string | null;
   try {
     const db = openDatabase(path, 'inspect');
     try {
-      found = String(db.pragma('integrity_check(1)', { simple: true }));
+      found = integrityError(db);
     } finally {
       db.close();
     }
   } catch (error) {
     if (!isDamage(error)) throw error;
-    found = error instanceof Error ? error.message : '';
+    found = reasonOf(error);
   }
-  if (found !== 'ok') throw new Refused('failed', `${name} is damaged: ${found}. ${WHAT_TO_DO}`);
+  if (found !== null) throw new Refused('failed', `${name} is damaged: ${found}. ${WHAT_TO_DO}`);
 }
 
 /** A damaged log is the reason for the command, but a database that differs from the log cannot start a new one. */
@@ -239,10 +236,6 @@ const COUNTS = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions`;
 
 function countRows(db: Database): { detections: number; versions: number } {
-  return (
-    db.prepare<unknown[], { detections: number; versions: number }>(COUNTS).get() ?? {
-      detections: 0,
-      versions: 0,
-    }
-  );
+  const none = { detections: 0, versions: 0 };
+  return db.prepare<unknown[], typeof none>(COUNTS).get() ?? none;
 }

@@ -16,6 +16,7 @@ import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
   type Database,
+  integrityError,
   isEmpty,
   openDatabase,
   removeBeside,
@@ -26,7 +27,7 @@ import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.t
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
 import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
-import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
@@ -50,9 +51,9 @@ export interface RecoverOptions {
   /** The version of this program. */
   readonly program: string;
   /** Called when the database can be read, if nothing has to be done first. */
-  readonly onReadable: () => void;
+  readonly onReadable?: () => void;
   /** Called before work that may take long, with the reason. */
-  readonly onBegin: (reason: string) => void;
+  readonly onBegin?: (reason: string) => void;
   /** In bytes of the log. */
   readonly onProgress: (done: number, total: number) => void;
   /** Called between entries: throws to interrupt the work. The next start continues it. */
@@ -88,7 +89,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     db = found.kind === 'usable' ? found.db : null;
     requireReach(folder, tail, found);
     if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);
-    if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable();
+    if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
     if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
     let applied = 0;
     let madeAnew = found.kind === 'unusable' ? found.reason : null;
@@ -103,7 +104,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
       }
     }
     if (db === null) {
-      options.onBegin(madeAnew ?? '');
+      options.onBegin?.(madeAnew ?? '');
       applied = await rebuild(tail, options);
       db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
     }
@@ -161,24 +162,18 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
     rollBackJournal(path);
     db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
     if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
-      onBegin('the file was replaced since the last stop and is being checked');
-    const reason = isOurs ? null : whyUnsound(db);
-    const other = reason ?? whyOfOtherLog(db, folder.log, tail);
-    if (other === null) return { kind: 'usable', db };
+      onBegin?.('the file was replaced since the last stop and is being checked');
+    const error = isOurs ? null : integrityError(db);
+    const reason = error === null ? whyOfOtherLog(db, folder.log, tail) : `the file is damaged: ${error}`;
+    if (reason === null) return { kind: 'usable', db };
     db.close();
-    return unusable(other);
+    return unusable(reason);
   } catch (error) {
     db?.close();
     if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
     if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
     throw error;
   }
-}
-
-/** What SQLite finds wrong with a file that was replaced; null: nothing. */
-function whyUnsound(db: Database): string | null {
-  const found = String(db.pragma('integrity_check(1)', { simple: true }));
-  return found === 'ok' ? null : `the file is damaged: ${found}`;
 }
 
 /** Why a database cannot be brought to the end of this log; null: it can, or the log ends before it. */
@@ -209,7 +204,7 @@ function requireTorn({ log }: DataFolder, { last }: Tail, db: Database | null): 
 
 /** Refuses a log that ends before the database: rebuilding would discard the only copy of the last entries. */
 function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found): void {
-  const mark = found.kind === 'usable' ? readLogMark(found.db) : markOf(detections);
+  const mark = found.kind === 'usable' ? readLogMark(found.db) : readLogMarkOf(detections);
   if (mark !== null && placeBefore(tail, log, mark) === 'beyond')
     throw new LogDamage(
       tail.last === null
@@ -220,24 +215,11 @@ function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found)
     throw new LogDamage(`the log is missing, and the database cannot be used: ${found.reason}`);
 }
 
-/** The mark of an unreliable database; null if it cannot be read. */
-function markOf(path: string): Mark | null {
-  let db: Database | null = null;
-  try {
-    db = openDatabase(path, 'inspect');
-    return readLogMark(db);
-  } catch {
-    return null;
-  } finally {
-    db?.close();
-  }
-}
-
 async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {
   const mark = readLogMark(db);
   if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
   if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
-    options.onBegin(
+    options.onBegin?.(
       `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
     );
   // SQLite checkpoints meanwhile, and when an interrupted start closes the database.
@@ -264,9 +246,9 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
       removeDatabase(path);
       return apply(db, options);
     });
-    const unsound = isResumed ? whyUnsound(db) : null;
-    if (unsound !== null)
-      throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${unsound}`);
+    const found = isResumed ? integrityError(db) : null;
+    if (found !== null)
+      throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${found}`);
     // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
     // without write permission could open it.
     db.pragma('journal_mode = WAL');

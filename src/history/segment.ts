@@ -71,6 +71,26 @@ export function logFolder(data: Pick<DataFolder, 'log' | 'accessLog'>, kind: Log
   return kind === 'detections' ? data.log : data.accessLog;
 }
 
+/**
+ * Finds an entry in its segment.
+ *
+ * @returns `commit` null: it is not there; `end`: where it ends, or where the intact part of the segment ends
+ */
+export function findEntry(
+  segment: Segment,
+  kind: LogKind,
+  entry: number,
+): { readonly commit: Commit | null; readonly end: number } {
+  const reader = new EntryReader(segment, kind);
+  try {
+    while (reader.next(reader.last ?? undefined) !== null)
+      if (reader.last?.entry === entry) return { commit: reader.last, end: reader.end };
+    return { commit: null, end: reader.end };
+  } finally {
+    reader.close();
+  }
+}
+
 /** Their size on the disk. */
 export function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);

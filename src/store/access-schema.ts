@@ -38,7 +38,7 @@ CREATE TABLE api_key (
   id TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES account (id),
   name TEXT NOT NULL,
-  -- The key's first part: with it, id and secret alone make up the whole key again.
+  -- The first part of the key. With the id and the secret part, it gives the whole key.
   prefix TEXT NOT NULL,
   -- SHA-256 of the whole key.
   hash BLOB NOT NULL CHECK (length(hash) = 32),
@@ -65,7 +65,7 @@ CREATE TABLE api_key_subscription (
 
 CREATE INDEX api_key_subscription_by_subscription ON api_key_subscription (subscription_id);
 
--- Keys that went with their account: the configuration must not bring them to life again.
+-- Keys that were removed with their account: the configuration must not create them again.
 CREATE TABLE ended_key (
   id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -76,7 +76,7 @@ CREATE TABLE ingest_pause (
   paused_at INTEGER NOT NULL
 ) STRICT;
 
--- What was asked for last of the appliance as a whole: the log keeps each, with who asked.
+-- The last operation on the whole appliance that was requested; the log has each, with its actor.
 CREATE TABLE operation (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   -- JSON: { kind, … }.
@@ -84,10 +84,10 @@ CREATE TABLE operation (
   asked_at INTEGER NOT NULL
 ) STRICT;
 
--- Links and sessions of the console that were made in another epoch have ended; without a row it is 0.
+-- The epoch of the console: links and sessions of other epochs are invalid. No row: 0.
 CREATE TABLE console (
   id INTEGER PRIMARY KEY CHECK (id = 1),
-  -- When it began.
+  -- When it began, epoch milliseconds.
   epoch INTEGER NOT NULL
 ) STRICT;
 
@@ -97,13 +97,13 @@ CREATE TABLE ended_session (
   ended_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What commands ask of the one who ingests: a running appliance, or else the command itself.
+-- Requests of commands to the ingest thread of a running appliance, or else to the command itself.
 CREATE TABLE ingest_request (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   -- JSON: { kind, … }.
   request TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  -- JSON: how far it is, for the command that waits.
+  -- JSON: the progress, for the command that waits.
   progress TEXT,
   -- JSON: { ok, … } once it is done.
   outcome TEXT

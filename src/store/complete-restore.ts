@@ -14,14 +14,15 @@ import { formatCompact } from '../time.ts';
 import { type DataFolder, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
-const PLACED = [
+/** The files and folders of an installation that a restore replaces, in this order. */
+export const RESTORED_NAMES: readonly string[] = [
   'detections.db',
   'detections.db-identity',
   'access.db',
   'secret',
   'access-log',
   'log',
-] as const;
+];
 const STATE = /^((detections|access)\.db([.-].*)?|secret|(access-)?log(-new)?|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */
@@ -82,7 +83,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     syncFolder(root);
   };
   const steps: (() => void)[] = [];
-  for (const name of PLACED) {
+  for (const name of RESTORED_NAMES) {
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(

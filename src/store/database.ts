@@ -281,6 +281,12 @@ function bounds(db: Database): Bounds {
   return found;
 }
 
+/** The first thing that SQLite finds wrong with a database; null: nothing. */
+export function integrityError(db: Database): string | null {
+  const found = String(db.pragma('integrity_check(1)', { simple: true }));
+  return found === 'ok' ? null : found;
+}
+
 /** Whether a file exists, but has no content. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;

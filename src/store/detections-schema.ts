@@ -12,8 +12,8 @@ import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
 
 const SQL = `
--- Ordinals are given in the order in which streams first appear in the log, and never again: a stream that was removed
--- keeps its row, and one of the same name that comes later has another ordinal.
+-- Ordinals follow the order in which streams first appear in the log, and are never used again: a removed stream keeps
+-- its row, and a later stream with the same name gets another ordinal.
 CREATE TABLE stream (
   ordinal INTEGER PRIMARY KEY CHECK (ordinal BETWEEN 1 AND 524287),
   subscription_id INTEGER NOT NULL,
@@ -52,25 +52,25 @@ CREATE TABLE detection (
   epochs INTEGER NOT NULL,
   -- Epoch seconds.
   first_detected_at INTEGER NOT NULL,
-  -- The export's own exported_at: empty where it is the one in the text, null where the appliance filled that in.
+  -- The exported_at of the export: empty if the text has it, null if the export had none.
   exported_at_given TEXT,
-  -- The address of a print article that the customer does not see.
+  -- The address of a print article that the customer must not see.
   url_withheld TEXT
 ) STRICT, WITHOUT ROWID;
 
--- In the order that periods are read in unless asked otherwise: newest first, and of one second by ascending id. With
--- the place, it is all that a page without filters needs of this table.
+-- The default order of periods: newest first, then by ascending id. With the place, a page without filters needs nothing
+-- else of this table.
 CREATE INDEX detection_by_time ON detection (place >> 34, first_detected_at DESC, id, place);
 
--- The text of a detection that was scored again without a new version, by the place of its newest one. It differs in
--- when it was scored and exported, which no filter asks for.
+-- The text of a detection that was scored again without a new version, by the place of its newest version. It differs
+-- only in when it was scored and exported, which no filter uses.
 CREATE TABLE rescored (
   place INTEGER PRIMARY KEY,
   body TEXT NOT NULL
 ) STRICT;
 
--- One row a transaction that added to the stream. delivered_at is taken after the commit (epoch milliseconds)
--- and written by the next transaction: null means "later than anything asked for".
+-- One row for each transaction that added to the stream. delivered_at is taken after the commit (epoch milliseconds)
+-- and written by the next transaction: null is later than any time.
 CREATE TABLE delivery (
   first_position INTEGER PRIMARY KEY,
   last_position INTEGER NOT NULL,
@@ -84,26 +84,26 @@ CREATE TABLE export_window (
   -- Epoch milliseconds.
   window_start INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'missing', 'abandoned')),
-  -- When it came to this status, epoch milliseconds.
+  -- When it got this status, epoch milliseconds.
   since INTEGER NOT NULL,
-  -- The file that brought it there.
+  -- The number of the file that caused it.
   file INTEGER,
   PRIMARY KEY (export, window_start)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX export_window_by_status ON export_window (export, status, window_start);
--- Few, and all that alerts ask for.
+-- Few rows, and all that alerts need.
 CREATE INDEX export_window_not_done ON export_window (export, status, since) WHERE status <> 'done';
 
--- From which window on those of an export are expected (the first that finished), and before which one nothing
--- is left to be looked for. Epoch milliseconds.
+-- The first expected window of an export (the first that finished), and the one up to which missing windows were
+-- found. Epoch milliseconds.
 CREATE TABLE export_expectation (
   export TEXT PRIMARY KEY,
   expected_from INTEGER NOT NULL,
   looked_through INTEGER NOT NULL
 ) STRICT;
 
--- When missing windows were last looked for.
+-- When missing windows were last searched for.
 CREATE TABLE window_look (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   looked_at INTEGER NOT NULL
@@ -121,13 +121,13 @@ CREATE TABLE ingest_file (
   outcome TEXT NOT NULL CHECK (outcome IN ('applying', 'applied', 'repeated', 'failed', 'refused', 'held')),
   taken_at INTEGER NOT NULL,
   finished_at INTEGER,
-  -- Rows of a backfill that are committed: where it goes on after a crash.
+  -- Rows of a backfill that are committed: where it continues after a crash.
   rows_applied INTEGER NOT NULL DEFAULT 0,
-  -- What became of its rows, as JSON.
+  -- The outcome of its rows, as JSON.
   report TEXT NOT NULL,
   -- Where the file belongs, relative to the drop folder.
   destination TEXT,
-  -- 1 where rows were left out: bad ones, or those of streams that are not there.
+  -- 1 if rows were skipped: bad rows, or rows of unknown streams.
   rows_skipped INTEGER GENERATED ALWAYS AS (
     coalesce(report ->> '$.bad_rows', 0) > 0 OR coalesce(report -> '$.unknown_rows', '{}') <> '{}'
   ) VIRTUAL
@@ -139,7 +139,7 @@ CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
 CREATE INDEX ingest_file_by_outcome ON ingest_file (outcome, finished_at);
 CREATE INDEX ingest_file_skipped ON ingest_file (finished_at) WHERE rows_skipped = 1;
 
--- Each time at which versions were raised by 1,000, since what clients saw last was not known.
+-- Each time that versions were raised by 1,000, because it was not known what clients had seen.
 CREATE TABLE version_epoch (
   -- 1, 2, …
   number INTEGER PRIMARY KEY,
@@ -147,9 +147,9 @@ CREATE TABLE version_epoch (
   at INTEGER NOT NULL,
   -- In words.
   reason TEXT NOT NULL,
-  -- Positions went on beyond this one.
+  -- Positions continue after this one.
   position INTEGER NOT NULL,
-  -- What becomes of archived files without a record.
+  -- What to do with archived files without a record.
   orphans TEXT NOT NULL CHECK (orphans IN ('to read', 'read', 'left'))
 ) STRICT;
 

@@ -1,5 +1,5 @@
 /** The last log entry that a database has applied, written in the same transaction. */
-import type { Database } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 
 /** Part of a schema. */
 export const CREATE_LOG_MARK = `
@@ -24,6 +24,19 @@ export interface LogMark {
 
 export function readLogMark(db: Database): LogMark | null {
   return db.prepare<unknown[], LogMark>(SELECT_MARK).get() ?? null;
+}
+
+/** The mark of a database that may be damaged; null also if it cannot be read. */
+export function readLogMarkOf(path: string): LogMark | null {
+  let db: Database | null = null;
+  try {
+    db = openDatabase(path, 'inspect');
+    return readLogMark(db);
+  } catch {
+    return null;
+  } finally {
+    db?.close();
+  }
 }
 
 export function setLogMark(db: Database, { entry, id }: LogMark): void {

@@ -86,7 +86,7 @@ describe('a backup is due', () => {
 test('after one was made the next is not begun at once, whatever the clock says', async () => {
   let nowMs = Date.now();
   const begun: string[] = [];
-  const { close, look } = startSchedule(
+  const { close, check } = startSchedule(
     {
       data: installation.data,
       drop: installation.drop,
@@ -115,7 +115,7 @@ test('after one was made the next is not begun at once, whatever the clock says'
 test('one that failed is tried again after five minutes, and then as usual', async () => {
   const begun: string[] = [];
   let monotonicMs = 0;
-  const { close, look } = startSchedule(
+  const { close, check } = startSchedule(
     {
       data: installation.data,
       drop: installation.drop,
@@ -136,17 +136,17 @@ test('one that failed is tried again after five minutes, and then as usual', asy
     },
     () => monotonicMs,
   );
-  const lookAt = async (ms: number) => {
+  const checkAt = async (ms: number) => {
     monotonicMs = ms;
     check();
     await new Promise((resolve) => setImmediate(resolve));
     return begun.join();
   };
-  assert.equal(await lookAt(1000), 'backup');
-  assert.equal(await lookAt(5 * MINUTE_MS - 1), 'backup');
-  assert.equal(await lookAt(5 * MINUTE_MS), 'backup,backup,verify');
-  assert.equal(await lookAt(64 * MINUTE_MS), 'backup,backup,verify');
-  assert.equal(await lookAt(65 * MINUTE_MS), 'backup,backup,verify,backup');
+  assert.equal(await checkAt(1000), 'backup');
+  assert.equal(await checkAt(5 * MINUTE_MS - 1), 'backup');
+  assert.equal(await checkAt(5 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await checkAt(64 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await checkAt(65 * MINUTE_MS), 'backup,backup,verify,backup');
   await close();
 });
 

@@ -29,6 +29,7 @@ import {
 } from '../support/database-content.ts';
 import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import type { LogLine } from '../support/program.ts';
+import { NO_ROOM, SLOW } from '../support/recovery-preloads.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
 const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as const;
@@ -164,18 +165,6 @@ const place = (from: string, ...names: string[]) => {
 };
 const madeAnew = (log: readonly LogLine[]) => log.find(({ msg }) => msg === FROM_LOG)?.made_anew;
 
-/** Makes each frame of the log take long, in every thread of the program. */
-const SLOWLY = `
-  import zlib from 'node:zlib';
-  import { syncBuiltinESMExports } from 'node:module';
-  const { zstdDecompressSync } = zlib;
-  zlib.zstdDecompressSync = (...args) => {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.WIREWATCH_TEST_SLOW_MS));
-    return zstdDecompressSync(...args);
-  };
-  syncBuiltinESMExports();
-`;
-const SLOW = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOWLY)}` };
 const skip = NO_PRELOAD;
 
 describe('detections.db comes out as it was', () => {
@@ -312,26 +301,13 @@ test('the port is open while it is made, and nothing is served from it before', 
   await serving.stop();
 });
 
-/** A disk that has no room for a copy of a segment while the file that WIREWATCH_TEST_FULL names is there. */
-const NO_ROOM = `
-  import fs from 'node:fs';
-  import { syncBuiltinESMExports } from 'node:module';
-  const { writeSync, existsSync, readlinkSync } = fs;
-  fs.writeSync = (file, ...args) => {
-    if (existsSync(process.env.WIREWATCH_TEST_FULL) && readlinkSync('/proc/self/fd/' + file).endsWith('.zst.tmp'))
-      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', syscall: 'write' });
-    return writeSync(file, ...args);
-  };
-  syncBuiltinESMExports();
-`;
-
 test('the port is open while there is no room to apply the last entries', { skip }, async () => {
   putBack(end);
   place(middle, ...DATABASE);
   const flag = join(installation.data, 'full');
   writeFileSync(flag, '');
   const serving = await installation.serve({
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NO_ROOM)}`,
+    ...NO_ROOM,
     WIREWATCH_TEST_FULL: flag,
   });
   await serving.logged('that it waits', ({ msg }) => /^the disk is full: ingest waits/.test(msg));

@@ -138,14 +138,14 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       '  if (mark.entry > tail.last.entry)\n',
       '  if (false)\n',
       'a log that ends before access.db is refused',
-      'access-log',
+      'access-log-rebuild',
     ],
     ['  trustTail(accessLog, tail);\n', '', 'an entry is applied once it is on the disk', 'durability'],
     [
       '    if (part.commit.id === through?.id) return applied;\n',
       '',
       'access.db is compared up to its mark',
-      'access-log',
+      'access-log-rebuild',
     ],
   ]),
   ...faultsIn('history/access.ts', [
@@ -153,34 +153,39 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       '    const [table] = compare ? differingTables(db, accessLog) : [];\n',
       '    const [table]: string[] = [];\n',
       'at a start access.db is compared with its log',
-      'access-log',
+      'access-log-rebuild',
     ],
   ]),
   ...faultsIn('history/purge.ts', [
     ['.toReversed()', '', 'the newest segment is rewritten first', 'purge'],
     ['    if (kept !== null) this.#isChanged = true;\n', '', 'a rewritten entry states its frames', 'purge'],
-    ['    if (!reader.isWhole) throw', '    if (false) throw', 'a damaged segment is not rewritten', 'purge'],
-    ['  if (freeBytes(path) >= bytes) return;\n', '  return;\n', 'ingest keeps its room', 'purge'],
+    [
+      '    if (!reader.isWhole) throw',
+      '    if (false) throw',
+      'a damaged segment is not rewritten',
+      'purge-segments',
+    ],
+    ['  if (freeBytes(path) >= bytes) return;\n', '  return;\n', 'ingest keeps its room', 'purge-segments'],
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge'],
+    ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge-segments'],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [
       '    if (!isStill()) throw',
       '    if (false) throw',
       'a segment that is rewritten meanwhile is copied again',
-      'purge',
+      'purge-backup',
     ],
     [
       '...indexes.slice(0, first).reverse()',
       '...indexes.slice(0, first)',
       'a rewritten log is copied newest first',
-      'purge',
+      'purge-backup',
     ],
   ]),
   ...faultsIn('history/scrub.ts', [
-    ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is told', 'scrub'],
+    ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is told', 'scrub-damage'],
   ]),
 ];

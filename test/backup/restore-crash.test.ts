@@ -1,0 +1,105 @@
+/** A crash during a restore leaves the old state or the new one, and the next command or start completes it. */
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { completeRestore, placingSteps } from '../../src/store/complete-restore.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { runProgram } from '../support/program.ts';
+import {
+  assertSame,
+  backup,
+  contentOf,
+  copyOf,
+  detectionsIn,
+  restored,
+  run,
+  served,
+  stopped,
+  work,
+} from '../support/restore.ts';
+
+describe('a crash', () => {
+  test('between any two steps of putting the new state in place is made up for by the next', () => {
+    const data = copyOf(stopped, 'steps');
+    // A database with a log of its own, as a crash of the appliance leaves it.
+    writeFileSync(join(data, 'detections.db-wal'), 'log');
+    writeFileSync(join(data, 'detections.db-damage'), 'noted');
+    const incoming = join(data, 'incoming-20261121T101000Z');
+    for (const log of ['log', 'access-log']) mkdirSync(join(incoming, log), { recursive: true });
+    for (const name of [
+      'detections.db',
+      'detections.db-identity',
+      'access.db',
+      'secret',
+      'log/1',
+      'access-log/1',
+    ])
+      writeFileSync(join(incoming, name), `new ${name}`);
+    const stepsOf = (folder: string) =>
+      placingSteps(dataFolder(folder), 'incoming-20261121T101000Z', 'replaced-20261121T101000Z');
+    const whole = copyOf(data, 'steps-whole');
+    const steps = stepsOf(whole).length;
+    assert.ok(steps > 8);
+    assert.equal(completeRestore(dataFolder(whole)), 'replaced-20261121T101000Z');
+    const expected = contentOf(whole);
+    assert.ok(expected.has('/replaced-20261121T101000Z/detections.db-wal'));
+    assert.equal(expected.get('/log/1'), 'new log/1');
+    for (let done = 0; done <= steps; done += 1) {
+      const copy = copyOf(data, `steps-${done}`);
+      for (const step of stepsOf(copy).slice(0, done)) step();
+      completeRestore(dataFolder(copy));
+      assertSame(contentOf(copy), expected, `after ${done} steps`);
+      assert.equal(completeRestore(dataFolder(copy)), undefined, 'nothing is left to do');
+      rmSync(copy, { recursive: true });
+    }
+  });
+
+  test('at any moment of the command leaves the old state or the new one, and the command completes it', async () => {
+    const outcomes = new Set<string>();
+    const data = join(work, 'killed');
+    // Later and later, until it comes to its end: how long that takes is the machine's affair.
+    for (let delayMs = 0; !outcomes.has('done'); delayMs += Math.max(100, delayMs / 4)) {
+      rmSync(data, { recursive: true, force: true });
+      copyOf(stopped, 'killed');
+      const restoring = runProgram(['restore', backup, '--replace', '--data', data]);
+      await sleep(delayMs);
+      restoring.kill('SIGKILL');
+      const code = await restoring.ended;
+      const isPending = readdirSync(data).some((name) => name.startsWith('incoming-'));
+      outcomes.add(code === 0 ? 'done' : isPending ? 'pending' : 'old or new');
+      if (!isPending) assert.equal(detectionsIn(data), 51);
+      const again = run('restore', backup, '--replace', '--data', data, '--json');
+      assert.equal(again.status, 0, again.stderr);
+      assert.equal(detectionsIn(data), 51);
+      assert.deepEqual(
+        readdirSync(data).filter((name) => /^(\.incoming|incoming-)/.test(name)),
+        [],
+      );
+    }
+    assert.ok(outcomes.has('old or new'));
+  });
+
+  test('that left a restore half placed is made up for by a start; commands wait for that', async () => {
+    const data = copyOf(stopped, 'half');
+    const incoming = join(data, 'incoming-20261121T101000Z');
+    const made = join(work, 'made');
+    restored(backup, '--data', made);
+    mkdirSync(incoming);
+    for (const name of ['detections.db', 'access.db', 'secret', 'log', 'access-log'])
+      cpSync(join(made, name), join(incoming, name), { recursive: true });
+    for (const args of [
+      ['key', 'list'],
+      ['ingest', 'status'],
+      ['backup', join(work, 'half.tar')],
+    ]) {
+      const { status, stderr } = run(...args, '--data', data);
+      assert.equal(status, 78, stderr);
+      assert.match(stderr, /a restore into .* was interrupted.*wirewatch serve/s);
+    }
+    const log = await served(data);
+    assert.ok(log.some(({ msg }) => msg === 'completed an interrupted restore'));
+    assert.equal(detectionsIn(join(data, 'replaced-20261121T101000Z')), 51);
+  });
+});

@@ -1,0 +1,75 @@
+/** The audit trail: who changed which account, subscription and key, and never a hash. */
+import assert from 'node:assert/strict';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { setAccount } from '../../src/auth/accounts.ts';
+import { revokeKey, setKey } from '../../src/auth/keys.ts';
+import { removeAccount } from '../../src/auth/removal.ts';
+import { readEntries } from '../../src/history/entries.ts';
+import { pauseIngest } from '../../src/ingest/apply/subscribers.ts';
+import {
+  AT_MS,
+  audited,
+  db,
+  folder,
+  HASH,
+  KEY,
+  OTHER_KEY,
+  reopenAs,
+  segment,
+} from '../support/access-history.ts';
+
+describe('the audit trail', () => {
+  test('says who did what to which account, subscription and key, and never a hash', async () => {
+    db.close();
+    const operation = { kind: 'command', command: 'key revoke', actor: 'root', sudo_user: 'alice' };
+    reopenAs(operation);
+    revokeKey(db, KEY, AT_MS);
+    setKey(db, OTHER_KEY, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
+    // As it was: no change.
+    setAccount(db, 'acme', { name: 'Acme' });
+    pauseIngest(db, AT_MS);
+    removeAccount(db, 'acme');
+    const changes = await audited();
+    const said = changes.map(({ actor, subject, id, change }) => [actor, subject, id, change]);
+    assert.deepEqual(said, [
+      [null, 'installation', null, 'added'],
+      [null, 'account', 'acme', 'added'],
+      [null, 'subscription', 7001, 'added'],
+      [null, 'key', KEY, 'added'],
+      [null, 'key', OTHER_KEY, 'added'],
+      ['root', 'key', KEY, 'changed'],
+      ['root', 'key', OTHER_KEY, 'changed'],
+      ['root', 'ingest', null, 'changed'],
+      ['root', 'key', KEY, 'removed'],
+      ['root', 'key', OTHER_KEY, 'removed'],
+      ['root', 'subscription', 7001, 'removed'],
+      ['root', 'account', 'acme', 'removed'],
+    ]);
+    assert.deepEqual(changes[5]?.members, { revoked_at: { from: null, to: '2026-11-21T10:00:00Z' } });
+    assert.deepEqual(changes[6]?.members, { subscriptions: { from: ['7001'], to: ['7001:text'] } });
+    const { at, entry, ...rest } = changes[5] ?? { at: '', entry: 0 };
+    assert.deepEqual(
+      [entry, 'command' in rest && rest.command, 'sudo_user' in rest && rest.sudo_user],
+      [6, 'key revoke', 'alice'],
+    );
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
+    assert.doesNotMatch(JSON.stringify(changes), new RegExp(HASH.toString('hex').slice(0, 8), 'i'));
+  });
+
+  test('waits for what is written', async () => {
+    const entries = readEntries(folder.accessLog, 'access', { fromMs: 0, follow: true });
+    const numbers: number[] = [];
+    for await (const { commit } of entries) {
+      numbers.push(commit.entry);
+      if (commit.entry === 5) setAccount(db, 'acme', { name: 'Six' });
+      if (commit.entry === 6) break;
+    }
+    assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6]);
+  });
+
+  test('leaves out what is not decided', async () => {
+    appendFileSync(segment(), readFileSync(segment()).subarray(0, 100));
+    assert.equal((await audited()).length, 5);
+  });
+});

@@ -1,0 +1,83 @@
+/** An access.db with an account, a subscription and two keys, opened anew for each test. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { addKey } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import type { Recovered } from '../../src/history/access.ts';
+import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
+import { readEntries } from '../../src/history/entries.ts';
+import type { Operation } from '../../src/history/format.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
+import type { Database } from '../../src/store/database.ts';
+import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { openAccess } from './access.ts';
+
+export const KEY = 'abcdefghij23';
+export const OTHER_KEY = 'abcdefghij24';
+export const HASH = Buffer.alloc(32, 0xab);
+export const AT_MS = Date.parse('2026-11-21T10:00:00Z');
+
+export let folder: DataFolder;
+export let db: Database;
+
+beforeEach(() => {
+  folder = dataFolder(mkdtempSync(join(tmpdir(), 'wirewatch-test-')));
+  db = openAccess(folder.root, { create: true });
+  addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS);
+  const terms = { name: null, time_zone: 'UTC', content_types: ['text', 'image'] as const };
+  addSubscription(db, { id: 7001, account_id: 'acme', ...terms }, AT_MS);
+  for (const id of [KEY, OTHER_KEY]) addKey(db, keyOf(id), AT_MS);
+});
+afterEach(() => {
+  if (db.open) db.close();
+  rmSync(folder.root, { recursive: true });
+});
+
+export function keyOf(id: string) {
+  return {
+    id,
+    account_id: 'acme',
+    prefix: 'ww',
+    hash: HASH,
+    name: 'Dashboard',
+    scopes: ['detections:read' as const],
+    subscriptions: [{ id: 7001, content_types: null }],
+    expires_at: null,
+    allow_addresses: [],
+    daily_rows: null,
+  };
+}
+
+/** All that is logged. */
+export function contentOf(from: Database): Record<string, unknown[]> {
+  const rows = (table: string) => from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all();
+  return Object.fromEntries(ACCESS_TABLES.map((table) => [table, rows(table)]));
+}
+
+export const lastEntry = () => findTail(folder.accessLog, 'access').last?.entry ?? 0;
+export const segment = () => join(folder.accessLog, readdirSync(folder.accessLog)[0] ?? '');
+
+/** Opens it again, as a start does. */
+export function reopened(compare = false): { content: Record<string, unknown[]>; recovered: Recovered[] } {
+  if (db.open) db.close();
+  const recovered: Recovered[] = [];
+  db = openAccess(folder.root, { compare, onRecovered: (what) => recovered.push(what) });
+  return { content: contentOf(db), recovered };
+}
+
+/** Opens it for another actor. */
+export function reopenAs(operation: Operation): void {
+  db = openAccess(folder.root, { operation });
+}
+
+export async function audited(): Promise<AuditedChange[]> {
+  const trail = new AuditTrail();
+  const changes: AuditedChange[] = [];
+  for await (const entry of readEntries(folder.accessLog, 'access', { fromMs: 0, follow: false }))
+    changes.push(...trail.read(entry.commit, [...entry.lines()].flat().slice(0, -1)));
+  return changes;
+}

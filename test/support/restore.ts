@@ -1,0 +1,114 @@
+/** An appliance with 51 detections, and backups of the first 50. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openDatabase } from '../../src/store/database.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { runProgram } from './program.ts';
+
+export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
+
+export let appliance: Appliance;
+export let work: string;
+/** A folder and a file, as of one moment; 50 detections. */
+export let backup: string;
+export let file: string;
+/** The data folder after another detection: 51. */
+export let stopped: string;
+/** When that one was not there yet. */
+export let backedUpAtMs: number;
+showLogOfFailures(() => appliance?.serving());
+before(async () => {
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-restore-'));
+  backup = join(work, 'backup');
+  file = join(work, 'backup.tar');
+  appliance = await startAppliance();
+  const rows = Array.from({ length: 50 }, () => newRow());
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+  appliance.cli(['backup', backup]);
+  appliance.cli(['backup', file]);
+  backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
+  // Entries are dated by the second.
+  await sleep(1100 - (Date.now() % 1000));
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  stopped = await stoppedCopy('stopped');
+});
+after(async () => {
+  await appliance?.stop();
+  rmSync(work, { recursive: true, force: true });
+});
+
+export function run(...args: string[]) {
+  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8' });
+}
+
+export function restored(...args: string[]) {
+  const { status, stdout, stderr } = run('restore', ...args, '--json');
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+/** A copy of the appliance's folder as it is while nobody writes: what a stop leaves. */
+export async function stoppedCopy(name: string): Promise<string> {
+  const copy = join(work, name);
+  await appliance.serving().stop();
+  cpSync(appliance.data, copy, { recursive: true, preserveTimestamps: true });
+  await appliance.restart();
+  return copy;
+}
+
+export function copyOf(folder: string, name: string): string {
+  const copy = join(work, name);
+  cpSync(folder, copy, { recursive: true, preserveTimestamps: true });
+  return copy;
+}
+
+/** Names and contents of all files, but of the lock and of the memory that readers share, which say nothing. */
+export function contentOf(folder: string): Map<string, string> {
+  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !/^(lock.*|.*-shm|.*-lock)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  return new Map(names.map((name) => [name.slice(folder.length), readFileSync(name).toString('latin1')]));
+}
+
+export function assertSame(found: Map<string, string>, expected: Map<string, string>, when?: string): void {
+  assert.deepEqual([...found.keys()], [...expected.keys()], when);
+  for (const [name, content] of expected) assert.ok(found.get(name) === content, `${name} ${when ?? ''}`);
+}
+
+export function inDetections<Row>(folder: string, sql: string): Row[] {
+  const db = openDatabase(join(folder, 'detections.db'), 'read');
+  try {
+    return db.prepare<[], Row>(sql).all();
+  } finally {
+    db.close();
+  }
+}
+
+export const detectionsIn = (folder: string) =>
+  inDetections<{ count: number }>(folder, 'SELECT count(*) AS count FROM detection')[0]?.count;
+export const epochsIn = (folder: string) =>
+  inDetections<{ number: number; position: number; orphans: string; reason: string }>(
+    folder,
+    'SELECT number, position, orphans, reason FROM version_epoch ORDER BY number',
+  );
+
+/** Starts and stops an appliance on a folder. @returns what it logged */
+export async function served(data: string): Promise<readonly Record<string, unknown>[]> {
+  const isThere = existsSync(join(data, 'detections.db'));
+  const serving = runProgram(['serve', '--data', data, '--port', '0']);
+  await serving.url();
+  if (!isThere)
+    await serving.until('that it was made', () =>
+      serving.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
+    );
+  serving.kill('SIGTERM');
+  assert.equal(await serving.ended, 0);
+  return serving.log();
+}

@@ -1,0 +1,58 @@
+/** A history with detections in every state, and scrubs of it. */
+import assert from 'node:assert/strict';
+import { type ScrubResult, scrub } from '../../src/history/scrub.ts';
+import type { Database } from '../../src/store/database.ts';
+import { placeOf } from '../../src/store/stream-place.ts';
+import type { History, HistoryRow } from './history.ts';
+
+/** The first row of the first stream. */
+export const FIRST = placeOf(1, 1);
+export const CLEAN = { findings: [], not_compared: null };
+
+export const INDEX = 'CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position)';
+
+export async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
+  return scrub({ folder: history.folder, between, onProgress: () => {} });
+}
+
+export async function assertClean(history: History, what: string): Promise<void> {
+  const { findings, not_compared } = await scrubbed(history);
+  assert.deepEqual({ findings, not_compared }, CLEAN, what);
+}
+
+export const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: index % 3 === 0 ? 'image' : 'text',
+    row: {
+      subscription_id: 7001 + (index % 2),
+      article_id: from + index,
+      article_headline: `Headline ${from + index} “ü”`,
+      ...members,
+    },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
+
+/** Created, updated, scored again, with records of files, windows and epochs, over restarts. */
+export async function fill(history: History): Promise<void> {
+  history.apply(newRows(1, 1200), { with: recordFile });
+  history.apply(newRows(1, 100, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+  history.apply(newRows(100, 700, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  await history.restart();
+  history.apply(newRows(5000, 600), { batchRows: 50, with: beginEpoch });
+  history.apply(newRows(5100, 100, { strength_score: 80, last_scored_at: '2026-11-20T09:08:00Z' }));
+  history.apply(newRows(5150, 100, { last_scored_at: '2026-11-20T09:09:00Z' }));
+}
+
+export function recordFile(db: Database): void {
+  db.exec(`
+    INSERT INTO ingest_file (number, name, export, bytes, outcome, taken_at, report)
+    VALUES (1, 'newswire.ndjson', 'newswire', 10, 'applied', 1000, '{"rows":3}');
+    INSERT INTO export_window (export, window_start, status, since, file) VALUES ('newswire', 600000, 'done', 1, 1);`);
+}
+
+export function beginEpoch(db: Database): void {
+  db.exec(
+    "INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (1, 1900000000000, 1, 'test', 'read')",
+  );
+}
