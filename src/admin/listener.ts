@@ -15,10 +15,13 @@ import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
+import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
-import { type Content, createPages, type PageSources } from './pages.ts';
+import type { Metrics } from './metrics.ts';
+import { type Content, createPages } from './pages.ts';
 
-export interface AdminOptions extends PageSources {
+export interface AdminOptions extends GaugeSources {
+  readonly metrics: Metrics;
   readonly settings: Settings['admin'];
   /** Whether it has a certificate other than the API's. */
   readonly hasOwnCertificate: boolean;
@@ -60,7 +63,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   let names = [...own, ...(tls === null ? [] : namesOf(tls.pair))];
   const answers: Answers = {
     names: () => names,
-    find: createPages(options),
+    find: createPages(options.metrics),
     console: new Console(options.console),
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
