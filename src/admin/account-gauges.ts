@@ -25,7 +25,7 @@ export function accountGauges(sources: GaugeSources): GaugeReader[] {
     ),
     gauge(
       'wirewatch_follower_lag_seconds',
-      'How much older than the newest change the cursor is that a key was given last.',
+      'How much older the last cursor of a key is than the newest change.',
       () => followerLags(accounts(), sources),
       ['account', 'key_id'],
     ),

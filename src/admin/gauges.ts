@@ -87,7 +87,7 @@ function stateGauges(sources: GaugeSources): GaugeReader[] {
     ),
     gauge(
       'wirewatch_newest_done_timestamp_seconds',
-      'End of the newest finished window of an export, which is what as_of is made from.',
+      'End of the newest finished window of an export; as_of is made from it.',
       () => newestDone(monitor, enabled),
       ['export'],
     ),
@@ -138,7 +138,7 @@ function windows(detections: Database, fromMs: number): Value[] {
 
 function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
   const isBackedUp = backup.every_minutes > 0;
-  // A folder may be left from a schedule that has ended: then nothing new comes, and it has no value.
+  // Without a schedule there is no value, even if an old backup folder exists.
   const backupTime = (which: 'backedUpMs' | 'rehearsedMs') =>
     secondsOf(isBackedUp ? backupTimes(backup.folder)[which] : null);
   const disks = { data: folder.root, drop, ...(isBackedUp && { backup: backup.folder }) };
@@ -149,18 +149,18 @@ function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
     ]),
     gauge(
       'wirewatch_disk_free_bytes',
-      'Room that is left for the appliance on the disk of a folder.',
+      'Free space for the appliance on the disk of a folder.',
       () => freeBytes(disks),
       ['folder'],
     ),
     gauge('wirewatch_verified_timestamp_seconds', 'When detections.db was last compared with its log.', () =>
       secondsOf(readScrubRecord(folder)?.at ?? null),
     ),
-    gauge('wirewatch_verify_findings', 'What was found then, by kind.', () => findings(folder), ['kind']),
-    gauge(
-      'wirewatch_backup_newest_timestamp_seconds',
-      'When the backup folder was last brought up to date.',
-      () => backupTime('backedUpMs'),
+    gauge('wirewatch_verify_findings', 'Findings of that comparison, by kind.', () => findings(folder), [
+      'kind',
+    ]),
+    gauge('wirewatch_backup_newest_timestamp_seconds', 'When the backup folder was last updated.', () =>
+      backupTime('backedUpMs'),
     ),
     gauge(
       'wirewatch_backup_rehearsed_timestamp_seconds',

@@ -3,20 +3,25 @@
  * OpenAPI need no session; the console does (console/console.ts).
  */
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
+import { listeningUrl } from '../http/listener.ts';
 import { checkTlsPair, readTlsFiles, secureContext, type TlsPair } from '../http/tls-pair.ts';
 import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
+import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
-import { type Content, createPages, type PageSources } from './pages.ts';
+import type { Metrics } from './metrics.ts';
+import { type Content, createPages } from './pages.ts';
 
-export interface AdminOptions extends PageSources {
+export interface AdminOptions extends GaugeSources {
+  readonly metrics: Metrics;
   readonly settings: Settings['admin'];
   /** Whether it has a certificate other than the API's. */
   readonly hasOwnCertificate: boolean;
@@ -58,7 +63,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   let names = [...own, ...(tls === null ? [] : namesOf(tls.pair))];
   const answers: Answers = {
     names: () => names,
-    find: createPages(options),
+    find: createPages(options.metrics),
     console: new Console(options.console),
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -81,7 +86,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   };
   const renewal = tls === null ? null : watchTlsPair({ ...tls, onRenewed, conditions, log, now });
   options.metrics.addGauges(options);
-  const url = urlOf(server, tls === null ? 'http' : 'https');
+  const url = listeningUrl(server, tls === null ? 'http' : 'https');
   log.info({ url }, 'administration listening');
   return {
     url,
@@ -153,27 +158,11 @@ function send(request: IncomingMessage, response: ServerResponse, status: number
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-function listen(server: Server, { host, port }: Settings['admin']): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const detail = `the administration cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another with [admin] host and port, or port 0 to leave it off.`;
-      reject(new Refused('failed', detail, { cause: error }));
-    });
-    server.listen(port, host, () => {
-      server.removeAllListeners('error');
-      resolve();
-    });
-  });
-}
-
-function addressOf(server: Server) {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('it does not listen on a port');
-  return address;
-}
-
-function urlOf(server: Server, scheme: 'http' | 'https'): string {
-  const { address, family, port } = addressOf(server);
-  const reached = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return `${scheme}://${family === 'IPv6' ? `[${reached}]` : reached}:${port}`;
+async function listen(server: Server, { host, port }: Settings['admin']): Promise<void> {
+  try {
+    await once(server.listen(port, host), 'listening');
+  } catch (error) {
+    const detail = `the administration cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another with [admin] host and port, or port 0 to leave it off.`;
+    throw new Refused('failed', detail, { cause: error });
+  }
 }

@@ -1,12 +1,7 @@
 /** The pages of the administration port, by path: console, OpenAPI, metrics. */
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
-import type { GaugeSources } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
-
-export interface PageSources extends GaugeSources {
-  readonly metrics: Metrics;
-}
 
 export interface Content {
   readonly contentType: string;
@@ -17,8 +12,7 @@ const HTML = 'text/html; charset=utf-8';
 const CSS = 'text/css; charset=utf-8';
 
 /** @returns a function from a path to its content; null if there is none */
-export function createPages(sources: PageSources): (path: string) => Promise<Content | null> {
-  const { metrics } = sources;
+export function createPages(metrics: Metrics): (path: string) => Promise<Content | null> {
   const pages = new Map<string, () => Content | Promise<Content>>([
     ['/', once(() => app('index.html', HTML))],
     ['/app.js', once(() => app('app.js', 'text/javascript; charset=utf-8'))],

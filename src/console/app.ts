@@ -57,7 +57,7 @@ function App({ refused }: { refused: string | null }): VNode {
         ? html`<p class="reading">Reading …</p>`
         : html`<p>To log in, have a link printed on the machine that runs Wirewatch. It works once, for ten minutes.</p>
     ${code('wirewatch console', 'the command')}
-    <p class="soft">With <code>--read-only</code>, the session can look but change nothing. With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
+    <p class="soft">With <code>--read-only</code>, the session can view everything but change nothing. With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
     }</main>`;
 }
 
@@ -122,7 +122,7 @@ function side(
     <a class="brand" href=${linkTo('overview')}>Wirewatch${(demo || lab) && html`<span class="tag">${lab ? 'lab' : 'demo'}</span>`}</a>
     <nav aria-label="Views"><ul>${links}</ul></nav>
     <div class="foot soft">
-      <p class="connection" role="status">${mark(connected === null ? 'abandoned' : connected ? 'done' : 'warning')} ${connected === null ? 'Connecting' : connected ? 'Live' : 'Not connected: what is shown may be old. Trying again.'}</p>
+      <p class="connection" role="status">${mark(connected === null ? 'abandoned' : connected ? 'done' : 'warning')} ${connected === null ? 'Connecting' : connected ? 'Live' : 'Not connected: this page may be out of date. Trying again.'}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
       <button type="button" class="plain" onClick=${logOut}>Log out</button>

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { clock, count } from './format.ts';
+import { chunks, clock, count, sum } from './format.ts';
 import { soft, table } from './parts.ts';
 
 const MINUTE_MS = 60_000;
@@ -22,7 +22,7 @@ interface CurveProps {
 
 export function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
   const [at, setAt] = useState<number | null>(null);
-  const steps = parts(minutes, STEP).map((part) => sum(part) / part.length);
+  const steps = chunks(minutes, STEP).map((part) => sum(part) / part.length);
   const most = Math.max(...steps, 0);
   const last = Math.max(1, steps.length - 1);
   const time = (x: number) => clock(fromMs + x * STEP * MINUTE_MS);
@@ -36,7 +36,7 @@ export function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     setAt(Math.min(last, Math.max(0, Math.round(((event.clientX - left) / width) * last))));
   };
-  const hours = parts(minutes, HOUR).map((part, hour) => [time((hour * HOUR) / STEP), sum(part)] as const);
+  const hours = chunks(minutes, HOUR).map((part, hour) => [time((hour * HOUR) / STEP), sum(part)] as const);
   const byHour = table<(typeof hours)[number]>(`${title}, by hour`, hours, [
     ['Hour from (UTC)', ([hour]) => hour],
     [title, ([, value]) => count(value), 'number'],
@@ -51,15 +51,6 @@ export function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
     <div class="row axis" aria-hidden="true">${[0, 1, 2, 3].map((part) => html`<span>${time((last * part) / 4)}</span>`)}<span>now</span></div>
     <details><summary>As a table</summary>${byHour}</details>
   </figure>`;
-}
-
-function parts(values: readonly number[], size: number): (readonly number[])[] {
-  const starts = Array.from({ length: Math.ceil(values.length / size) }, (_, index) => index * size);
-  return starts.map((start) => values.slice(start, start + size));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
 }
 
 function perMinute(value: number): string {

@@ -59,7 +59,7 @@ export function DetectionView({ id }: { id: string }): VNode {
   return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
     <${Heading} about=${id}>${data === undefined ? id : foreign(titleOf(data.current))}</${Heading}>
     ${data !== undefined && found(data)}
-    ${panel('Versions, the newest first', read(reading, versions, 'Look for older versions'))}
+    ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}
     ${data !== undefined && panel('The same by the API', code(data.curl, 'the call'), { help: 'change-stream' })}`;
 }
 

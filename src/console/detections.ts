@@ -75,7 +75,7 @@ function Live({ route }: { route: Route }): VNode {
   const reading = useReading<DetectionsPage>(path, ['detections'], onTop);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
-  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${() => setHeld(held === null ? (reading.pages[0] ?? null) : null)}>${held === null ? 'Hold' : 'Go on'}</button>`;
+  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${() => setHeld(held === null ? (reading.pages[0] ?? null) : null)}>${held === null ? 'Hold' : 'Resume'}</button>`;
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
     const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);

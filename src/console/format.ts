@@ -52,6 +52,16 @@ export function windowName(startMs: number): string {
   return `${windowTime(startMs)} UTC`;
 }
 
+/** Groups of `size`, in their order; the last may be smaller. */
+export function chunks<Item>(items: readonly Item[], size: number): (readonly Item[])[] {
+  const starts = Array.from({ length: Math.ceil(items.length / size) }, (_, index) => index * size);
+  return starts.map((start) => items.slice(start, start + size));
+}
+
+export function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** `4.2 GiB` */

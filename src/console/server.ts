@@ -130,10 +130,8 @@ export interface Reading<Answer> {
   readonly older: (() => void) | null;
 }
 
-interface State<Answer> extends Omit<Reading<Answer>, 'retry' | 'older'> {
+interface State<Answer> extends Omit<Reading<Answer>, 'older'> {
   readonly path: string;
-  /** Whether the failed request was for the next page. */
-  readonly wasOlder?: boolean;
 }
 
 /**
@@ -147,10 +145,10 @@ export function useReading<Answer extends object>(
   onTop?: (newer: Answer, before: Answer) => Answer,
 ): Reading<Answer> {
   const [, redraw] = useState({});
-  const state = useRef<State<Answer>>({ path, pages: [] });
+  const state = useRef<State<Answer>>({ path, pages: [], retry: () => {} });
   const running = useRef<AbortController | null>(null);
   const isStale = useRef(false);
-  if (state.current.path !== path) state.current = { path, pages: [] };
+  if (state.current.path !== path) state.current = { path, pages: [], retry: () => {} };
   const put = (change: Partial<State<Answer>>) => {
     state.current = { ...state.current, ...change };
     redraw({});
@@ -175,7 +173,7 @@ export function useReading<Answer extends object>(
     } catch (error) {
       if (own.signal.aborted) return;
       if (!(error instanceof Failure)) throw error;
-      put({ failure: error, wasOlder: isOlder });
+      put({ failure: error, retry: () => void read(isOlder) });
     } finally {
       if (running.current === own) {
         running.current = null;
@@ -199,8 +197,7 @@ export function useReading<Answer extends object>(
     };
   }, [path]);
   const hasOlder = onTop === undefined && nextOf(state.current.pages.at(-1)) !== null;
-  const retry = () => void read(state.current.wasOlder);
-  return { ...state.current, retry, older: hasOlder ? () => void read(true) : null };
+  return { ...state.current, older: hasOlder ? () => void read(true) : null };
 }
 
 /** The `after` of a list's next page. */

@@ -7,7 +7,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
-import { count, DAY_MS, dayName, WINDOW_MS, windowName } from './format.ts';
+import { chunks, count, DAY_MS, dayName, sum, WINDOW_MS, windowName } from './format.ts';
 import { type MarkName, soft, state } from './parts.ts';
 
 export const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
@@ -60,10 +60,8 @@ function isLetter(text: string): text is WindowLetter {
 /** The windows of an export, oldest first, whole days. */
 export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   const { windows, rows } = map.exports[name];
-  const held = new Set(
-    map.open.filter((one) => one.export === name && one.held).map((one) => one.window_start),
-  );
-  const heldMs = new Set([...held].map(Date.parse));
+  const held = map.open.filter((one) => one.export === name && one.held);
+  const heldMs = new Set(held.map(({ window_start }) => Date.parse(window_start)));
   const length = Math.ceil(windows.length / DAY_WINDOWS) * DAY_WINDOWS;
   return Array.from({ length }, (_, index) => {
     const startMs = Date.parse(map.from) + index * WINDOW_MS;
@@ -75,12 +73,11 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
 
 /** The cells of each day, oldest first. */
 export function daysOf(cells: readonly Cell[]): (readonly Cell[])[] {
-  const days = Array.from({ length: cells.length / DAY_WINDOWS }, (_, day) => day * DAY_WINDOWS);
-  return days.map((start) => cells.slice(start, start + DAY_WINDOWS));
+  return chunks(cells, DAY_WINDOWS);
 }
 
 export function rowsIn(cells: readonly Cell[]): number {
-  return cells.reduce((sum, { rows }) => sum + rows, 0);
+  return sum(cells.map(({ rows }) => rows));
 }
 
 /** @param byRows shades the windows that are done: each of four shades has up to twice the rows of the one before */
@@ -203,20 +200,20 @@ export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
     </div>`;
 }
 
-function broughtBy({ letter, rows }: Cell): string {
+function rowsText({ letter, rows }: Cell): string {
   return 'de'.includes(letter) ? `, ${count(rows, 'row')}` : '';
 }
 
 function readout(name: ExportName, cell: Cell): VNode {
   const { text, mark } = LETTERS[cell.letter];
   const time = `${dayName(cell.startMs)}, ${windowName(cell.startMs)}`;
-  return html`${state(mark, html`<strong>${text}</strong>`)} ${name}, ${time}${soft(broughtBy(cell))}`;
+  return html`${state(mark, html`<strong>${text}</strong>`)} ${name}, ${time}${soft(rowsText(cell))}`;
 }
 
 /** The cell with the focus is a new element for each window, so that a screen reader reads its label. */
 function labelOf(name: ExportName, cell: Cell | undefined): string {
   if (cell === undefined) return name;
-  return `${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${broughtBy(cell)}`;
+  return `${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${rowsText(cell)}`;
 }
 
 /** By how many windows a key moves. Up is a day newer, as in the map. */
@@ -275,8 +272,8 @@ function labelsOf(cells: readonly Cell[], cellWidth: number, width: number): rea
     (hour) =>
       html`<text x=${hour * HOUR_WINDOWS * cellWidth} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`,
   );
-  const sums = ['rows', ...days.map((day) => count(rowsIn(day)))].map(
+  const totals = ['rows', ...days.map((day) => count(rowsIn(day)))].map(
     (text, line) => html`<text x=${width} y=${y(line - 1)} text-anchor="end">${text !== '0' && text}</text>`,
   );
-  return [names, [...heads, ...sums]];
+  return [names, [...heads, ...totals]];
 }

@@ -50,7 +50,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const open: OnOpen = (of, startMs) =>
     go(here({ export: of, window: new Date(startMs).toISOString().replace('.000', '') }));
   const labels = (map: WindowMap) => EXPORTS.map((one) => [one, exportLabel(map, one)] as const);
-  return html`<p class="lead soft">Each export brings a file every ten minutes. A window that brought nothing is a gap in what clients receive.</p>
+  return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(
       reading,
       (map) => html`<div class="row bar">
@@ -117,7 +117,7 @@ function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   const [shown, setShown] = useState(SHOWN);
   const left = open.length - shown;
   const rows = table<OpenWindow>(
-    'Windows that brought nothing',
+    'Windows without data',
     open.slice(0, shown),
     [
       ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
@@ -160,8 +160,8 @@ function story(of: WindowDetail): Children {
       ${actions(of.actions)}
     </div>
     <h3>Files</h3>
-    ${files.length === 0 ? html`<p class="empty">No file has come for this window.</p>` : files.map(fileStory)}
+    ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}
     <h3>Detections</h3>
     ${delivered !== '' && html`<p class="soft">New versions by subscription and type: ${delivered}</p>`}
-    ${detectionRows(detections, 'Detections of this window', 'None came of it.')}`;
+    ${detectionRows(detections, 'Detections of this window', 'None.')}`;
 }

@@ -54,7 +54,7 @@ test('pause and resume', async () => {
   assert.deepEqual((await audited('ingest pause')).subject, 'ingest');
   const name = fileName('newswire', at(0));
   appliance.put(name, ndjson([newRow()]));
-  assert.match((await ui.act('ingest-resume')).text, /^Ingest goes on\. It was paused since /);
+  assert.match((await ui.act('ingest-resume')).text, /^Ingest is resumed\. It was paused since /);
   assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
   await audited('ingest resume');
   assert.equal((await ui.act('ingest-resume')).text, 'Ingest was not paused.');
@@ -204,7 +204,7 @@ test('a key is made, rotated and revoked; each is shown once, and works or not',
   assert.equal((await appliance.get('/v1/me', key.key)).status, 401);
   await audited('key revoke');
   assert.deepEqual((await keyEntry(key.id)).actions, []);
-  assert.match((await ui.act('key-revoke', { id: key.id })).text, /was revoked already/);
+  assert.match((await ui.act('key-revoke', { id: key.id })).text, /was already revoked/);
   assert.equal((await ui.post('actions/key-rotate', { id: key.id })).status, 409);
   const { text } = await ui.ask('history/audit');
   for (const secret of [key.key, rotated.key.key])
@@ -252,7 +252,7 @@ test('a backup and a scrub are run', async () => {
   assert.ok(existsSync(join(appliance.data, 'backups', 'newest')));
   await audited('backup');
   const scrub = await ui.act('scrub');
-  assert.equal(scrub.ended?.text, 'The databases are what their logs say.');
+  assert.equal(scrub.ended?.text, 'The databases match their logs.');
   await audited('scrub');
   await until('the overview has it', async () => (await ui.get<Overview>('overview')).scrub?.findings === 0);
 });

@@ -312,7 +312,7 @@ describe('the console in a browser', { skip }, () => {
     };
     server.tell('detections');
     await page.locator('.live-note', { hasText: '1 newer version waiting' }).waitFor();
-    await page.locator('button', { hasText: 'Go on' }).click();
+    await page.locator('button', { hasText: 'Resume' }).click();
     await row.first().locator('text=t.7001.9.8').waitFor();
   });
 

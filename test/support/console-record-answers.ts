@@ -75,6 +75,7 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
   return {
     id,
     name: ['Rights desk, production', 'Rights desk, staging', 'Licensing bureau'][index] ?? `key ${index}`,
+    account: 'agency',
     status: 'active',
     scopes: ['detections:read'],
     subscriptions: ['7001', '7002:text'],
@@ -100,16 +101,19 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
 }
 
 export function customers(nowMs: number): Customers {
+  const made = { account: 'agency', created_at: iso(nowMs - 400 * DAY_MS) };
   const account: AccountEntry = {
     id: 'agency',
     name: 'Agency',
+    status: 'active',
+    created_at: made.created_at,
     suspended_at: null,
     print_metadata: false,
     daily_rows: 1_000_000,
     rows_today: 31_263,
     subscriptions: [
-      { id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
-      { id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
+      { ...made, id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
+      { ...made, id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
     ],
     keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
     actions: [{ kind: 'account-suspend', id: 'agency' }],
@@ -135,14 +139,14 @@ export function auditEntries(nowMs: number): AuditEntry[] {
     entry(3, {
       kind: 'console',
       actor: 'kim',
-      change: 'revoked',
+      change: 'changed',
       members: { revoked_at: { from: null, to: iso(nowMs) } },
     }),
     entry(40, {
       command: 'window reset',
       subject: 'operation',
       id: null,
-      change: 'asked',
+      change: 'asked for',
       members: { export: { from: null, to: 'newswire' } },
     }),
     entry(75, {

@@ -30,7 +30,7 @@ export interface ActionDescription {
   readonly title?: string;
   /** The command that does the same; default: the words of its kind. */
   readonly command?: string;
-  /** It takes something away from somebody. */
+  /** It takes access away from a client. */
   readonly isGrave?: boolean;
   /** It takes longer than a request, so it becomes a job. */
   readonly isJob?: boolean;
@@ -48,7 +48,7 @@ const OVERLAPS = [
 export const ACTIONS = {
   'ingest-pause': {
     label: 'Pause ingest',
-    will: 'Export files stay in the drop folder until ingest is resumed, also after a restart. Clients go on reading. The file being read is finished first.',
+    will: 'Export files stay in the drop folder until ingest is resumed, also after a restart. Clients can still read. The file being read is finished first.',
   },
   'ingest-resume': {
     label: 'Resume ingest',
@@ -56,7 +56,7 @@ export const ACTIONS = {
   },
   'ingest-replay': {
     label: 'Replay files',
-    will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that come out differently get a new version, which clients receive; equal ones stay as they are.',
+    will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that differ get a new version, which clients receive; equal ones stay unchanged.',
     fields: [
       { name: 'from', label: 'First applied from (UTC)', type: 'datetime-local' },
       { name: 'to', label: 'before (UTC)', type: 'datetime-local' },
@@ -65,13 +65,13 @@ export const ACTIONS = {
   },
   backup: {
     label: 'Back up now',
-    will: 'The backup folder is brought up to date. Reads and ingest go on meanwhile.',
+    will: 'The backup folder is updated. Reads and ingest continue.',
     command: 'backup FOLDER',
     isJob: true,
   },
   scrub: {
     label: 'Verify now',
-    will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest go on meanwhile.',
+    will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest continue.',
     command: 'verify',
     isJob: true,
   },
@@ -88,7 +88,7 @@ export const ACTIONS = {
   'window-expect': {
     label: 'Expect windows from here',
     title: 'Expect windows only from',
-    will: 'Windows before this one are no longer called missing or abandoned. Those from it on are searched for at once.',
+    will: 'Windows before this one no longer count as missing or abandoned. Later ones are checked at once.',
     isJob: true,
   },
   'key-create': {
@@ -99,8 +99,8 @@ export const ACTIONS = {
   },
   'key-rotate': {
     label: 'Rotate',
-    will: 'A new key with the same rights is made and shown only once. The old one goes on working for the time chosen here, then ends. Cursors stay valid.',
-    fields: [{ name: 'overlap', label: 'The old key goes on working', options: OVERLAPS }],
+    will: 'A new key with the same rights is made and shown only once. The old one keeps working for the time chosen here, then ends. Cursors stay valid.',
+    fields: [{ name: 'overlap', label: 'The old key keeps working', options: OVERLAPS }],
   },
   'key-revoke': {
     label: 'Revoke',
@@ -114,7 +114,7 @@ export const ACTIONS = {
   },
   'account-resume': {
     label: 'Resume account',
-    will: 'Its keys work again at once. Nothing was lost: clients go on from their cursors.',
+    will: 'Its keys work again at once. Nothing was lost: clients continue from their cursors.',
   },
 } as const satisfies Readonly<Record<Action['kind'], ActionDescription>>;
 

@@ -110,7 +110,8 @@ function pause(acting: Acting): ActionResult {
 function resume(acting: Acting): ActionResult {
   const was = changeAccess(acting, resumeIngest);
   return {
-    text: was === null ? 'Ingest was not paused.' : `Ingest goes on. It was paused since ${formatMs(was)}.`,
+    text:
+      was === null ? 'Ingest was not paused.' : `Ingest is resumed. It was paused since ${formatMs(was)}.`,
   };
 }
 
@@ -143,7 +144,7 @@ function rotate(acting: Acting, { id, overlap: overlapMs }: Values<typeof ROTATI
 
 function revoke(acting: Acting, { id }: Values<typeof KEY>): ActionResult {
   const { wasRevoked } = changeAccess(acting, (access) => revokeKey(access, id, acting.nowMs));
-  return { text: wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.` };
+  return { text: wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.` };
 }
 
 function suspend(acting: Acting, { id }: Values<typeof ACCOUNT>): ActionResult {

@@ -1,5 +1,10 @@
 /** The second half of api.ts: customers, detections, history, manual, lab. */
+import type { accountDocument } from '../../auth/accounts.ts';
+import type { keyDocument } from '../../auth/keys.ts';
+import type { subscriptionDocument } from '../../auth/subscriptions.ts';
 import type { ContentType } from '../../detection/content-type.ts';
+import type { AuditedChange } from '../../history/audit.ts';
+import type { FollowerState } from '../followers.ts';
 import type { Action, Time } from './api.ts';
 
 /** `GET customers` */
@@ -10,38 +15,19 @@ export interface Customers {
   readonly scopes: readonly string[];
 }
 
-export interface AccountEntry {
-  readonly id: string;
-  readonly name: string;
-  readonly suspended_at: Time | null;
-  readonly print_metadata: boolean;
+export interface AccountEntry extends Omit<ReturnType<typeof accountDocument>, 'daily_rows'> {
   /** Its allowance, and what it has read today. */
   readonly daily_rows: number;
   readonly rows_today: number;
-  readonly subscriptions: readonly {
-    readonly id: number;
-    readonly name: string | null;
-    readonly time_zone: string;
-    readonly content_types: readonly ContentType[];
-  }[];
+  readonly subscriptions: readonly ReturnType<typeof subscriptionDocument>[];
   readonly keys: readonly KeyEntry[];
   readonly actions: readonly Action[];
 }
 
-export interface KeyEntry {
-  readonly id: string;
-  readonly name: string;
-  readonly status: 'active' | 'expired' | 'revoked';
-  readonly scopes: readonly string[];
+export interface KeyEntry extends Omit<ReturnType<typeof keyDocument>, 'subscriptions'> {
   /** `7001`, `7002:text` */
   readonly subscriptions: readonly string[];
-  readonly allow_addresses: readonly string[];
-  readonly created_at: Time;
-  readonly expires_at: Time | null;
-  readonly revoked_at: Time | null;
   readonly last_used_at: Time | null;
-  /** Null: only the account's allowance holds. */
-  readonly daily_rows: number | null;
   readonly rows_today: number;
   /** Refused requests of the last seven days, by reason, the most frequent first. */
   readonly refused: readonly { readonly code: string; readonly count: number; readonly last_at: Time }[];
@@ -50,16 +36,9 @@ export interface KeyEntry {
   readonly actions: readonly Action[];
 }
 
-/** How far a key follows the change stream. */
-export interface Follower {
-  /** Changes in its streams after its last cursor. */
-  readonly rows_behind: number;
-  /** Age of the oldest of them, in minutes; 0 without any. */
-  readonly minutes_behind: number;
+export interface Follower extends FollowerState {
   /** When its key was last used. */
   readonly silent_since: Time;
-  /** The oldest is more than two hours old: clients should poll every hour. */
-  readonly behind: boolean;
 }
 
 /**
@@ -130,28 +109,7 @@ export interface AuditPage {
   readonly next: string | null;
 }
 
-export interface AuditEntry {
-  readonly at: Time;
-  readonly entry: number;
-  /** `command`, `console`; `start`: by the configuration; `snapshot`: a new log began. */
-  readonly kind: string;
-  readonly command: string | null;
-  readonly actor: string | null;
-  readonly sudo_user: string | null;
-  /** `operation`: a request; the members describe it. */
-  readonly subject:
-    | 'installation'
-    | 'account'
-    | 'subscription'
-    | 'key'
-    | 'ingest'
-    | 'operation'
-    | 'console'
-    | 'log';
-  readonly id: string | number | null;
-  readonly change: string;
-  readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
-}
+export type AuditEntry = AuditedChange;
 
 /** `GET history/operations?from=&to=&kind=file&after=…`: the log of detections, the newest first, 50 at a time. */
 export interface OperationsPage {

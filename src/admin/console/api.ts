@@ -10,11 +10,17 @@
  */
 
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
+import type { AlertDocument } from '../../health/alerts.ts';
+import type { FileDocument } from '../../ingest/apply/file-record.ts';
+import type { IngestStatus } from '../../ingest/ingest-status.ts';
+import type { Reach } from '../../windows/reach.ts';
 import type { JobKind } from './action-table.ts';
 import type { DetectionEntry } from './api-records.ts';
 
-export type Time = string;
+export type { FileOutcome, FileReport } from '../../ingest/apply/file-record.ts';
 export type { ExportName };
+
+export type Time = string;
 
 export interface Problem {
   readonly title: string;
@@ -109,7 +115,7 @@ export interface Overview {
   };
   readonly exports: Readonly<Record<ExportName, ExportState>>;
   readonly alerts: readonly AlertState[];
-  readonly ingest: IngestState;
+  readonly ingest: Pick<IngestStatus, 'drop' | 'waiting' | 'waiting_files' | 'reading' | 'applying'>;
   /** Files of the last day that failed, were refused or are held, the newest first, at most 20. */
   readonly not_applied: readonly FileEntry[];
   /** The last 24 hours, oldest first, including the current minute. */
@@ -145,42 +151,14 @@ export interface Overview {
   };
 }
 
-export interface ExportState {
+export interface ExportState extends Reach {
   readonly enabled: boolean;
-  /** End of the newest window that was read. */
-  readonly newest_done: Time | null;
-  /** How long after its end that window was read, in seconds; null without one. */
+  /** How long after its end the newest window was read, in seconds; null without one. */
   readonly newest_late_seconds: number | null;
-  /** Windows of the last 90 days without data, before the newest that was read, by reason. */
-  readonly not_read: {
-    readonly failed: number;
-    readonly missing: number;
-    readonly abandoned: number;
-    readonly not_arrived: number;
-  };
 }
 
-export interface AlertState {
-  readonly name: string;
-  readonly page_worthy: boolean;
-  readonly since: Time;
-  readonly detail: string;
-  readonly what_to_do: string;
+export interface AlertState extends AlertDocument {
   readonly actions: readonly Action[];
-}
-
-export interface IngestState {
-  readonly drop: string;
-  /** Export files in the drop folder, and the first names. */
-  readonly waiting: number;
-  readonly waiting_files: readonly string[];
-  readonly reading: { readonly file: string; readonly rows: number } | null;
-  /** Backfills that are being applied. */
-  readonly applying: readonly {
-    readonly file: string;
-    readonly rows: number;
-    readonly rows_applied: number;
-  }[];
 }
 
 export interface Minutes {
@@ -265,56 +243,7 @@ export interface FilesPage {
   readonly next: string | null;
 }
 
-export type FileOutcome = 'applying' | 'applied' | 'repeated' | 'failed' | 'refused' | 'held';
-
-export interface FileEntry {
-  readonly number: number;
-  readonly file: string;
-  readonly outcome: FileOutcome;
-  readonly export: ExportName | null;
-  readonly window_start: Time | null;
-  /** Of a backfill. */
-  readonly label: string | null;
-  readonly taken_at: Time;
-  readonly finished_at: Time | null;
-  /** Where it is now, in the drop folder. */
-  readonly destination: string | null;
-  readonly sha256: string | null;
-  readonly bytes: number;
-  readonly report: FileReport;
-}
-
-/** The outcome of its rows; unknown members are absent. */
-export interface FileReport {
-  readonly rows?: number;
-  readonly created?: number;
-  readonly updated?: number;
-  readonly rescored?: number;
-  readonly unchanged?: number;
-  /** Rows left out because they violate the format. */
-  readonly bad_rows?: number;
-  /** Rows left out because there is no such stream, by `7001:text`. */
-  readonly unknown_rows?: Readonly<Record<string, number>>;
-  readonly ignored_columns?: readonly string[];
-  readonly names_without_id?: number;
-  /** Why it failed, was refused or is held. */
-  readonly reason?: string;
-  /** The first errors, and how many there are in all. */
-  readonly errors?: readonly {
-    readonly line: number;
-    readonly column: string | null;
-    readonly expected: string;
-    readonly value: unknown;
-  }[];
-  readonly errors_total?: number;
-  readonly error_groups?: readonly {
-    readonly column: string | null;
-    readonly expected: string;
-    readonly count: number;
-    readonly lines: readonly number[];
-    readonly value: unknown;
-  }[];
-}
+export type FileEntry = FileDocument;
 
 /**
  * `GET events`: an event stream (text/event-stream). The name of an event says what to read again; its data is `{}`.

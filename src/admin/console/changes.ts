@@ -12,31 +12,43 @@ export interface Changes {
 }
 
 const POLL_EVERY_MS = SECOND_MS;
-/** Every request changes usage.db; views of usage are updated this often. */
-const USAGE_EVERY_MS = 5 * SECOND_MS;
+/** Every request changes usage.db, so it is read less often. */
+const USAGE_POLLS = 5;
+
+/** What is compared, the events of a change, and after how many polls. */
+type Watched = readonly [read: () => unknown, events: readonly EventName[], polls?: number];
 
 export function watchChanges(folder: DataFolder, onChange: (events: EventName[]) => void): Changes {
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
   const usage = createFileReader(folder.usage);
-  const watched: readonly (readonly [Watched, readonly EventName[]])[] = [
-    [new Watched(() => stateOf(detections)), ['overview', 'windows', 'detections', 'customers']],
-    [new Watched(() => stateOf(access)), ['overview', 'customers']],
-    [new Watched(() => stateOf(usage), USAGE_EVERY_MS), ['overview', 'customers']],
-    [new Watched(() => stateOf(folder.alerts)), ['overview']],
+  const watched: readonly Watched[] = [
+    [() => stateOf(detections), ['overview', 'windows', 'detections', 'customers']],
+    [() => stateOf(access), ['overview', 'customers']],
+    [() => stateOf(usage), ['overview', 'customers'], USAGE_POLLS],
+    [() => stateOf(folder.alerts), ['overview']],
     // Views that show ages.
-    [new Watched(() => Math.floor(now() / MINUTE_MS)), ['overview', 'windows']],
+    [() => Math.floor(now() / MINUTE_MS), ['overview', 'windows']],
   ];
+  const last = new Map<Watched, unknown>();
   let timer: NodeJS.Timeout | undefined;
+  let polls = 0;
   const poll = () => {
-    const events = watched.flatMap(([one, names]) => (one.hasChanged() ? names : []));
-    if (events.length > 0) onChange([...new Set(events)]);
+    polls += 1;
+    const due = watched.filter(([, , every = 1]) => polls % every === 0);
+    const changed = due.filter((one) => {
+      const before = last.get(one);
+      last.set(one, one[0]());
+      return last.get(one) !== before;
+    });
+    const events = new Set(changed.flatMap(([, names]) => names));
+    if (events.size > 0) onChange([...events]);
   };
   return {
     watch(on) {
       clearInterval(timer);
       if (!on) return;
-      for (const [one] of watched) one.hasChanged();
+      for (const one of watched) last.set(one, one[0]());
       timer = setInterval(poll, POLL_EVERY_MS);
     },
   };
@@ -49,26 +61,5 @@ export function stateOf(from: string | FileReader): unknown {
     return from.db()?.pragma('data_version', { simple: true });
   } catch (error) {
     return reasonOf(error);
-  }
-}
-
-class Watched {
-  readonly #read: () => unknown;
-  readonly #everyMs: number;
-  #last: unknown;
-  #changedAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(read: () => unknown, everyMs = 0) {
-    this.#read = read;
-    this.#everyMs = everyMs;
-  }
-
-  hasChanged(): boolean {
-    if (performance.now() - this.#changedAtMs < this.#everyMs) return false;
-    const value = this.#read();
-    if (value === this.#last) return false;
-    this.#last = value;
-    this.#changedAtMs = performance.now();
-    return true;
   }
 }

@@ -14,8 +14,10 @@ export interface EventStreams {
 export const STREAMS_MAX = 20;
 /** Keeps proxies and browsers from closing an idle stream. Each time, sessions that have ended are found. */
 const BEAT_EVERY_MS = paced(5 * SECOND_MS);
-/** Of a console that does not read. */
+/** A console with more unread bytes is disconnected. */
 const UNREAD_BYTES_MAX = 64 * 1024;
+/** Between two consoles: if all read again at the same moment, requests of the API would wait behind them. */
+export const SPREAD_MS = 20;
 
 /** @param onUsed called with whether any stream is open */
 export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStreams {
@@ -52,7 +54,10 @@ export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStre
     },
     send(events) {
       const text = events.map(eventText).join('');
-      for (const response of open.keys()) write(response, text);
+      [...open.keys()].forEach((response, index) => {
+        if (index === 0) write(response, text);
+        else setTimeout(() => open.has(response) && write(response, text), index * SPREAD_MS).unref();
+      });
     },
     close() {
       clearInterval(beating);

@@ -120,7 +120,7 @@ export function backUp(acting: Acting): ActionResult {
 export function verify(acting: Acting): ActionResult {
   const args = ['verify', '--data', acting.sources.settings.data];
   return beginCommand(acting, 'scrub', args, ({ ok, findings, not_compared }) => {
-    if (ok === true) return { ok, text: 'The databases are what their logs say.' };
+    if (ok === true) return { ok, text: 'The databases match their logs.' };
     const count = Array.isArray(findings) ? findings.length : 0;
     const text =
       count > 0

@@ -32,7 +32,7 @@ export class Jobs {
   requireNotRunning({ kind, subject }: Pick<Job, 'kind' | 'subject'>): void {
     const isSame = (job: Job) => job.state === 'running' && job.kind === kind && job.subject === subject;
     if (this.list().some(isSame))
-      throw new Refused('failed', 'It is under way already. Wait until it is done.');
+      throw new Refused('failed', 'It is already running. Wait until it is done.');
   }
 
   /** A process that belongs to a job: it ends with the appliance. */

@@ -1,4 +1,5 @@
 /** The messages between the main thread and the console thread, and the problem document of a refusal. */
+import { STATUS_CODES } from 'node:http';
 import type { ExportName } from '../../detection/content-type.ts';
 
 /** Plain data, fixed at the start. */
@@ -57,20 +58,8 @@ export interface Told {
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'Bad request',
-  401: 'No session',
-  403: 'Forbidden',
-  404: 'Not found',
-  405: 'Method not allowed',
-  409: 'It cannot be done',
-  415: 'Unsupported media type',
-  429: 'Too many requests',
-  500: 'Internal error',
-  503: 'Unavailable',
-};
 
 /** RFC 9457, without a type. @param detail what is wrong and what to do */
 export function problem(status: number, detail: string): Told {
-  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
+  return { status, body: JSON.stringify({ title: STATUS_CODES[status], status, detail }) };
 }
