@@ -73,7 +73,11 @@ export function register(command: Command): void {
       'write url and key to this file, as JSON, when the lab is ready',
       pathValue,
     )
-    .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
+    .option(
+      '--scenario <file>',
+      'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+      pathValue,
+    )
     // Else a mistyped command would be called an argument too many.
     .allowExcessArguments()
     .action((options: LabStart, self: Command) => {

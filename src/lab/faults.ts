@@ -70,24 +70,21 @@ export class Faults {
     if (fault.left !== null) fault.left += 1;
   }
 
-  /** @param id null: all. @throws Refused `not_found` */
-  remove(id: string | null): void {
-    if (id !== null && !this.#armed.some((fault) => fault.id === id))
+  /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
+  remove(id: string | null) {
+    const removed = this.list().filter((fault) => id === null || fault.id === id);
+    if (id !== null && removed.length === 0)
       throw new Refused(
         'not_found',
         `there is no fault ${id}. List them with: wirewatch lab fault list, or GET /_lab/faults`,
       );
     this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
+    return removed;
   }
 
   list() {
     return this.#armed.map(({ id, spec, fired, seen, left }) => ({ id, ...spec, fired, seen, left }));
   }
-}
-
-/** The status of a code; undefined for none of the contract's. */
-export function statusOfCode(code: string): number | undefined {
-  return STATUS_OF_CODE.get(code);
 }
 
 /** The error code that a fault stands for; null for a proxy's answer, and where it leaves the answer its status. */
@@ -102,8 +99,8 @@ function check(spec: FaultSpec): void {
   const wrong = (detail: string) => new Refused('invalid_request', detail);
   if (!Object.entries(spec).some(([name, value]) => EFFECTS.includes(name) && value !== false))
     throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
-  if (status !== undefined && code !== undefined && statusOfCode(code) !== status)
-    throw wrong(`code: ${code} belongs to the status ${statusOfCode(code)}, not to ${status}`);
+  if (status !== undefined && code !== undefined && STATUS_OF_CODE.get(code) !== status)
+    throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
   if (spec.pages !== undefined && spec.duplicate !== true)
     throw wrong('pages: says how far duplicate goes back; add duplicate');
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)

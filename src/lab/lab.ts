@@ -1,7 +1,7 @@
 /**
- * A lab: a true appliance whose clock, feed and answers can be set while clients use it. It takes part in the appliance
- * as its {@link Interventions}, and does what it is asked through the ordinary ways: export files, requests to the
- * ingest thread, the counts of the allowance.
+ * A lab: a real appliance with a clock, a feed and answers that tests set while clients use it. It takes part in each
+ * request as {@link Interventions}; everything else goes the ordinary way, as export files, requests to the ingest
+ * thread and counts of the allowance.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LabState } from '../admin/console/api-records.ts';
@@ -49,8 +49,8 @@ const LOST_POSITIONS = 60_000_000;
 export class Lab {
   readonly feed: Feed;
   readonly #options: LabOptions;
-  readonly #faults: Faults;
-  readonly #report = new Report();
+  readonly faults: Faults;
+  readonly requests = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
   /** Settles when what was asked for last is done. */
@@ -60,7 +60,7 @@ export class Lab {
 
   constructor(options: LabOptions) {
     this.#options = options;
-    this.#faults = new Faults(options.seed);
+    this.faults = new Faults(options.seed);
     this.feed = new Feed({
       ...options,
       detections: () => this.#has().detections(),
@@ -77,19 +77,11 @@ export class Lab {
       begin: (request, exchange, route, baseUrl) => {
         const endpoint =
           OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head')?.id ?? null;
-        const record = this.#report.begin(request, endpoint);
+        const record = this.requests.begin(request, endpoint);
         const found =
-          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.#faults.next(endpoint));
+          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
         const fault = found === null ? null : this.#turned(found, request);
-        return new Intervening(
-          { request, exchange, route, endpoint, fault, record, baseUrl },
-          {
-            dailyRows: this.#options.dailyRows,
-            startCursor: (query) => this.#startCursor(query),
-            onUnused: (unused) => this.#faults.giveBack(unused),
-            onFinished: (finished, isComplete) => this.#report.finish(finished, isComplete),
-          },
-        );
+        return new Intervening({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
       },
     };
   }
@@ -109,7 +101,7 @@ export class Lab {
     const done = this.#last.then(() => act(read as never));
     this.#last = done.catch(() => {});
     const result = await done;
-    this.#report.did(action, read, result);
+    this.requests.did(action, read, result);
     return result;
   }
 
@@ -117,23 +109,19 @@ export class Lab {
     return { now: new Date(now()).toISOString() };
   }
 
-  faults() {
-    return this.#faults.list();
-  }
-
-  removeFaults(id: string | null): void {
-    this.#faults.remove(id);
+  get dailyRows(): number {
+    return this.#options.dailyRows;
   }
 
   report(after: number) {
     const { seed } = this.#options;
     const head = { seed, started_at: this.#startedAt, ...this.clock(), real_now: new Date().toISOString() };
-    return { ...head, faults: this.faults(), ...this.#report.read(after) };
+    return { ...head, faults: this.faults.list(), ...this.requests.read(after) };
   }
 
   #shown(): LabState {
     const nowMs = now();
-    const faults = this.faults().map(({ id, fired, seen, left, ...members }) => ({
+    const faults = this.faults.list().map(({ id, fired, seen, left, ...members }) => ({
       id,
       members,
       fired,
@@ -145,12 +133,8 @@ export class Lab {
       real_now: formatMs(Date.now()),
       seed: this.#options.seed,
       faults,
-      fired: this.#report.fired(),
+      fired: this.requests.fired(),
     };
-  }
-
-  clearReport(): void {
-    this.#report.clear();
   }
 
   /** Settles when all that was dropped is read. */
@@ -216,7 +200,7 @@ export class Lab {
   };
 
   #addFault(spec: ActionBody<'faults'>) {
-    const { id } = this.#faults.add(spec);
+    const { id } = this.faults.add(spec);
     return { id, ...spec };
   }
 
@@ -225,9 +209,9 @@ export class Lab {
     const [path = '', query = ''] = (request.url ?? '').split('?');
     if (fault.spec.duplicate !== true) return fault;
     const parameters = new URLSearchParams(query);
-    const before = this.#report.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
+    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
     if (before === null) {
-      this.#faults.giveBack(fault);
+      this.faults.giveBack(fault);
       return null;
     }
     for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
@@ -238,7 +222,8 @@ export class Lab {
     return fault;
   }
 
-  #startCursor(query: string): string {
+  /** The cursor at which the page of a request for changes begins. @param query as sent */
+  startCursor(query: string): string {
     const { secret, detections, recentDeliveries } = this.#has();
     const cursors = createStreamCursors(secret);
     const { start } = parseChangesParameters(query, now(), cursors.decode);
