@@ -1,6 +1,6 @@
 /**
- * The faults of a lab: which of them befalls a request. One a request, in the order in which they were added; chance
- * comes from the seed, so the same requests meet the same faults.
+ * The faults of a lab, and which of them applies to a request: one at most, the first that was added. Chance follows the
+ * seed, so the same requests meet the same faults.
  */
 import { createPrng, seedKey } from '../generate/prng.ts';
 import { PROBLEMS } from '../http/problem.ts';
@@ -8,7 +8,7 @@ import { Refused } from '../refused.ts';
 import { ACTIONS, type FaultSpec, STATUS_OF_CODE } from './actions.ts';
 
 export interface Fault {
-  /** What `X-Wirewatch-Lab` says. */
+  /** The value of `X-Wirewatch-Lab`. */
   readonly id: string;
   readonly spec: FaultSpec;
 }
@@ -22,7 +22,7 @@ interface Armed extends Fault {
 }
 
 const FAULTS_MAX = 1000;
-/** What says which requests a fault applies to, and how. All else has an effect. */
+/** Members that choose the requests, or belong to another member. Every other member has an effect. */
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
 const EFFECTS = Object.keys(ACTIONS.faults.body.properties).filter((name) => !NO_EFFECTS.includes(name));
 
@@ -35,7 +35,7 @@ export class Faults {
     this.#prng.reseed(seedKey(seed, 'lab faults'), 0, 0);
   }
 
-  /** @throws Refused `invalid_request` for members that do not go together */
+  /** @throws Refused `invalid_request` for members that contradict each other */
   add(spec: FaultSpec): Fault {
     check(spec);
     if (this.#armed.length >= FAULTS_MAX)
@@ -47,7 +47,7 @@ export class Faults {
     return fault;
   }
 
-  /** The fault that a request to an endpoint meets; null: none. */
+  /** @returns the fault of a request to an endpoint; null: none */
   next(endpoint: string): Fault | null {
     for (const fault of this.#armed) {
       const { spec, left } = fault;
@@ -62,7 +62,7 @@ export class Faults {
     return null;
   }
 
-  /** Of a fault that could not be applied to its request. */
+  /** Undoes {@link next} for a fault that could not be applied. */
   giveBack({ id }: Fault): void {
     const fault = this.#armed.find((one) => one.id === id);
     if (fault === undefined) return;
@@ -87,7 +87,7 @@ export class Faults {
   }
 }
 
-/** The error code that a fault stands for; null for a proxy's answer, and where it leaves the answer its status. */
+/** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {
   if (code !== undefined) return code;
   const named = Object.entries(PROBLEMS).find(([, problem]) => problem.status === status);

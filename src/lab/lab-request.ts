@@ -6,11 +6,11 @@ import { nextLink } from '../http/next-link.ts';
 import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, splitTarget } from '../http/routes.ts';
 import type { FaultSpec } from './actions.ts';
+import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { allowOf, type Failing, throwAtCredential, throwAtEndpoint, tokenAnswer } from './fault-errors.ts';
 import { codeOf, type Fault } from './faults.ts';
 import type { Lab } from './lab.ts';
-import { allowOf, type Failing, throwAtCredential, throwAtEndpoint, tokenAnswer } from './problems.ts';
 import type { RequestRecord } from './report.ts';
-import { cutConnection, delayOf, sendAsProxy, sendTampered } from './sending.ts';
 
 export interface Begun {
   readonly request: IncomingMessage;
@@ -24,7 +24,7 @@ export interface Begun {
   readonly baseUrl: string;
 }
 
-export class Intervening implements Intervention {
+export class LabRequest implements Intervention {
   readonly isTaken: boolean;
   readonly #begun: Begun;
   readonly #lab: Lab;

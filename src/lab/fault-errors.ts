@@ -15,7 +15,7 @@ import { type Answer, type Route, unroutedProblem } from '../http/routes.ts';
 import { allowanceUsed } from '../limits/daily-allowance.ts';
 import { nextDayMs } from '../limits/daily-rows.ts';
 import { Refused } from '../refused.ts';
-import type { Begun } from './intervening.ts';
+import type { Begun } from './lab-request.ts';
 
 /** A request that a fault ends with an error. */
 export interface Failing extends Begun {
