@@ -265,7 +265,7 @@ Move the clock, drop detections, have the next three requests fail, see what you
   wirewatch lab report
 The same by HTTP, for tests: ${url}/_lab/openapi.json
   curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/_lab/drop'
-Press Ctrl-C to stop. The next start begins anew.
+Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });
 }

@@ -87,50 +87,48 @@ const FAULT = {
   status: optional(
     choice(
       STATUSES,
-      'Answer with this status: its true body and headers, or for 502 and 504 those of a proxy.',
+      'Answer with this status, and its real body and headers. 502 and 504 are those of a proxy.',
     ),
   ),
   code: optional(
     choice(
       [...STATUS_OF_CODE.keys()],
-      'The error code, where a status has several: daily_allowance in place of rate_limited.',
+      'The error code, if a status has several: daily_allowance instead of rate_limited.',
     ),
   ),
   retry_after: optional(whole(1, 86_400, 'Retry-After of the answer, in seconds.')),
-  delay: optional(span('Answer that much later, by the real clock.')),
-  slow: optional(whole(1, 1_000_000_000, 'Send the body at so many bytes a second.')),
-  cut_after: optional(whole(0, 1_000_000_000, 'Close the connection after so many bytes of the body.')),
+  delay: optional(span('Delay the answer by this time of the real clock.')),
+  slow: optional(whole(1, 1_000_000_000, 'Send the body at this many bytes a second.')),
+  cut_after: optional(whole(0, 1_000_000_000, 'Close the connection after this many bytes of the body.')),
   truncate: optional(
-    whole(0, 1_000_000_000, 'Send only so many bytes of the body, with a Content-Length that fits.'),
+    whole(0, 1_000_000_000, 'Send only this many bytes of the body, with a matching Content-Length.'),
   ),
   corrupt: optional(flag('Change some bytes in the middle of the body.')),
   close: optional(
     flag(
-      'Close the connection when the request arrives, without an answer, as a kept-alive one that timed out.',
+      'Close the connection when the request arrives, without an answer, like a kept-alive connection that timed out.',
     ),
   ),
-  reset: optional(flag('Reset the connection in place of an answer, or where it is cut.')),
+  reset: optional(flag('Reset the connection instead of answering, or at the place where the body is cut.')),
   empty_page: optional(
     flag('Answer with a page without rows and has_more true, whose cursor continues where the request did.'),
   ),
   duplicate: optional(
-    flag(
-      'Answer a request for changes with the rows of the page before once more. Waits for such a request.',
-    ),
+    flag('Answer a request for changes with the rows of the previous page again. Waits for such a request.'),
   ),
   pages: optional(
-    whole(1, 1000, 'With duplicate: the page with rows that was so many before, alone. Default: 1.'),
+    whole(1, 1000, 'With duplicate: how many pages with rows to go back, for that page alone. Default: 1.'),
   ),
   times: optional(
     whole(1, 1_000_000, 'How many requests it applies to. Default: 1; with a probability, no limit.'),
   ),
-  after: optional(whole(0, 1_000_000, 'How many requests it lets pass first.')),
+  after: optional(whole(0, 1_000_000, 'How many requests to let pass first.')),
   probability: optional(
     Type.Number({
       minimum: 0,
       maximum: 1,
       expected: 'a number from 0 to 1',
-      description: 'Share of the requests that it applies to, by chance from the seed.',
+      description: 'Probability that it applies to a request. Chance follows the seed.',
     }),
   ),
 };
@@ -138,28 +136,28 @@ const FAULT = {
 const FEED = { rows: optional(ROWS), export: optional(EXPORT), subscription: optional(SUBSCRIPTION) };
 
 export const ACTIONS = {
-  clock: action('Move the clock: all that is due by then happens at once.', {
+  clock: action('Move the clock. Everything that is due by then happens at once.', {
     members: {
       advance: optional(shift('How far; a minus sign moves it back.')),
       to: optional(time('Where to.')),
     },
     examples: ['clock', 'clock +26h', 'clock 2026-03-29T00:00Z'],
   }),
-  drop: action('Drop export files with new detections, and wait until they are read.', {
+  drop: action('Drop export files with new detections, and wait until they are processed.', {
     members: {
       ...FEED,
       age: optional(span('How long ago the window ended. Default: 0, the window that ended last.')),
     },
     examples: ['drop', 'drop --rows 3 --age 3d --subscription 7001'],
   }),
-  late: action('Drop the file of a window that is missing, or else of one that was left out.', {
+  late: action('Drop the file of the oldest missing window; without one, of a window that was skipped.', {
     members: {
       ...FEED,
       age: optional(span('If no window is missing: how long ago the window ended. Default: 2h.')),
     },
     examples: ['late --rows 3'],
   }),
-  correct: action('Score a detection anew, with another score: a new version.', {
+  correct: action('Rescore a detection with another score, which makes a new version.', {
     argument: 'id',
     members: {
       id: ID,
@@ -172,17 +170,17 @@ export const ACTIONS = {
     },
     examples: ['correct t.7001.123.456 --score 12'],
   }),
-  rescore: action('Score a detection anew, with the same score: no new version.', {
+  rescore: action('Rescore a detection with the same score, which makes no new version.', {
     argument: 'id',
     members: { id: ID },
     examples: ['rescore t.7001.123.456'],
   }),
-  gap: action('Let a window of an export be missing, failed or abandoned.', {
+  gap: action('Make a window of an export missing, failed or abandoned.', {
     argument: 'export',
     members: {
       export: EXPORT,
-      status: choice(['missing', 'failed', 'abandoned'], 'What becomes of the window.'),
-      window: optional(window('Start of the window. Default: the newest one that it can happen to.')),
+      status: choice(['missing', 'failed', 'abandoned'], 'The new state of the window.'),
+      window: optional(window('Start of the window. Default: the newest possible one.')),
     },
     examples: ['gap newswire --status missing', 'gap imagewire --status failed'],
   }),
@@ -192,7 +190,7 @@ export const ACTIONS = {
     examples: ['remove-subscription 7002'],
   }),
   restore: action(
-    'Do what follows when the end of the log was lost: versions rise by 1,000, positions go on a year ahead.',
+    'Act as after a restore that lost the end of the log: versions rise by 1,000, positions continue a year ahead.',
     { members: {}, examples: ['restore'] },
   ),
   allowance: action('Set how much of the daily row allowance of the account is used.', {
@@ -201,11 +199,11 @@ export const ACTIONS = {
     },
     examples: ['allowance --used', 'allowance --used 0'],
   }),
-  duplicate: action('Deliver the rows of a page of changes twice.', {
+  duplicate: action('Deliver the rows of a page of changes again.', {
     members: { times: optional(TIMES) },
     examples: ['duplicate --times 2'],
   }),
-  'empty-page': action('Answer with a page without rows that says has_more.', {
+  'empty-page': action('Answer with a page without rows and has_more true.', {
     members: {
       times: optional(TIMES),
       endpoint: optional(choice(['listChanges', 'listDetections'], 'The endpoint. Default: listChanges.')),
@@ -213,7 +211,7 @@ export const ACTIONS = {
     examples: ['empty-page'],
   }),
   faults: action(
-    'Add a fault. A request meets one at most, the first that was added; X-Wirewatch-Lab in its answer says which.',
+    'Add a fault. A request meets one at most, the first that was added. X-Wirewatch-Lab in the answer names it.',
     {
       members: FAULT,
       examples: [

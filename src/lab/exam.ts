@@ -280,7 +280,7 @@ class Exam {
         requests.some(({ fault }) => fault === wall),
       );
       const { requests } = await this.#report(total);
-      // A client that asked in between, or began anew, did not meet the fault.
+      // A client that asked in between, or started again with since, did not meet the fault.
       const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
       const copied = (await copy()).get(id) ?? null;
       if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };

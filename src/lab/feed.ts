@@ -131,7 +131,7 @@ export class Feed {
     const known = this.#subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
     const expected =
-      known.length === 0 ? 'all are removed, start the lab anew' : `expected ${known.join(' or ')}`;
+      known.length === 0 ? 'all are removed; restart the lab' : `expected ${known.join(' or ')}`;
     throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
   }
 
