@@ -1,7 +1,6 @@
-/** `wirewatch lab clock`, `drop` and the others: clients of the running lab, made from the table of its actions. */
-
+/** The commands of a running lab, made from the table of its operations: each sends one request. */
 import { type Command, Option } from 'commander';
-import { ACTIONS, type ActionName, type Member } from '../lab/actions.ts';
+import { ACTIONS, type ActionName, type Member, READINGS } from '../lab/actions.ts';
 import { CONTROL } from '../lab/control.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -13,52 +12,30 @@ import { print } from './output.ts';
 /** The default of --data, as the help says it. */
 export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
 
-const EXAMPLES: Readonly<Record<ActionName, readonly string[]>> = {
-  clock: ['clock', 'clock +26h', 'clock 2026-03-29T00:00Z'],
-  drop: ['drop', 'drop --rows 3 --age 3d --subscription 7001'],
-  late: ['late --rows 3'],
-  correct: ['correct t.7001.123.456 --score 12'],
-  rescore: ['rescore t.7001.123.456'],
-  gap: ['gap newswire --status missing', 'gap imagewire --status failed'],
-  'remove-subscription': ['remove-subscription 7002'],
-  restore: ['restore'],
-  allowance: ['allowance --used', 'allowance --used 0'],
-  duplicate: ['duplicate --times 2'],
-  'empty-page': ['empty-page'],
-  faults: [
-    'fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
-    'fault add --cut-after 200',
-    'fault add --status 503 --probability 0.1',
-  ],
-};
-
 export function registerLabCommands(lab: Command): void {
-  for (const [name, { summary, argument }] of Object.entries(ACTIONS)) {
+  for (const [name, { summary, examples }] of Object.entries(ACTIONS)) {
     if (name === 'faults') continue;
-    const command = lab.command(name).description(optionText(summary));
-    state(command, EXAMPLES[name as ActionName]);
+    const command = addCommand(lab, name, summary, examples);
     if (name === 'clock') registerClock(command);
-    else registerAction(command, name as ActionName, argument);
+    else registerAction(command, name as ActionName);
   }
   const fault = lab
     .command('fault')
     .description(
       'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503',
     );
-  const add = fault.command('add').description(optionText(ACTIONS.faults.summary));
-  state(add, EXAMPLES.faults);
-  registerAction(add, 'faults', null);
-  state(fault.command('list'), ['fault list'])
-    .description('list the faults, with how often each has fired')
-    .action((_options, self: Command) => ask(self, 'GET', 'faults'));
-  state(fault.command('clear'), ['fault clear', 'fault clear f1'])
-    .description('remove a fault, or all of them')
+  registerAction(addCommand(fault, 'add', ACTIONS.faults.summary, ACTIONS.faults.examples), 'faults');
+  addCommand(fault, 'list', READINGS['GET faults'], ['fault list']).action((_options, self: Command) =>
+    ask(self, 'GET', 'faults'),
+  );
+  addCommand(fault, 'clear', 'Remove a fault, or all of them; print what was removed.', [
+    ...['fault clear', 'fault clear f1'],
+  ])
     .argument('[id]', 'id of the fault')
     .action((id: string | undefined, _options, self: Command) =>
       ask(self, 'DELETE', id === undefined ? 'faults' : `faults/${encodeURIComponent(id)}`),
     );
-  state(lab.command('report'), ['report', 'report --after 120', 'report --clear'])
-    .description('print what clients did, request by request, and what fired')
+  addCommand(lab, 'report', READINGS['GET report'], ['report', 'report --after 120', 'report --clear'])
     .option('--after <number>', 'only requests with greater numbers', '0')
     .option('--clear', 'then forget them')
     .action(async ({ after, clear }: { after: string; clear?: boolean }, self: Command) => {
@@ -67,8 +44,8 @@ export function registerLabCommands(lab: Command): void {
     });
 }
 
-/** What its help says besides. */
-function state(command: Command, examples: readonly string[]): Command {
+function addCommand(to: Command, name: string, summary: string, examples: readonly string[]): Command {
+  const command = to.command(name).description(optionText(summary));
   stateOwn(command, { data: LAB_DATA });
   return addExamples(
     command,
@@ -90,30 +67,25 @@ function registerClock(command: Command): void {
     });
 }
 
-function registerAction(command: Command, name: ActionName, argument: string | null): void {
-  const { body } = ACTIONS[name];
+function registerAction(command: Command, name: ActionName): void {
+  const { body, argument } = ACTIONS[name];
   const members: Readonly<Record<string, Member>> = body.properties;
   const required: readonly string[] = body.required ?? [];
   if (argument !== null) command.argument(`<${argument}>`, optionText(members[argument]?.description ?? ''));
-  for (const [member, schema] of Object.entries(members)) {
-    if (member === argument) continue;
-    const value =
-      schema.type === 'boolean' ? '' : member === 'used' ? ' [rows]' : ` <${placeholder(schema)}>`;
-    const option = new Option(
-      `--${member.replaceAll('_', '-')}${value}`,
-      optionText(schema.description ?? ''),
-    );
-    const choices = (schema.anyOf ?? []).map((one: Member) => one.const);
-    if (choices.length > 0) option.choices(choices.map(String));
+  const options = Object.entries(members).flatMap(([member, schema]) => {
+    if (member === argument) return [];
+    const flag = `--${member.replaceAll('_', '-')}${placeholderOf(member, schema)}`;
+    const option = new Option(flag, optionText(schema.description ?? ''));
+    const choices = (schema.anyOf ?? []).map((one: Member) => String(one.const));
+    if (choices.length > 0) option.choices(choices);
     command.addOption(option.makeOptionMandatory(required.includes(member)));
-  }
-  command.action((...given: unknown[]) => {
-    const self = given.at(-1) as Command;
-    const values: Record<string, unknown> = argument === null ? {} : { [argument]: given[0] };
-    const options: Record<string, unknown> = self.opts();
-    for (const [member, schema] of Object.entries(members)) {
-      const value =
-        values[member] ?? options[member.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())];
+    return [{ member, schema, option }];
+  });
+  command.action((...parameters: unknown[]) => {
+    const self = parameters.at(-1) as Command;
+    const values: Record<string, unknown> = argument === null ? {} : { [argument]: typed(parameters[0]) };
+    for (const { member, schema, option } of options) {
+      const value: unknown = self.opts()[option.attributeName()];
       // `--used` alone means the default.
       const isDefault = value === undefined || (value === true && schema.type !== 'boolean');
       if (!isDefault) values[member] = typed(value);
@@ -122,20 +94,20 @@ function registerAction(command: Command, name: ActionName, argument: string | n
   });
 }
 
-/** Numbers as numbers; the lab says what it expected of all else. */
+/** Numbers as numbers. The lab checks every value, and its message says what it expected. */
 function typed(value: unknown): unknown {
   return typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }
 
-function placeholder(schema: Member): string {
-  const [choice] = schema.anyOf ?? [];
-  if (schema.type === 'integer' || schema.type === 'number' || typeof choice?.const === 'number')
-    return 'number';
-  if (schema.format === undefined) return 'name';
-  return schema.format === 'lab-time' || schema.format === 'lab-window' ? 'time' : 'duration';
+/** The value of an option as its help shows it. */
+function placeholderOf(member: string, { type, anyOf, placeholder }: Member): string {
+  if (type === 'boolean') return '';
+  if (member === 'used') return ' [rows]';
+  if (type === 'integer' || type === 'number' || typeof anyOf?.[0].const === 'number') return ' <number>';
+  return ` <${placeholder === 'window' ? 'time' : (placeholder ?? 'name')}>`;
 }
 
-/** A description of the table as the help of a command or an option. */
+/** A description of the table, as the help of a command or an option. */
 function optionText(text: string): string {
   return text
     .replace(/\.$/, '')

@@ -1,4 +1,4 @@
-/** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades what it did. */
+/** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -57,8 +57,8 @@ async function examine(command: Command, { client, copy, patience }: ExamFlags):
     if (started === null) process.exit(1);
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
-  tell(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
-  if (started === null) tell('Start your client now, with an empty copy. Have it ask every few seconds.');
+  announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
+  if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
     ask,
     read: (target) => readApi(`${url}${target}`, key),
@@ -66,7 +66,7 @@ async function examine(command: Command, { client, copy, patience }: ExamFlags):
     restart: askForRestart,
     copy: copy === undefined ? null : () => readCopy(copy, env),
     patienceMs: (patience ?? PATIENCE_SECONDS_DEFAULT) * SECOND_MS,
-    onAct: (name) => tell(`${name} …`),
+    onAct: (name) => announce(`${name} …`),
   });
   const findings = gradeClient(evidence);
   const passed = !findings.some(({ outcome }) => outcome === 'failed');
@@ -110,6 +110,6 @@ async function askForRestart(): Promise<boolean> {
 }
 
 /** On stderr: stdout is for the findings. */
-function tell(text: string): void {
+function announce(text: string): void {
   process.stderr.write(`${text}\n`);
 }

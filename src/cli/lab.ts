@@ -1,4 +1,4 @@
-/** `wirewatch lab`: runs an appliance for tests of clients, whose clock, feed and answers can be set. */
+/** `wirewatch lab`: runs an appliance for tests of clients, with a clock, a feed and answers that tests set. */
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -73,8 +73,12 @@ export function register(command: Command): void {
       'write url and key to this file, as JSON, when the lab is ready',
       pathValue,
     )
-    .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
-    // Else a mistyped command would be called an argument too many.
+    .option(
+      '--scenario <file>',
+      'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+      pathValue,
+    )
+    // Otherwise commander reports a mistyped command as an excess argument.
     .allowExcessArguments()
     .action((options: LabStart, self: Command) => {
       const [name] = self.args;
@@ -106,9 +110,9 @@ async function start(command: Command, options: LabStart): Promise<void> {
   const removeReadyFile = () => {
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
   };
-  // One of an earlier lab would say that this one is ready.
+  // Left by an earlier lab, it would announce this one too early.
   removeReadyFile();
-  // Before any thread: each is given the clock when it starts.
+  // Before any thread starts, which inherits the clock.
   beginMovableClock(options.clock ?? Date.now());
   let lab: Lab | null = null;
   let key = '';
@@ -116,8 +120,8 @@ async function start(command: Command, options: LabStart): Promise<void> {
   const serving = await serveAppliance(command, 'lab', {
     ingestThread: bootIngestThread(),
     graceMs: 0,
-    async prepare(given) {
-      const config = labConfig(given);
+    async prepare(settings) {
+      const config = labConfig(settings);
       const root = config.dataFolder;
       await beginAnew(root);
       key = prepareAccess(command, config, options);
@@ -138,7 +142,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
   const running: Lab = begun(lab);
   const { log } = serving;
   const { level } = log;
-  // What the month does says nothing to somebody who waits for the address.
+  // Lines about the month would hide the address.
   if (level === 'info') log.level = 'warn';
   const ended = untilSignal(serving, removeReadyFile);
   await Promise.all([serving.appliance.readable, month]);
@@ -154,13 +158,13 @@ async function start(command: Command, options: LabStart): Promise<void> {
   await ended;
 }
 
-/** Files of a lab are complete when they appear: none is waited for. */
+/** Files of a lab are complete when they appear, so they need no quiet time. */
 function labConfig(config: Config): Config {
   const drop = join(config.dataFolder, 'drop');
   return {
     ...config,
     ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
-    // Whatever the environment says, it writes into its own folder alone.
+    // Whatever the environment sets: a lab writes to its own folder only.
     photos: { folder: join(config.dataFolder, 'photos') },
     backup: { ...config.backup, every_minutes: 0 },
   };
@@ -171,7 +175,7 @@ function isLab(root: string): boolean {
   return existsSync(path) && readFileSync(path, 'utf8') === LAB_MARK;
 }
 
-/** Empties the folder of an earlier lab. @throws Refused `configuration` for one with anything else in it */
+/** Empties the folder of an earlier lab. @throws Refused `configuration` for a folder with other content */
 async function beginAnew(root: string): Promise<void> {
   const folder = dataFolder(root);
   const there = existsSync(root) ? readdirSync(root) : [];
@@ -207,7 +211,7 @@ function prepareAccess(command: Command, config: Config, { seed, key: given, key
     const nowMs = now();
     const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
     const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
-    // In one transaction: each one more is synced to the disk while somebody waits.
+    // In one transaction: each transaction is an fsync, and the user waits.
     writing(access, () => {
       prepareAccount(access, nowMs);
       addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
@@ -221,7 +225,7 @@ function prepareAccess(command: Command, config: Config, { seed, key: given, key
   }
 }
 
-/** Everybody who knows the seed knows the key: a lab has nothing to hide. */
+/** Anyone who knows the seed knows the key: a lab holds sample data only. */
 function seededKey(prefix: string, seed: string): string {
   const bytes = (length: number) =>
     hash('sha512', `wirewatch lab ${length} ${seed}`, 'buffer').subarray(0, length);
@@ -239,7 +243,7 @@ async function introduce(
   const person = { name: String(operationOf(command).actor), read_only: false };
   const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
     epoch: readEpoch(folder),
-    // The console's sessions go by the clock of the machine.
+    // Sessions of the console follow the machine's clock.
     nowMs: Date.now(),
   });
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
@@ -261,7 +265,7 @@ Move the clock, drop detections, have the next three requests fail, see what you
   wirewatch lab report
 The same by HTTP, for tests: ${url}/_lab/openapi.json
   curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/_lab/drop'
-Press Ctrl-C to stop. The next start begins anew.
+Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });
 }
@@ -271,7 +275,7 @@ function begun(lab: Lab | null): Lab {
   return lab;
 }
 
-/** How an option's value is read. @param read null: not what is expected */
+/** Reads the value of an option. @param read returns null for a wrong one */
 function parsed<Value>(read: (text: string) => Value | null, expected: string): (text: string) => Value {
   return (text) => {
     const value = read(text);

@@ -26,9 +26,9 @@ import {
 } from './options.ts';
 import { createProgress, print, table } from './output.ts';
 
-/** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
+/** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;
-/** Where the service does not wait. */
+/** Between requests to a service that does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
 const DIFFERENCES_SHOWN_MAX = 20;
@@ -77,7 +77,7 @@ export function register(command: Command): void {
   ]);
 }
 
-/** Option value: subscription ids, in one order, so that equal choices are equal texts. */
+/** Option value: sorted subscription ids, so that equal choices are equal texts. */
 function subscriptionsValue(value: string): string {
   const ids = listValue(value).map((item) => optionValue(readSubscriptionId(item)));
   return ids.sort((a, b) => a - b).join(',');
@@ -97,7 +97,6 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
   };
   const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
   const copy = await open(api, options);
-  // Rows that the service returned, and those of them that were new to the copy or newer than its version.
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -124,7 +123,7 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
   } catch (error) {
     if (!signal.aborted) throw error;
     if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
-    // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
+    // The same command continues from here. With --follow, stopping is not a failure.
     if (follow !== true) process.exitCode = 1;
     end();
   } finally {
@@ -137,7 +136,7 @@ async function pull(work: Work, options: PullOptions, signal: AbortSignal): Prom
   const { full, follow, pollSeconds } = options;
   if (full === true && work.copy.position().cursor === null) await beginWalk(work);
   await finishWalk(work);
-  // Whoever sets how often to ask is not made to wait for an answer.
+  // With --poll-seconds the user decides how often to ask.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
   for (;;) {
@@ -167,7 +166,7 @@ async function startOf(api: Api, copy: Copy, options: PullOptions): Promise<Star
   const isOther =
     ![null, noted.subscription_id].includes(subscription_id) ||
     ![null, noted.content_type].includes(content_type);
-  // The cursor is past rows of other streams that the copy never had.
+  // Other streams have rows before the cursor that the copy does not have.
   if (cursor !== null && isOther) {
     const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
     throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);
@@ -180,7 +179,7 @@ async function startOf(api: Api, copy: Copy, options: PullOptions): Promise<Star
     throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
   }
   const { body: me, dateMs } = await api.get('/v1/me', Me);
-  // The server's clock, not this machine's: a time in the server's future would be refused.
+  // By the server's clock: it refuses a time in its future.
   const from = new Date(since ?? dateMs).toISOString();
   return { me, dateMs, since: from, selection: cursor === null ? asked : noted };
 }
@@ -221,7 +220,7 @@ function comparisonText(into: string, { detections, changed_since, differences }
   return `${result}\nNot compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`;
 }
 
-/** The key in a file that contains the key alone, or the document that `key create --json` prints. */
+/** Reads a file that contains the key alone, or the output of `key create --json`. */
 function readKey(path: string): string {
   if (!existsSync(path))
     throw new Refused(

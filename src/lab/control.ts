@@ -1,7 +1,7 @@
 /**
- * The lab's own endpoints under `/_lab/`, on the port of the API, and their OpenAPI document: for this machine alone,
- * under a name that only this machine can have (a web page elsewhere could otherwise have its name lead here), and not
- * for pages of other origins.
+ * The lab's own endpoints under `/_lab/`, on the port of the API, and their OpenAPI document. They answer this machine
+ * only, under a host name that the public DNS cannot have (a web page could have its own name resolve to this machine),
+ * and no page of another origin.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TObject } from '@sinclair/typebox';
@@ -14,7 +14,7 @@ import { isProblemCode } from '../http/problem.ts';
 import { splitTarget } from '../http/routes.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { ACTIONS, type ActionName } from './actions.ts';
+import { ACTIONS, type ActionName, READINGS } from './actions.ts';
 import type { Lab } from './lab.ts';
 
 export const CONTROL = '/_lab';
@@ -25,41 +25,40 @@ const JSON_TYPE = 'application/json';
 interface Endpoint {
   readonly operationId: string;
   readonly method: string;
-  /** Behind {@link CONTROL}; `{id}` is that of a fault. */
+  /** Below {@link CONTROL}. */
   readonly path: string;
   readonly summary: string;
-  /** Null where it takes none. */
+  /** Null if it takes none. */
   readonly body: TObject | null;
-  /** @param id of a fault; @returns what the answer says */
+  /** @param id of a fault; @returns the answer, nothing for an empty object */
   run(lab: Lab, request: IncomingMessage, id: string): unknown;
 }
 
-const reading = (on: string, operationId: string, summary: string, run: Endpoint['run']): Endpoint => {
-  const [method = '', path = ''] = on.split(' ');
-  return { operationId, method, path, summary, body: null, run };
+const RUN: Readonly<Record<keyof typeof READINGS, Endpoint['run']>> = {
+  'GET clock': (lab) => lab.clock(),
+  'GET faults': (lab) => lab.faults.list(),
+  'DELETE faults': (lab) => lab.faults.remove(null),
+  'DELETE faults/{id}': (lab, _, id) => lab.faults.remove(id),
+  'GET report': (lab, request) => lab.report(afterOf(request)),
+  'DELETE report': (lab) => lab.requests.clear(),
+  'GET openapi.json': () => labDocument(),
 };
 
 const ENDPOINTS: readonly Endpoint[] = [
-  ...Object.entries(ACTIONS).map(([name, { summary, body }]) => ({
-    operationId: `post ${name}`.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase()),
-    method: 'POST',
-    path: name,
-    summary,
-    body,
-    run: async (lab: Lab, request: IncomingMessage) => lab.run(name as ActionName, await bodyOf(request)),
+  ...Object.entries(ACTIONS).map(([path, { summary, body }]) => ({
+    ...{ operationId: camelCase(`post ${path}`), method: 'POST', path, summary, body },
+    run: async (lab: Lab, request: IncomingMessage) => lab.run(path as ActionName, await bodyOf(request)),
   })),
-  reading('GET clock', 'getClock', 'What the clock shows.', (lab) => lab.clock()),
-  reading('GET faults', 'getFaults', 'The faults, with how often each has fired.', (lab) => lab.faults()),
-  reading('DELETE faults', 'deleteFaults', 'Remove all faults.', (lab) => lab.removeFaults(null)),
-  reading('DELETE faults/{id}', 'deleteFault', 'Remove a fault.', (lab, _, id) => lab.removeFaults(id)),
-  reading('GET report', 'getReport', 'What clients did, and what was done to them.', (lab, request) =>
-    lab.report(afterOf(request)),
-  ),
-  reading('DELETE report', 'deleteReport', 'Forget the requests and actions so far.', (lab) =>
-    lab.clearReport(),
-  ),
-  reading('GET openapi.json', 'getDocument', 'This document.', () => labDocument()),
+  ...Object.entries(READINGS).map(([on, summary]) => {
+    const [method = '', path = ''] = on.split(' ');
+    const operationId = camelCase(on.toLowerCase().replace('s/{id}', '').replace('openapi.json', 'document'));
+    return { operationId, method, path, summary, body: null, run: RUN[on as keyof typeof READINGS] };
+  }),
 ];
+
+function camelCase(text: string): string {
+  return text.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase());
+}
 
 /** @returns false, with nothing done, for a path that is not the lab's */
 export function answerControl(lab: Lab, request: IncomingMessage, response: ServerResponse): boolean {
@@ -186,11 +185,11 @@ function operation({ operationId, summary, path, body }: Endpoint) {
   };
 }
 
-/** Without what only our own checks know. */
+/** Without the keywords of our own checks. */
 function printed(schema: object): unknown {
   return JSON.parse(
     JSON.stringify(schema, (name, value) =>
-      name === 'expected' || (name === 'format' && String(value).startsWith('lab-')) ? undefined : value,
+      ['expected', 'placeholder'].includes(name) || String(value).startsWith('lab-') ? undefined : value,
     ),
   );
 }

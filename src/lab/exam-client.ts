@@ -1,4 +1,4 @@
-/** The client that takes the exam: a command that is started, killed and started again, and one that prints its copy. */
+/** The two commands of a client in the exam: one that runs it, and one that prints its copy. */
 import { type ChildProcess, exec, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 import { Refused, reasonOf } from '../refused.ts';
@@ -9,9 +9,9 @@ const OUTPUT_BYTES_MAX = 1024 * 1024 * 1024;
 export interface ClientProcess {
   readonly isRunning: boolean;
   start(): void;
-  /** Exit code of a client that ended by itself since it was last asked for, null for a signal; undefined: it did not. */
+  /** Exit code if it ended by itself since the last call, null for a signal; undefined: it did not end. */
   takeEnd(): number | null | undefined;
-  /** Ends it at once, with all that it started; settles when it is gone. */
+  /** Kills it with all its processes; resolves when it is gone. */
   kill(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientPr
       return child !== null;
     },
     start() {
-      // A group of its own, so that what the shell starts ends with it. What it prints belongs to the user.
+      // A process group of its own, so that kill ends what the shell started. Its output is for the user.
       const started = spawn(command, {
         env,
         shell: true,
@@ -58,7 +58,7 @@ export function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientPr
         if (process.platform === 'win32') running.kill('SIGKILL');
         else process.kill(-running.pid, 'SIGKILL');
       } catch {
-        // It ended in between.
+        // It has just ended.
       }
       await gone;
     },
@@ -66,8 +66,8 @@ export function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientPr
 }
 
 /**
- * Runs the command that prints the copy: a line of JSON a detection, with id and version. Of several lines of one
- * detection the highest version counts.
+ * Runs the command that prints the copy: a line of JSON for each detection, with id and version. If a detection has
+ * several lines, the highest version counts.
  *
  * @throws Refused `failed` if it fails or prints anything else
  */

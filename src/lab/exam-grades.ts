@@ -34,7 +34,7 @@ export const RULES = {
     steadyWaits,
   ],
   keeps_cursor: [
-    'goes on with the cursor of the last complete page, over restarts',
+    'continues with the cursor of the last complete page, also after a restart',
     'GET /v1/detections/changes, rule 2; client-guide: What to store',
     wrongCursors,
   ],
@@ -230,7 +230,7 @@ function wrongCursors(evidence: Evidence): Result {
     const when = isRestart ? ' after a restart' : '';
     const what =
       next.parameters.cursor === undefined
-        ? `began anew with since${when}`
+        ? `started again with since${when}`
         : !isGood && start === one.cursor_given
           ? `took the cursor of request ${one.number}, whose answer was incomplete`
           : `did not go on where request ${one.number} had ended${when}`;

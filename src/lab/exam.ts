@@ -1,6 +1,6 @@
 /**
- * The exam: an hour of bad days, played by the lab's clock against a client that knows only the address and a key.
- * What is played here is noted in the lab's report; exam-grades.ts grades the client by that.
+ * The exam: an hour of bad days by the lab's clock, played to a client that knows only the address and a key. The
+ * lab's report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec } from './actions.ts';
@@ -15,37 +15,36 @@ import {
 } from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
 
-/** The lab that runs, and the client. */
 export interface ExamOptions {
-  /** Asks the lab: a path below `/_lab/`. Throws what the lab refuses. */
+  /** Sends a request to the lab. @param path below `/_lab/`; throws if the lab refuses it */
   readonly ask: (method: string, path: string, body?: unknown) => Promise<unknown>;
-  /** Reads the API itself, without being seen in the evidence; the JSON body of a good answer. */
+  /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
   readonly read: (target: string) => Promise<unknown>;
   /** Null: the user runs it. */
   readonly client: ClientProcess | null;
-  /** Has the user kill the client and start it again; false: nobody can be asked. */
+  /** Asks the user to kill the client and start it again; false: there is no terminal. */
   readonly restart: () => Promise<boolean>;
-  /** Null: it cannot be asked for its copy. */
+  /** Null: there is no command that prints the copy. */
   readonly copy: (() => Promise<Versions>) | null;
-  /** How long one act may take, in milliseconds of the real clock. */
+  /** The longest time of one act, in milliseconds of the real clock. */
   readonly patienceMs: number;
   readonly onAct: (name: string) => void;
 }
 
-/** What marks the exam's own requests to the API. */
+/** User agent of the exam's own requests to the API. */
 export const EXAMINER = 'wirewatch-lab-exam';
 
 const POLL_MS = 20;
 const START_AGAIN_MS = 500;
 const WATCH_401_MS = 5_000;
-/** After a page was sent, the client is killed that much later. */
+/** How long after a page was sent the client is killed. */
 const KILLS_MS = [0, 3, 10, 30];
-/** How long a request waits that is to be under way when the client is killed. */
+/** Delay of an answer that the client must not get before it is killed. */
 const HELD = '10m';
 const SLOW_BYTES_A_SECOND = 200;
 const RETRY_AFTER = 2;
 const LOWER_TRIES = 3;
-/** Behind every request: for their count alone. */
+/** Greater than the number of any request: the report then has their count alone. */
 const NEWER = 999_999_999_999_999;
 const MONTH_MS = 31 * 24 * 3_600_000;
 
@@ -58,21 +57,14 @@ interface Detection {
   readonly strength: { readonly score: number };
 }
 
-/** @throws what the lab or the command of the copy throws; a client that does not finish is in the evidence */
+/** @throws Refused by the lab or the command of the copy; a client that does not finish is part of the evidence */
 export async function playExam(options: ExamOptions): Promise<Evidence> {
   const exam = new Exam(options);
   await exam.begin();
   try {
     for (const [name, act] of exam.acts()) {
       options.onAct(name);
-      await options.ask('POST', 'clock', { advance: '6m' });
-      try {
-        await act();
-      } catch (error) {
-        if (!(error instanceof Unfinished)) throw error;
-        exam.unfinished = `${name}: ${error.message}`;
-        break;
-      }
+      if (!(await exam.play(name, act))) break;
     }
     return await exam.evidence();
   } finally {
@@ -82,25 +74,28 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
 }
 
 class Exam {
-  unfinished: string | null = null;
   readonly #options: ExamOptions;
-  readonly #moments: Moment[] = [];
-  readonly #damaging = new Set<string>();
-  readonly #atKills = new Set<string>();
+  readonly #seen = {
+    moments: [] as Moment[],
+    damaging: new Set<string>(),
+    atKills: new Set<string>(),
+    unauthorizedAfter: null as number | null,
+    gapAfter: null as number | null,
+    unfinished: null as string | null,
+    lower: null as Lower | null,
+    copy: null as Evidence['copy'],
+    isRestarted: false,
+  };
+  /** Number of the last request before the exam. */
   #first = 0;
-  #unauthorizedAfter: number | null = null;
-  #gapAfter: number | null = null;
-  #lower: Lower | null = null;
-  /** The filters of the stream that the client follows; null: it has read no page yet. */
+  /** The filters of the client's first page; null: it has read no page yet. */
   #filters: string | null = null;
-  /** The last page of the stream that the client read after the last change. */
+  /** Number of the request for the last page that the client read after a change. */
   #lastPage = 0;
-  #copy: Evidence['copy'] = null;
-  #isRestarted: boolean;
 
   constructor(options: ExamOptions) {
     this.#options = options;
-    this.#isRestarted = options.client !== null;
+    this.#seen.isRestarted = options.client !== null;
   }
 
   async begin(): Promise<void> {
@@ -108,7 +103,7 @@ class Exam {
     this.#first = (await this.#report(NEWER)).total;
   }
 
-  /** In the order in which they are played; 401 comes last, since a client may end with it. */
+  /** In order. 401 comes last: a client may end with it. */
   acts(): (readonly [name: string, act: () => Promise<void>])[] {
     return [
       ['the first pages, one of them empty', () => this.#through([{ empty_page: true }], 0)],
@@ -127,24 +122,26 @@ class Exam {
     ];
   }
 
+  /** Plays an act. @returns whether the client finished it */
+  async play(name: string, act: () => Promise<void>): Promise<boolean> {
+    await this.#options.ask('POST', 'clock', { advance: '6m' });
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      if (!(error instanceof Unfinished)) throw error;
+      this.#seen.unfinished = `${name}: ${error.message}`;
+      return false;
+    }
+  }
+
   async evidence(): Promise<Evidence> {
     await this.#noteEnd();
     const { requests } = await this.#report(this.#first);
-    return {
-      requests,
-      moments: this.#moments,
-      damaging: this.#damaging,
-      unauthorizedAfter: this.#unauthorizedAfter,
-      gapAfter: this.#gapAfter,
-      unfinished: this.unfinished,
-      isRestarted: this.#isRestarted,
-      copy: this.#copy,
-      atKills: this.#atKills,
-      lower: this.#lower,
-    };
+    return { ...this.#seen, requests };
   }
 
-  /** New detections behind a row of faults, and the client reads on until it has them. */
+  /** Drops new detections, adds faults, and waits until the client has read past them. */
   async #through(faults: readonly FaultSpec[], rows = 4): Promise<void> {
     if (rows > 0) await this.#options.ask('POST', 'drop', { rows });
     for (const fault of faults) await this.#fault(fault);
@@ -155,11 +152,11 @@ class Exam {
     const { id } = (await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', ...spec })) as {
       id: string;
     };
-    if (spec.cut_after !== undefined || spec.truncate !== undefined) this.#damaging.add(id);
+    if (spec.cut_after !== undefined || spec.truncate !== undefined) this.#seen.damaging.add(id);
     return id;
   }
 
-  /** Until every fault has fired, and a page after the last of them says that there is no more. */
+  /** Waits until every fault has fired, and the client has read a page with has_more false after the last. */
   async #caughtUp(): Promise<void> {
     const { total } = await this.#report(NEWER);
     await this.#until('it did not read on to a page with has_more false', total, async (requests) => {
@@ -172,7 +169,7 @@ class Exam {
     });
   }
 
-  /** The requests for changes with the filters of the first page that the client read. */
+  /** Requests for changes with the filters of the client's first page: other filters are other streams. */
   #followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
     const first = changes.find((one) => this.#isGood(one));
@@ -181,7 +178,7 @@ class Exam {
   }
 
   #isGood(request: RequestRecord): boolean {
-    return isGoodPage(request, { damaging: this.#damaging });
+    return isGoodPage(request, this.#seen);
   }
 
   async #restarts(): Promise<void> {
@@ -199,15 +196,15 @@ class Exam {
     await this.#killWithinPage();
   }
 
-  /** A client that has its cursor in a file by then, and its rows only in memory, loses them, however fast it is. */
+  /** By its second request a client may have stored the cursor of the first page, but not its rows: the kill shows it. */
   async #killAtNextRequest(client: ClientProcess): Promise<void> {
-    // Its first request is to be the one that gets the rows.
+    // Killed first: its next run gets the rows with its first request.
     await this.#kill(client);
     await this.#dropBeforeKill();
     await this.#killWithin({ delay: HELD, after: 1 });
   }
 
-  /** Where the exam cannot kill the client, it has a slow page to read. */
+  /** A client that the exam cannot kill only reads a slow page. */
   async #killWithinPage(): Promise<void> {
     await this.#dropBeforeKill();
     await this.#killWithin({ slow: SLOW_BYTES_A_SECOND });
@@ -229,7 +226,7 @@ class Exam {
     const { files } = (await this.#options.ask('POST', 'drop', { rows: 3 })) as {
       files: readonly { ids: readonly string[] }[];
     };
-    for (const id of files.flatMap(({ ids }) => ids)) this.#atKills.add(id);
+    for (const id of files.flatMap(({ ids }) => ids)) this.#seen.atKills.add(id);
   }
 
   async #restart(): Promise<boolean> {
@@ -238,10 +235,10 @@ class Exam {
       await this.#kill(client);
       client.start();
     } else {
-      this.#isRestarted = await restart();
-      if (this.#isRestarted) await this.#note('killed', null);
+      this.#seen.isRestarted = await restart();
+      if (this.#seen.isRestarted) await this.#note('killed', null);
     }
-    return this.#isRestarted;
+    return this.#seen.isRestarted;
   }
 
   async #kill(client: ClientProcess): Promise<void> {
@@ -250,7 +247,7 @@ class Exam {
     await this.#note('killed', null);
   }
 
-  /** @returns whether the client has ended by itself */
+  /** Records an end of the client. @returns whether it ended by itself */
   async #noteEnd(): Promise<boolean> {
     const code = this.#options.client?.takeEnd();
     if (code !== undefined) await this.#note('ended', code);
@@ -259,13 +256,10 @@ class Exam {
 
   async #note(kind: Moment['kind'], code: number | null): Promise<void> {
     const { total } = await this.#report(NEWER);
-    this.#moments.push({ kind, after: total, code });
+    this.#seen.moments.push({ kind, after: total, code });
   }
 
-  /**
-   * Two new versions, each on a page of its own; then the first page again, and the copy while the second is held back
-   * by 429.
-   */
+  /** Sends two new versions on two pages, then the first page again; reads the copy while 429 holds the second back. */
   async #lowerVersion(): Promise<void> {
     const { ask, copy } = this.#options;
     if (copy === null) return;
@@ -278,7 +272,7 @@ class Exam {
       await ask('POST', 'correct', { id, score });
       await this.#caughtUp();
     }
-    for (let tries = 0; tries < LOWER_TRIES && this.#lower === null; tries += 1) {
+    for (let tries = 0; tries < LOWER_TRIES && this.#seen.lower === null; tries += 1) {
       const { total } = await this.#report(NEWER);
       const wall = await this.#fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
       const lower = await this.#fault({ duplicate: true, pages: 2 });
@@ -286,10 +280,10 @@ class Exam {
         requests.some(({ fault }) => fault === wall),
       );
       const { requests } = await this.#report(total);
-      // It meets no fault where it asked in between, or where it began anew.
+      // A client that asked in between, or started again with since, did not meet the fault.
       const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
       const copied = (await copy()).get(id) ?? null;
-      if (wasDelivered) this.#lower = { id, delivered: version + 1, stored: version + 2, copied };
+      if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('DELETE', 'faults');
       await this.#caughtUp();
     }
@@ -297,7 +291,7 @@ class Exam {
 
   async #gap(): Promise<void> {
     const { ask } = this.#options;
-    this.#gapAfter = (await this.#report(NEWER)).total;
+    this.#seen.gapAfter = (await this.#report(NEWER)).total;
     await ask('POST', 'gap', { export: 'newswire', status: 'missing' });
     await this.#caughtUp();
     await ask('POST', 'late', { rows: 2, export: 'newswire' });
@@ -307,7 +301,7 @@ class Exam {
   async #readCopy(): Promise<void> {
     const { copy, client } = this.#options;
     if (copy === null) return;
-    // A client that asks again, or is started again, has stored the page before.
+    // Until it asks again it may still be storing its last page. A client that ended by itself is started again.
     await this.#until(
       'it did not ask again after its last page',
       this.#lastPage,
@@ -316,14 +310,14 @@ class Exam {
     const expected = await this.#expected();
     if (client !== null) await this.#kill(client);
     const versions = await copy();
-    this.#copy = { versions, expected: new Map(expected.map(({ id, version }) => [id, version])) };
+    this.#seen.copy = { versions, expected: new Map(expected.map(({ id, version }) => [id, version])) };
   }
 
-  /** A client may end; one that runs on is watched for a while. */
+  /** The client may end. If it runs on, its requests are recorded for a while. */
   async #unauthorized(): Promise<void> {
     const { client } = this.#options;
     const { total } = await this.#report(NEWER);
-    this.#unauthorizedAfter = total;
+    this.#seen.unauthorizedAfter = total;
     await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', status: 401, times: 1000 });
     await this.#until('it did not ask for changes', total, (requests) =>
       requests.some(({ status }) => status === 401),
@@ -332,7 +326,7 @@ class Exam {
     while (performance.now() < untilMs && client?.isRunning !== false) await sleep(POLL_MS);
   }
 
-  /** The stream as the client follows it, each detection in its latest version. */
+  /** The latest version of each detection of the stream that the client follows. */
   async #expected(): Promise<Detection[]> {
     const { requests } = await this.#report(this.#first);
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
@@ -355,8 +349,9 @@ class Exam {
   }
 
   /**
-   * Looks at the client's requests since one until it holds; a client that has ended is started again meanwhile.
+   * Polls the client's requests until a condition holds, and starts the client again if it has ended.
    *
+   * @param after only requests with greater numbers
    * @throws Unfinished when the patience is over
    */
   async #until(

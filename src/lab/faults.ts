@@ -1,6 +1,6 @@
 /**
- * The faults of a lab: which of them befalls a request. One a request, in the order in which they were added; chance
- * comes from the seed, so the same requests meet the same faults.
+ * The faults of a lab, and which of them applies to a request: one at most, the first that was added. Chance follows the
+ * seed, so the same requests meet the same faults.
  */
 
 import { PROBLEMS } from '../error-codes.ts';
@@ -9,7 +9,7 @@ import { Refused } from '../refused.ts';
 import { ACTIONS, type FaultSpec, STATUS_OF_CODE } from './actions.ts';
 
 export interface Fault {
-  /** What `X-Wirewatch-Lab` says. */
+  /** The value of `X-Wirewatch-Lab`. */
   readonly id: string;
   readonly spec: FaultSpec;
 }
@@ -23,7 +23,7 @@ interface Armed extends Fault {
 }
 
 const FAULTS_MAX = 1000;
-/** What says which requests a fault applies to, and how. All else has an effect. */
+/** Members that choose the requests, or belong to another member. Every other member has an effect. */
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
 const EFFECTS = Object.keys(ACTIONS.faults.body.properties).filter((name) => !NO_EFFECTS.includes(name));
 
@@ -36,7 +36,7 @@ export class Faults {
     this.#prng.reseed(seedKey(seed, 'lab faults'), 0, 0);
   }
 
-  /** @throws Refused `invalid_request` for members that do not go together */
+  /** @throws Refused `invalid_request` for members that contradict each other */
   add(spec: FaultSpec): Fault {
     check(spec);
     if (this.#armed.length >= FAULTS_MAX)
@@ -48,7 +48,7 @@ export class Faults {
     return fault;
   }
 
-  /** The fault that a request to an endpoint meets; null: none. */
+  /** @returns the fault of a request to an endpoint; null: none */
   next(endpoint: string): Fault | null {
     for (const fault of this.#armed) {
       const { spec, left } = fault;
@@ -63,7 +63,7 @@ export class Faults {
     return null;
   }
 
-  /** Of a fault that could not be applied to its request. */
+  /** Undoes {@link next} for a fault that could not be applied. */
   giveBack({ id }: Fault): void {
     const fault = this.#armed.find((one) => one.id === id);
     if (fault === undefined) return;
@@ -71,14 +71,16 @@ export class Faults {
     if (fault.left !== null) fault.left += 1;
   }
 
-  /** @param id null: all. @throws Refused `not_found` */
-  remove(id: string | null): void {
-    if (id !== null && !this.#armed.some((fault) => fault.id === id))
+  /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
+  remove(id: string | null) {
+    const removed = this.list().filter((fault) => id === null || fault.id === id);
+    if (id !== null && removed.length === 0)
       throw new Refused(
         'not_found',
         `there is no fault ${id}. List them with: wirewatch lab fault list, or GET /_lab/faults`,
       );
     this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
+    return removed;
   }
 
   list() {
@@ -86,12 +88,7 @@ export class Faults {
   }
 }
 
-/** The status of a code; undefined for none of the contract's. */
-export function statusOfCode(code: string): number | undefined {
-  return STATUS_OF_CODE.get(code);
-}
-
-/** The error code that a fault stands for; null for a proxy's answer, and where it leaves the answer its status. */
+/** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {
   if (code !== undefined) return code;
   const named = Object.entries(PROBLEMS).find(([, problem]) => problem.status === status);
@@ -103,8 +100,8 @@ function check(spec: FaultSpec): void {
   const wrong = (detail: string) => new Refused('invalid_request', detail);
   if (!Object.entries(spec).some(([name, value]) => EFFECTS.includes(name) && value !== false))
     throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
-  if (status !== undefined && code !== undefined && statusOfCode(code) !== status)
-    throw wrong(`code: ${code} belongs to the status ${statusOfCode(code)}, not to ${status}`);
+  if (status !== undefined && code !== undefined && STATUS_OF_CODE.get(code) !== status)
+    throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
   if (spec.pages !== undefined && spec.duplicate !== true)
     throw wrong('pages: says how far duplicate goes back; add duplicate');
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)

@@ -1,7 +1,7 @@
 /**
- * What a lab's agency exports: a month of detections, and what is asked for later. All of it goes through the drop folder
- * like any export. Detections are the same for one seed: they are drawn for fixed windows, the n-th drop's from the
- * n-th, and only their times follow the clock.
+ * The export files of a lab: a month of detections at its start, and the files of later operations. All of them go
+ * through the drop folder. Detections follow the seed: they are drawn for fixed windows, those of the n-th drop for the
+ * n-th window, and only their times follow the clock.
  */
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,45 +20,42 @@ import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_M
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/transitions.ts';
 import { type ActionBody, parseDuration } from './actions.ts';
+import type { LabOptions } from './lab.ts';
 
-/** Where drawing begins: history lies before it, drops behind it. */
+/** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
 const HISTORY_WINDOWS = 30 * 144;
-/** A story every two hours, and a photo every four: more would hold up the start. */
+/** A story every two hours, and a photo every four. More would delay the start. */
 const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imagewire: 180 };
-/** Of files of one window, and of backfills. Dropped in another, what is read first would depend on the moment. */
+/** The order in which Wirewatch reads files that wait together. In another order, the stream would depend on timing. */
 const READING_ORDER = EXPORT_NAMES.toSorted();
 const ROWS_DEFAULT = 10;
 const LATE_AGE_MS = 2 * HOUR_MS;
-/** About one row in ten is not new. */
+/** Drawn for each new row: about one row in ten repeats an older detection. */
 const DRAWN_PER_ROW = 2;
 const DRAWN_MIN = 20;
 const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
-/** The columns that are times. */
 const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
 
-export interface FeedOptions {
-  readonly seed: string;
-  readonly drop: string;
-  readonly photos: string;
-  /** A reader; throws while there is no database. */
+export interface FeedOptions extends LabOptions {
+  /** Throws before the database exists. */
   readonly detections: () => Database;
-  /** Settles when all that was dropped is read. */
+  /** Resolves when every dropped file is processed. */
   readonly rested: () => Promise<void>;
 }
 
 interface Dropped {
   readonly file: string;
   readonly export: ExportName;
-  /** Null for a backfill, which belongs to no window. */
+  /** Null for a backfill. */
   readonly window_start: string | null;
   readonly ids: readonly string[];
 }
 
 export class Feed {
   readonly #options: FeedOptions;
-  /** Rows of which the photos are not written. */
+  /** Rows whose photos are not written yet. */
   #unpictured: SampleRow[] = [];
   #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
@@ -68,7 +65,7 @@ export class Feed {
     this.#options = options;
   }
 
-  /** The newest window, and the month before it: while the appliance starts. */
+  /** Drops the newest window and the month before it, while the appliance starts. */
   async dropMonth(): Promise<void> {
     const newestMs = newestEndedWindow(now());
     await this.#dropNew(newestMs, {});
@@ -82,26 +79,26 @@ export class Feed {
   }
 
   async drop({ age = '0s', ...wanted }: ActionBody<'drop'>): Promise<{ files: Dropped[] }> {
-    return this.#told(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
+    return this.#read(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
   }
 
-  /** The oldest missing window; else the newest one that is not known, of that age or older. */
+  /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
   async late({ age, ...wanted }: ActionBody<'late'>): Promise<{ files: Dropped[] }> {
     const db = this.#options.detections();
     const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
     const missing = listWindows(db, filter).at(-1);
     if (missing !== undefined)
-      return this.#told(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
+      return this.#read(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
     const from = newestEndedWindow(now() - (age === undefined ? LATE_AGE_MS : (parseDuration(age) ?? 0)));
-    return this.#told(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
+    return this.#read(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
   }
 
-  /** Those of the month need not be there before anybody asks. */
+  /** Writes the photos of all rows since the last call. Those of the month may come after the start. */
   async writePhotos(): Promise<void> {
     await writePhotos(this.#options.photos, this.#unpictured.splice(0));
   }
 
-  /** @param score undefined: the one it has */
+  /** @param score undefined: the present score */
   async score(id: string, score?: number): Promise<Dropped> {
     const [content_type, exportName] = exportOfId(id);
     if (content_type === 'image' && (score ?? 0) > 99)
@@ -124,21 +121,21 @@ export class Feed {
     return { file, export: exportName, window_start: null, ids: [id] };
   }
 
-  /** @throws Refused `invalid_request` for one that was removed, too */
+  /** @throws Refused `invalid_request` for a subscription that is unknown or removed */
   requireSubscription(subscription: number): void {
     const known = this.#subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
     const expected =
-      known.length === 0 ? 'all are removed, start the lab anew' : `expected ${known.join(' or ')}`;
+      known.length === 0 ? 'all are removed; restart the lab' : `expected ${known.join(' or ')}`;
     throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
   }
 
-  /** From now on, no detections are drawn for it. */
+  /** Draws no more detections for it. */
   endSubscription(subscription: number): void {
     this.#subscriptions = this.#subscriptions.filter(({ id }) => id !== subscription);
   }
 
-  /** Drops a file that cannot be read. @returns the start of its window, epoch milliseconds */
+  /** Drops an invalid file. @returns the start of its window, epoch milliseconds */
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
     const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
     await this.#place(`${exportName}.${formatWindowStart(startMs)}.ndjson`, 'not an export row\n');
@@ -146,7 +143,7 @@ export class Feed {
     return startMs;
   }
 
-  /** The newest window that can be missing by now and is not known; epoch milliseconds. */
+  /** The newest unknown window that is overdue; epoch milliseconds. */
   missable(exportName: ExportName): number {
     return this.#unknownWindow(exportName, overdueBeforeMs(now()) - WINDOW_MS);
   }
@@ -183,13 +180,13 @@ export class Feed {
     return { seed: this.#options.seed, exportName, windowStartMs, subscriptions };
   }
 
-  async #told(files: Dropped[]): Promise<{ files: Dropped[] }> {
+  async #read(files: Dropped[]): Promise<{ files: Dropped[] }> {
     await this.writePhotos();
     await this.#options.rested();
     return { files };
   }
 
-  /** The last line says that a file is whole: an empty one would otherwise be waited for. */
+  /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. */
   #write(name: string, rows: readonly object[]): Promise<string> {
     const lines = rows.map((row) => `${JSON.stringify(row)}\n`);
     return this.#place(`${name}.ndjson`, lines.join('') + trailerLine(rows.length));
@@ -203,7 +200,7 @@ export class Feed {
   }
 }
 
-/** Rows with all their times moved; the appliance signs the addresses of photos itself, as the agency has no host. */
+/** Moves all times of rows. The addresses of photos are left to the appliance, which serves and signs them. */
 function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
   return rows.map((row) => {
     const own: Record<string, unknown> & SampleRow = { ...row };
@@ -227,7 +224,7 @@ function exportOfId(id: string) {
   return [content_type, TYPE_RULES[content_type].export] as const;
 }
 
-/** The export row that gives a detection as it is. */
+/** The export row of a detection. */
 function rowOf(detection: object, exportName: ExportName): Record<string, unknown> {
   const columns = COLUMNS[exportName].map((column) => {
     const path = FIELDS.find((field) => columnOf(field.path) === column)?.path.split('.') ?? [];
@@ -235,7 +232,7 @@ function rowOf(detection: object, exportName: ExportName): Record<string, unknow
       (at, name) => (typeof at === 'object' && at !== null ? Reflect.get(at, name) : null),
       detection,
     );
-    // An address of our own has no host here.
+    // An address that the appliance signed itself, here without its host.
     return [column, column === 'source_image_url' && String(value).startsWith('/') ? null : value];
   });
   return Object.fromEntries(columns);

@@ -1,7 +1,7 @@
 /**
- * A lab: a true appliance whose clock, feed and answers can be set while clients use it. It takes part in the appliance
- * as its {@link Interventions}, and does what it is asked through the ordinary ways: export files, requests to the
- * ingest thread, the counts of the allowance.
+ * A lab: a real appliance with a clock, a feed and answers that tests set while clients use it. It takes part in each
+ * request as {@link Interventions}; everything else goes the ordinary way, as export files, requests to the ingest
+ * thread and counts of the allowance.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LabState } from '../admin/console/api-records.ts';
@@ -26,7 +26,7 @@ import { type ActionBody, type ActionName, parseDuration, parseLabTime, readBody
 import { answerControl } from './control.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
-import { Intervening } from './intervening.ts';
+import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
 
 export interface LabOptions {
@@ -35,7 +35,7 @@ export interface LabOptions {
   readonly root: string;
   readonly drop: string;
   readonly photos: string;
-  /** The setting: rows a day of an account without its own allowance. */
+  /** Rows a day of an account without an allowance of its own. */
   readonly dailyRows: number;
 }
 
@@ -43,32 +43,32 @@ const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE 
 
 type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
 
-/** Positions beyond the head of which a cursor would prove that the end of the log is lost: a minute's. */
+/** How far ahead of the head a cursor proves that the end of the log is lost, in positions: a minute. */
 const LOST_POSITIONS = 60_000_000;
 
 export class Lab {
   readonly feed: Feed;
   readonly #options: LabOptions;
-  readonly #faults: Faults;
-  readonly #report = new Report();
+  readonly faults: Faults;
+  readonly requests = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
-  /** Settles when what was asked for last is done. */
+  /** Resolves when the last operation is done. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Told when the clock was moved. */
+  /** Called after the clock was moved. */
   onMoved: () => void = () => {};
 
   constructor(options: LabOptions) {
     this.#options = options;
-    this.#faults = new Faults(options.seed);
+    this.faults = new Faults(options.seed);
     this.feed = new Feed({
       ...options,
-      detections: () => this.#has().detections(),
-      rested: () => this.#has().ingest.rested(),
+      detections: () => this.#running().detections(),
+      rested: () => this.#running().ingest.rested(),
     });
   }
 
-  /** @param parts of the appliance that begins; @returns what its server asks at each request */
+  /** @param parts of the appliance; @returns the hooks of its server */
   join(parts: LabParts): Interventions {
     this.#parts = parts;
     return {
@@ -77,39 +77,31 @@ export class Lab {
       begin: (request, exchange, route, baseUrl) => {
         const endpoint =
           OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head')?.id ?? null;
-        const record = this.#report.begin(request, endpoint);
+        const record = this.requests.begin(request, endpoint);
         const found =
-          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.#faults.next(endpoint));
-        const fault = found === null ? null : this.#turned(found, request);
-        return new Intervening(
-          { request, exchange, route, endpoint, fault, record, baseUrl },
-          {
-            dailyRows: this.#options.dailyRows,
-            startCursor: (query) => this.#startCursor(query),
-            onUnused: (unused) => this.#faults.giveBack(unused),
-            onFinished: (finished, isComplete) => this.#report.finish(finished, isComplete),
-          },
-        );
+          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
+        const fault = found === null ? null : this.#redirected(found, request);
+        return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
       },
     };
   }
 
-  /** Drops the month before all that is asked for; drawn once the ingest thread was started, which takes its time. */
+  /** Drops the month before any operation. In a later turn, so that the ingest thread starts meanwhile. */
   begin(): Promise<void> {
     const month = nextTurn().then(() => this.feed.dropMonth());
     this.#last = month.catch(() => {});
     return month;
   }
 
-  /** @throws Refused where the action cannot be done */
+  /** @throws Refused if the operation is invalid, or cannot be done */
   async run(action: ActionName, body: unknown): Promise<unknown> {
     const read = readBody(action, body);
     const act: (body: never) => unknown = this.#actions[action];
-    // One after the other: a file that is not read yet must not be replaced.
+    // One after the other: a drop must not replace a file that waits.
     const done = this.#last.then(() => act(read as never));
     this.#last = done.catch(() => {});
     const result = await done;
-    this.#report.did(action, read, result);
+    this.requests.did(action, read, result);
     return result;
   }
 
@@ -117,23 +109,19 @@ export class Lab {
     return { now: new Date(now()).toISOString() };
   }
 
-  faults() {
-    return this.#faults.list();
-  }
-
-  removeFaults(id: string | null): void {
-    this.#faults.remove(id);
+  get dailyRows(): number {
+    return this.#options.dailyRows;
   }
 
   report(after: number) {
     const { seed } = this.#options;
     const head = { seed, started_at: this.#startedAt, ...this.clock(), real_now: new Date().toISOString() };
-    return { ...head, faults: this.faults(), ...this.#report.read(after) };
+    return { ...head, faults: this.faults.list(), ...this.requests.read(after) };
   }
 
   #shown(): LabState {
     const nowMs = now();
-    const faults = this.faults().map(({ id, fired, seen, left, ...members }) => ({
+    const faults = this.faults.list().map(({ id, fired, seen, left, ...members }) => ({
       id,
       members,
       fired,
@@ -145,17 +133,13 @@ export class Lab {
       real_now: formatMs(Date.now()),
       seed: this.#options.seed,
       faults,
-      fired: this.#report.fired(),
+      fired: this.requests.fired(),
     };
   }
 
-  clearReport(): void {
-    this.#report.clear();
-  }
-
-  /** Settles when all that was dropped is read. */
+  /** Resolves when every dropped file is processed. */
   rested(): Promise<void> {
-    return this.#has().ingest.rested();
+    return this.#running().ingest.rested();
   }
 
   readonly #actions: Actions = {
@@ -167,7 +151,7 @@ export class Lab {
       if (parseLabTime(formatMs(now() + byMs)) === null)
         throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
       moveClock(byMs);
-      this.#has().waiting.changed();
+      this.#running().waiting.changed();
       await this.rested();
       this.onMoved();
       return this.clock();
@@ -195,14 +179,14 @@ export class Lab {
       return { subscription };
     },
     restore: async () => {
-      const { detections, ingest } = this.#has();
+      const { detections, ingest } = this.#running();
       const { position: head } = readStreamHead(detections());
       ingest.endLost(head + LOST_POSITIONS);
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
     allowance: ({ used }) => {
-      const { dailyRows } = this.#has();
+      const { dailyRows } = this.#running();
       const account = this.#withAccess((db) => getAccount(db, SAMPLE_ACCOUNT.id));
       const allowance = account.daily_rows ?? this.#options.dailyRows;
       const id = accountUsageId(account);
@@ -216,18 +200,18 @@ export class Lab {
   };
 
   #addFault(spec: ActionBody<'faults'>) {
-    const { id } = this.#faults.add(spec);
+    const { id } = this.faults.add(spec);
     return { id, ...spec };
   }
 
-  /** A request that is to be answered with the page before is turned into the one for that. */
-  #turned(fault: Fault, request: { url?: string | undefined }): Fault | null {
+  /** For a duplicate: changes the request into that for the page before. @returns null if there is none */
+  #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {
     const [path = '', query = ''] = (request.url ?? '').split('?');
     if (fault.spec.duplicate !== true) return fault;
     const parameters = new URLSearchParams(query);
-    const before = this.#report.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
+    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
     if (before === null) {
-      this.#faults.giveBack(fault);
+      this.faults.giveBack(fault);
       return null;
     }
     for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
@@ -238,19 +222,20 @@ export class Lab {
     return fault;
   }
 
-  #startCursor(query: string): string {
-    const { secret, detections, recentDeliveries } = this.#has();
+  /** The cursor at which the page of a request for changes begins. @param query as sent */
+  startCursor(query: string): string {
+    const { secret, detections, recentDeliveries } = this.#running();
     const cursors = createStreamCursors(secret);
     const { start } = parseChangesParameters(query, now(), cursors.decode);
     if (start.kind === 'after') return cursors.encode(start.position);
     const db = detections();
     const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
-    // A cursor at a position that was never given out would prove that the end of the log is lost.
+    // Not any position: an unknown one would prove that the end of the log is lost.
     const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
     return cursors.encode(known?.position ?? 0);
   }
 
-  /** Has the ingest thread do something. @param first in the same transaction; @throws Refused where it cannot be done */
+  /** Sends a request to the ingest thread. @param first in the same transaction; @throws Refused if it fails */
   async #ask(request: IngestRequest, first: (access: Database) => unknown = () => {}): Promise<void> {
     const id = this.#withAccess((db) =>
       writing(db, () => {
@@ -273,13 +258,13 @@ export class Lab {
     }
   }
 
-  #has(): LabParts {
+  #running(): LabParts {
     if (this.#parts === null) throw new Refused('failed', 'the lab is starting. Try again in a moment.');
     return this.#parts;
   }
 }
 
-/** `Prefer: code=503`: a fault for that request alone; a preference that is not understood is ignored (RFC 7240, 2). */
+/** `Prefer: code=503`: a fault for this request alone. Unknown preferences are ignored (RFC 7240, section 2). */
 function preferred(header: string | string[] | undefined): Fault | null {
   const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
   const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };

@@ -1,7 +1,4 @@
-/**
- * What the clients of a lab did, request by request, and what was done to them: enough to judge a client by it alone.
- * Only the newest are kept.
- */
+/** The report of a lab: the newest requests of clients, with the faults that they met, and the newest operations. */
 import type { IncomingMessage } from 'node:http';
 import { now } from '../clock.ts';
 import { splitTarget } from '../http/routes.ts';
@@ -9,39 +6,39 @@ import { splitTarget } from '../http/routes.ts';
 export interface RequestRecord {
   /** From 1, in the order of arrival. */
   readonly number: number;
-  /** When it arrived: by the lab's clock, and by the machine's. */
+  /** Time of arrival, by the lab's clock and by the machine's. */
   readonly at: string;
   readonly real_at: string;
-  /** Which connection it came on, from 1. */
+  /** Number of the connection, from 1. */
   readonly connection: number;
   readonly method: string;
   readonly path: string;
   /** operationId; null for a path or method that does not exist. */
   readonly endpoint: string | null;
-  /** As sent; several values of one name with commas between them. */
+  /** As sent. Several values of one name are joined with commas. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly user_agent: string | null;
   readonly prefer: string | null;
   key_id: string | null;
-  /** Id of the fault that befell it. */
+  /** Id of the fault that it met. */
   fault: string | null;
-  /** Null while there is none, and where the connection ended without one. */
+  /** Null before the answer, and if the connection ended without one. */
   status: number | null;
-  /** The error code; null for a good answer. */
+  /** Null for a good answer. */
   code: string | null;
   retry_after: number | null;
-  /** Of a page: what it held before anything was done to it. */
+  /** Of a page, before a fault changed it. */
   rows: number | null;
   cursor_given: string | null;
   has_more: boolean | null;
   as_of: string | null;
-  /** Whether all of the answer was handed to the connection before that ended; null: not yet known. */
+  /** Whether the whole answer was written before the connection ended; null: not yet known. */
   complete: boolean | null;
   finished_at: string | null;
   real_finished_at: string | null;
 }
 
-/** Something that was asked of the lab. */
+/** An operation of the lab. */
 export interface ActionRecord {
   readonly at: string;
   readonly real_at: string;
@@ -106,10 +103,10 @@ export class Report {
   }
 
   /**
-   * The parameters of the request whose page ended with this cursor and had rows; those of empty pages between are
-   * gone through. Null where there was none.
+   * Finds the request for changes whose page led to a cursor, past empty pages.
    *
-   * @param pages how many pages with rows to go back; with more than one, the parameters give that page alone
+   * @param pages how many pages with rows to go back; undefined: one
+   * @returns its parameters, with `pages` limited to that page; null: there is none
    */
   pageBefore(cursor: string, pages = 1): Readonly<Record<string, string>> | null {
     let wanted = cursor;
@@ -133,7 +130,7 @@ export class Report {
     };
   }
 
-  /** The newest requests that a fault befell, the newest first, for the console. */
+  /** The newest requests that met a fault, newest first, for the console. */
   fired() {
     const fired = [];
     for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
@@ -143,7 +140,7 @@ export class Report {
     return fired;
   }
 
-  /** Forgets what was; numbers go on. */
+  /** Numbers continue. */
   clear(): void {
     this.#requests = [];
     this.#actions = [];

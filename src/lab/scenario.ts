@@ -1,4 +1,4 @@
-/** A script for a lab: steps with their times, played by the lab's clock; several that are due run in their order. */
+/** A scenario: operations of a lab with their times, played by its clock. */
 import { readFileSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { parseToml } from '../config/file.ts';
@@ -15,7 +15,7 @@ interface Step {
 const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** @throws Refused `usage` with the place of each problem */
+/** @throws Refused `usage` with the step that is wrong */
 export function readScenario(file: string): Step[] {
   let script: unknown;
   try {
@@ -50,10 +50,9 @@ function readStep(step: unknown, place: string): Step {
 }
 
 /**
- * Plays the steps from now on.
+ * Plays the steps, each when it is due. Steps that are due together run in order; one that fails does not stop the next.
  *
- * @param run does one; what it throws is told to `onFailure`
- * @returns to be called when the clock was moved
+ * @returns a function to call after the clock was moved
  */
 export function playScenario(
   steps: readonly Step[],

@@ -1,11 +1,10 @@
 /**
  * Compares a copy with the service, without false differences for a correct client.
  *
- * The service tells digests of the pages of each period (GET /v1/digests); a page is read only where the digest of the
- * same rows of the copy differs. What is no difference: `last_scored_at` and `exported_at`, which change in place; the
- * address of the service in `source.image_url`, which makes no version; and what changed since the last update of the
- * copy. That is on the stream after its cursor, which is read last, so that it contains everything that can have changed
- * before.
+ * The service returns a digest of each page of a period (GET /v1/digests). A page is read only if the digest of the same
+ * rows of the copy differs. Ignored are `last_scored_at` and `exported_at`, which change without a new version, the
+ * address of the service in `source.image_url`, and detections that changed after the last update of the copy. Those are
+ * on the stream after the copy's cursor. The stream is read last, so it contains every change made meanwhile.
  */
 import { hash } from 'node:crypto';
 import { Refused } from '../refused.ts';
@@ -27,7 +26,7 @@ import {
 export interface Comparison {
   /** Detections of the copy. */
   readonly detections: number;
-  /** Detections that differ, but changed after the copy was updated, and so are not compared. */
+  /** Detections that differ, but changed after the copy was updated. */
   readonly changed_since: number;
   readonly differences: readonly Difference[];
 }
@@ -35,12 +34,12 @@ export interface Comparison {
 export interface Difference {
   readonly id: string;
   readonly kind: 'not in the copy' | 'not in the service' | 'other version' | 'other content';
-  /** Null where there is none. */
+  /** Null if it is missing. */
   readonly copy_version: number | null;
   readonly service_version: number | null;
 }
 
-/** The address of the service comes before it. */
+/** Captures an address of a photo without that of the service. */
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
 
@@ -49,7 +48,7 @@ interface Own {
   readonly version: number;
   readonly first_detected_at: string;
   readonly stream: string;
-  /** SHA-256 of what is compared. */
+  /** SHA-256 of the compared members. */
   readonly digest: string;
 }
 
@@ -57,15 +56,15 @@ interface Own {
 export async function compareCopy({ api, copy, start, onPage }: Work): Promise<Comparison> {
   const { fields } = (await api.get('/v1/schema/detection', Schema)).body;
   const paths = fields.map(({ path }) => path).filter((path) => !NOT_COMPARED.has(path));
-  // The cursor first: rows that are newer than it do no harm.
+  // Before the rows: a row that is newer than the cursor counts as changed.
   const { cursor } = copy.position();
-  // What the service has not shown yet.
+  // The rows that the service has not returned yet.
   const own = await readOwn(copy, start, paths);
   const detections = own.size;
   const found = new Map<string, Difference>();
   const note = (id: string, kind: Difference['kind'], copied: number | null, served: number | null) =>
     found.set(id, { id, kind, copy_version: copied, service_version: served });
-  // In no period before its time has come: the clock of the matching system is ahead.
+  // A period ends now; the clock of the matching system may be ahead.
   const isDue = (row: Own) => !(Date.parse(row.first_detected_at) > start.dateMs - SECOND_MS);
   const streams = Map.groupBy([...own.values()].filter(isDue).sort(inPeriod), ({ stream }) => stream);
   for (const step of stepsOf(start)) {
@@ -85,8 +84,8 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   for (const { id, version } of [...own.values()].filter(isDue))
     note(id, 'not in the service', version, null);
   const begun = cursor === null ? { since: start.since } : { cursor };
-  const query = { ...start.selection, ...begun, fields: 'id', limit: LIMIT };
   let changed_since = 0;
+  const query = { ...start.selection, ...begun, fields: 'id', limit: LIMIT };
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
   return { detections, changed_since, differences: [...found.values()] };
@@ -96,7 +95,7 @@ function streamOf({ subscription_id, content_type }: Step | Detection): string {
   return `${subscription_id} ${content_type}`;
 }
 
-/** The detections of the copy by id, the highest version of each. */
+/** Reads the detections of the copy, by id: the highest version of each. */
 async function readOwn(
   copy: Copy,
   { selection }: Start,
@@ -114,17 +113,17 @@ async function readOwn(
 
 type Order = Pick<Own, 'id' | 'first_detected_at'>;
 
-/** The order of a period: the newest first, and of one second the ids ascending. */
+/** The order of a period: newest first, ties by id. */
 function inPeriod(a: Order, b: Order): number {
   if (a.first_detected_at !== b.first_detected_at) return a.first_detected_at > b.first_detected_at ? -1 : 1;
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
 /**
- * The pages of a period whose rows are not those of the copy, or every page of a service without digests: they are not
- * in the contract.
+ * Reads the pages of a period that differ from the copy. Digests are not in the contract: from a service without them
+ * it reads every page.
  *
- * @param mine what the copy has of the stream from this period on, in its order; what was compared is taken away
+ * @param mine rows of the copy from this period on, in its order; compared rows are removed
  */
 async function* differingPages(
   api: Api,

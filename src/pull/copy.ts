@@ -1,8 +1,8 @@
 /**
- * A client's own copy of the detections. Rows and position are stored together, so that a crash never separates them.
+ * A client's own copy of the detections. Rows and position are stored together, so no crash separates them.
  *
- * This file has what a copy is, and the copy as an SQLite database, of which other programs can read `detections` and
- * `state`; {@link ./lines.ts} has those of lines.
+ * This file has the interface of a copy, and the copy as an SQLite database, whose tables other programs may read.
+ * {@link ./lines.ts} has the copies as text.
  */
 
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { type Database, openDatabase, writing } from '../store/database.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
-/** The parameters that choose streams; null: everything that the key reads. */
+/** The parameters that choose streams; null: every stream of the key. */
 const Selection = Type.Object({
   subscription_id: TextOrNull,
   content_type: Type.Union([ContentType, Type.Null()]),
@@ -29,13 +29,13 @@ const Step = Type.Object({
 });
 export type Step = Static<typeof Step>;
 
-/** Everything that is needed to continue. */
+/** Where a copy continues. */
 export const Position = Type.Object({
-  /** Of the change stream; null before it has begun. */
+  /** Of the change stream; null before its first page. */
   cursor: TextOrNull,
-  /** What a full copy has left: its periods, the present one first, and the cursor of that one's next page. */
+  /** The rest of a full copy: its periods, the current one first, and the cursor of that period's next page. */
   walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
-  /** Missing before the copy has begun: everything. */
+  /** Missing: every stream of the key. */
   selection: Type.Optional(Selection),
 });
 export type Position = Static<typeof Position>;
@@ -43,45 +43,39 @@ export type Position = Static<typeof Position>;
 /** The file that detections are copied into. */
 export interface Copy {
   position(): Position;
-  /**
-   * Stores the rows of a page together with the position after it, or neither.
-   *
-   * @returns how many of the rows were new to the copy, or newer than what it had
-   */
+  /** Stores the rows of a page and the position after it, or neither. @returns how many rows were new or newer */
   store(rows: readonly Detection[], position: Position): number;
-  /** How many detections it has; null where that is not known. */
+  /** Detections; null if the form of the copy does not tell. */
   count(): number | null;
-  /** Every row as it is now, so all that lies before the cursor; of lines, one detection can come several times. */
+  /** Every row before the cursor, maybe some after it. A copy of lines may return a detection several times. */
   rows(): AsyncIterable<Detection>;
   close(): void;
 }
 
-/** A detection as the period and id endpoints return it: `event` belongs to the stream, not to the detection. */
+/** The JSON of a detection without `event`, which belongs to the stream. */
 export function bodyOf({ event: _, ...detection }: Detection): string {
   return JSON.stringify(detection);
 }
 
-/** @param place its place in the copy, for the message; @throws Refused `failed` for what is no detection */
+/** @param place in the copy, for the message; @throws Refused `failed` for text that is not a detection */
 export function readDetection(text: string, place: string): Detection {
   const row = parseJson(text);
   if (Value.Check(Detection, row)) return row;
-  throw new Refused(
-    'failed',
-    `${place}: expected a detection as the service returns it, with id and version`,
-  );
+  const expected = 'expected a detection as the service returns it, with id and version';
+  throw new Refused('failed', `${place}: ${expected}`);
 }
 
 const SQL = `
 CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
 
--- One row: where the change stream goes on, null until it has begun; as JSON, the rest of the position.
+-- One row: the cursor, null before the first page of the stream; the rest of the position as JSON.
 CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
 INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null}');
 `;
 /** SQLite's number for a copy. */
 const SCHEMA = { application_id: 0x77770014, sql: SQL, synchronous: 'FULL' } as const;
 
-/** Delivery is at least once and in no order across procedures: the higher version stays. */
+/** The stream and the periods deliver a detection in any order, maybe repeatedly: the higher version stays. */
 const UPSERT_DETECTION = `
   INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
@@ -91,10 +85,10 @@ const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LI
 const SELECT_STATE = 'SELECT cursor, notes FROM state';
 const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
 
-/** Rows read in one go: no read transaction stays open meanwhile, which would let the log of a following pull grow. */
+/** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
 const BATCH_ROWS = 1000;
 
-/** @param isRead whether it is only read, maybe while a pull updates it; @throws Refused `failed` for another file */
+/** @param isRead opens it for reading only, maybe while a pull updates it; @throws Refused `failed` for another file */
 export function openSqliteCopy(path: string, isRead: boolean): Copy {
   const db = isRead ? openDatabase(path, 'inspect') : openOwn(path);
   try {
@@ -136,15 +130,15 @@ function positionIn(db: Database, path: string): Position {
   return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
 }
 
-/** @param path what it was read from; @throws Refused `failed` for what is no position */
+/** @param path for the message; @throws Refused `failed` for a value that is not a position */
 export function checkPosition<Schema extends TSchema>(
   schema: Schema,
   value: unknown,
   path: string,
 ): Static<Schema> {
   if (Value.Check(schema, value)) return value;
-  const told = `${path} does not contain the position of a copy.`;
-  throw new Refused('failed', `${told} Name another file with --into to start a new copy.`);
+  const found = `${path} does not contain the position of a copy.`;
+  throw new Refused('failed', `${found} Name another file with --into to start a new copy.`);
 }
 
 async function* rowsIn(db: Database, path: string): AsyncIterable<Detection> {

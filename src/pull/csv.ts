@@ -1,20 +1,17 @@
-/**
- * A copy as CSV (RFC 4180), a line for each version: the columns are those of GET /v1/schema/detection, so a column that
- * the service gains is in files that are begun later.
- */
+/** A copy as CSV (RFC 4180), a line for each version. Its columns are those of GET /v1/schema/detection at its start. */
 import type { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
 import type { Detection, Schema } from './api.ts';
 import type { LineForm } from './lines.ts';
 
 /**
- * What a spreadsheet would take for a formula (OWASP, CSV Injection, which also names line feeds and the full-width
- * signs): headlines come from strangers. One that begins with apostrophes has one more, so that it is read as it was.
+ * Text that a spreadsheet would run as a formula (OWASP, CSV Injection): headlines come from strangers. It gets an
+ * apostrophe in front, even after other apostrophes, so that reading can remove it again.
  */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/;
 
 export function csvForm(schema: Schema): LineForm {
-  // `event` is of the stream, not of the detection; a copy holds detections.
+  // `event` belongs to the stream.
   const fields = schema.fields.filter(({ path }) => path !== 'event');
   return {
     head: `${fields.map(({ column }) => column).join(',')}\n`,
@@ -23,7 +20,7 @@ export function csvForm(schema: Schema): LineForm {
   };
 }
 
-/** @returns null for a member of what is null, undefined for what is absent */
+/** @returns null for a member of null, undefined if absent */
 export function valueAt(detection: Detection, path: string): unknown {
   let value: unknown = detection;
   for (const name of path.split('.')) {
@@ -33,7 +30,7 @@ export function valueAt(detection: Detection, path: string): unknown {
   return value;
 }
 
-/** A detection as the service writes it, from its members by path; an object of which every member is null is null. */
+/** The JSON of a detection from its members by path. An object whose members are all null becomes null. */
 export function textOf(members: Iterable<readonly [path: string, value: unknown]>): string {
   const whole: Record<string, unknown> = {};
   for (const [path, value] of members) {
@@ -57,7 +54,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Null and absent are empty. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'string') return JSON.stringify(value);
@@ -65,7 +61,7 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The detections of lines, as JSON texts as they were before. */
+/** Reads lines back into the JSON of detections. */
 async function* readCsv(input: Readable, { fields }: Schema): AsyncIterable<string> {
   const records: AsyncIterable<Record<string, string>> = input.pipe(parse({ columns: true }));
   for await (const record of records)

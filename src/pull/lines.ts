@@ -1,8 +1,8 @@
 /**
- * A copy as NDJSON or CSV: every version that is read is appended as a line.
+ * A copy as NDJSON or CSV: each version that is read is appended as a line.
  *
- * A file beside it stores the position, with the length of the copy at that position: anything that a crash left after
- * that length is cut off before reading continues, so no line is there twice.
+ * A file beside it stores the position and the length of the copy at that position. What a crash left after that length
+ * is cut off before pull continues, so no line is there twice.
  */
 import {
   closeSync,
@@ -24,9 +24,9 @@ import { takeLock } from '../store/locks.ts';
 import { type Detection, parseJson } from './api.ts';
 import { bodyOf, type Copy, checkPosition, Position, readDetection } from './copy.ts';
 
-/** How a detection becomes a line, and lines become detections again. */
+/** How detections become lines, and lines detections. */
 export interface LineForm {
-  /** What is written before the first row. */
+  /** Text before the first row. */
   readonly head: string;
   readonly line: (detection: Detection) => string;
   /** Each detection as JSON text. */
@@ -39,7 +39,7 @@ export const NDJSON: LineForm = {
   read: (input) => createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }),
 };
 
-/** The position, with the length of the copy there, and its form. */
+/** The content of the file beside the copy. */
 const Noted = Type.Object({
   ...Position.properties,
   bytes: Type.Integer({ minimum: 0 }),
@@ -48,8 +48,8 @@ const Noted = Type.Object({
 type Noted = Static<typeof Noted>;
 
 /**
- * @param isRead whether it is only read, maybe while a pull appends to it; then it may be of another client
- * @throws Refused `failed` when another pull is at work on it, or it is no copy in this form
+ * @param isRead opens it for reading only, maybe while a pull appends to it; it may be the copy of another client
+ * @throws Refused `failed` if another pull is at work on it, or it is not a copy in this form
  */
 export function openLines(path: string, form: LineForm, isRead: boolean): Copy {
   const { head, line, read } = form;
@@ -59,7 +59,7 @@ export function openLines(path: string, form: LineForm, isRead: boolean): Copy {
     position: () => noted,
     store: (rows, position) => {
       const text = `${noted.bytes === 0 ? head : ''}${rows.map((row) => `${line(row)}\n`).join('')}`;
-      // Unlike writeSync, it throws when a full disk takes only the beginning.
+      // Unlike writeSync, writeFileSync throws if a full disk takes only a part.
       if (own !== null && text !== '') writeFileSync(own.file, text, { flush: true });
       noted = { ...position, head, bytes: noted.bytes + Buffer.byteLength(text) };
       writePlace(path, noted);
@@ -69,7 +69,7 @@ export function openLines(path: string, form: LineForm, isRead: boolean): Copy {
     async *rows() {
       const bytes = existsSync(placeOf(path)) ? noted.bytes : Number.POSITIVE_INFINITY;
       let number = 0;
-      // A stream that ends before its beginning is an error.
+      // A stream of no bytes would have an end before its start, which is an error.
       for await (const text of bytes === 0 ? [] : read(createReadStream(path, { end: bytes - 1 }))) {
         number += 1;
         if (text.trim() !== '') yield readDetection(text, `${path}, line ${number}`);
@@ -79,9 +79,9 @@ export function openLines(path: string, form: LineForm, isRead: boolean): Copy {
   };
 }
 
-/** Changes nothing of a file before it is known as a copy in this form. */
+/** Checks that a file is a copy in this form before it changes anything. */
 function openOwn(path: string, form: LineForm) {
-  // SQLite has its own lock; two processes that append lines would each cut off the other's.
+  // Of two processes that append, each would cut off the lines of the other.
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
@@ -95,7 +95,7 @@ function openOwn(path: string, form: LineForm) {
     const noted = readPlace(path, form);
     const wrong = wrongIn(path, fstatSync(file).size, noted, form);
     if (wrong !== null) throw new Refused('failed', `${wrong}, or name another file with --into.`);
-    // From here on the file is known as a copy, whatever a crash leaves in it.
+    // First: it marks the file as a copy, whatever a crash leaves in it.
     if (!existsSync(place)) writePlace(path, noted);
     ftruncateSync(file, noted.bytes);
     return { file, close };

@@ -2,9 +2,9 @@
  * The procedures of the contract (Client procedures): the gap-free full copy, month by month back to `data_starts`, and
  * incremental loading.
  *
- * A full copy begins the change stream with the `as_of` of its first page before it reads on, and follows it afterwards
- * from the cursor that this gave: a cursor never expires, so the copy may take, or be interrupted for, longer than the
- * 31 days of a `since`. It reads one stream at a time: that is one request's width in stream-days for a whole month.
+ * A full copy begins the change stream at the `as_of` of its first page, before it reads on, and later continues from
+ * the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a `since`. It
+ * reads one stream at a time, so that a whole month fits into one request.
  */
 import { counted } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
@@ -15,16 +15,16 @@ import type { Copy, Selection, Step } from './copy.ts';
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
 
-/** `since` goes back 31 days; a day is left for waiting until the stream has begun. */
+/** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
-/** What a run knows before it reads rows. */
+/** What a run needs before it reads rows. */
 export interface Start {
   readonly me: Me;
-  /** The server's clock when it said so, epoch milliseconds. */
+  /** The server's clock when it answered, epoch milliseconds. */
   readonly dateMs: number;
   readonly selection: Selection;
-  /** Where the change stream begins if the copy has no cursor. */
+  /** Start of the change stream if the copy has no cursor. */
   readonly since: string;
 }
 
@@ -32,16 +32,16 @@ export interface Work {
   readonly api: Api;
   readonly copy: Copy;
   readonly start: Start;
-  /** Called for a page that was read: what it is of, in words; its rows; how many of them were new to the copy. */
+  /** Called for each page: a name for progress, its rows, and how many of them were new to the copy. */
   readonly onPage: (what: string, rows: number, stored: number) => void;
 }
 
-/** Plans a full copy, and begins the change stream that follows it: the service refuses what it cannot read. */
+/** Plans a full copy, and begins the change stream. @throws Refused for streams that the service refuses */
 export async function beginWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const { selection, dateMs } = start;
   const steps = stepsOf(start);
-  // What was delivered before `as_of` is there when a page is read; where no window is finished yet, or none for a
-  // month, the same holds for the server's own clock a minute before.
+  // The periods contain everything delivered before `as_of`. If no window finished in the last month, they contain
+  // everything delivered until a minute before the server's clock.
   const times = [dateMs - MINUTE_MS];
   for (const type of CONTENT_TYPES) {
     const first = steps.find(({ content_type }) => content_type === type);
@@ -56,7 +56,7 @@ export async function beginWalk({ api, copy, start, onPage }: Work): Promise<voi
   onPage('change stream', data.length, stored);
 }
 
-/** Reads what a full copy has left, without the streams that the key has lost: their pages would be refused. */
+/** Reads the rest of a full copy, without streams that the key can no longer read: the service would refuse them. */
 export async function finishWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const { walk } = copy.position();
   if (walk === null) return;
@@ -81,8 +81,8 @@ export async function finishWalk({ api, copy, start, onPage }: Work): Promise<vo
 /**
  * Reads the change stream until it is caught up; rows and cursor are stored together, page by page.
  *
- * @param waitSeconds how long the service may wait for a change where there is none
- * @returns whether the service waited or has more: if so, nothing is gained by waiting here
+ * @param waitSeconds how long the service may wait for the next change
+ * @returns whether the service waits for changes, so that the caller need not
  */
 export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: number): Promise<boolean> {
   const { selection, since } = start;
@@ -91,17 +91,17 @@ export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: n
   let isWaitedFor = false;
   for await (const { body, hasWaited } of api.pages(CHANGES, ChangesPage, query, waitSeconds)) {
     const { data, next_cursor } = body;
-    // Nothing is written where nothing is new: a caught-up copy asks often.
+    // A caught-up copy asks often; it writes only if something is new.
     const isNew = data.length > 0 || next_cursor !== copy.position().cursor;
     const stored = isNew ? copy.store(data, { cursor: next_cursor, walk: null, selection }) : 0;
     onPage('change stream', data.length, stored);
-    // An answer that brought something did not wait: the next one may.
+    // An answer with rows did not wait, but the next one may.
     isWaitedFor = hasWaited || (data.length > 0 && waitSeconds > 0);
   }
   return isWaitedFor;
 }
 
-/** The periods of a complete walk, one stream after the other, the present month of each first. */
+/** The periods of a full copy, stream by stream, each from the current month back. */
 export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   return me.subscriptions.flatMap(({ id: subscription_id, data_starts }) =>
     CONTENT_TYPES.flatMap((content_type) => {
@@ -113,7 +113,7 @@ export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   );
 }
 
-/** Months in UTC as `YYYY-MM-DD`, newest first, from the day of `newest` back to that on which records begin. */
+/** Months as `YYYY-MM-DD` in UTC, newest first. @param newest a day @param oldest the day on which records begin */
 function monthsBack(newest: string, oldest: string): { from: string; to: string }[] {
   const months = [];
   for (let to = newest; to >= oldest; ) {

@@ -6,11 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { checkAnswer } from '../support/checked-fetch.ts';
-import { type Lab, startLab } from '../support/lab.ts';
+import { CHANGES, type Lab, SINCE_SPRING, startLab } from '../support/lab.ts';
 import { inFolder } from '../support/program.ts';
 
-const CHANGES = '/v1/detections/changes';
-const START = `${CHANGES}?since=2026-03-28T23:59:00Z`;
+const START = `${CHANGES}?${SINCE_SPRING}`;
 
 let folder = '';
 let lab: Lab;

@@ -5,8 +5,6 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -15,6 +13,7 @@ import { grouped } from '../../src/counted.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { pulled } from '../support/pull.ts';
 
 const MONTHS_BACKFILLED = 3;
 const KILLS = 8;
@@ -107,12 +106,6 @@ function pullArgs(folder: string, ...more: string[]): string[] {
   const keyFile = join(folder, 'key');
   writeFileSync(keyFile, `${appliance.key}\n`);
   return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...more];
-}
-
-async function pulled(args: string[]): Promise<{ code: number | null; told: string; printed: string }> {
-  const program = runProgram(args);
-  const code = await program.ended;
-  return { code, told: program.told(), printed: program.printed() };
 }
 
 describe('pull', () => {
@@ -231,146 +224,8 @@ describe('pull', () => {
       assert.equal(new Set(versions).size, versions.length, 'a line twice');
       assert.equal(new Set(versions.map((version) => version.split(' ')[0])).size, (await periodWalk()).size);
     }));
-});
 
-/** The lines that belong to the copy; null while it has no place noted. */
-function lines(path: string): string[] | null {
-  try {
-    const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
-    if (cursor === null) return null;
-    return readFileSync(path)
-      .subarray(0, bytes)
-      .toString('utf8')
-      .split('\n')
-      .filter((line) => line !== '');
-  } catch {
-    return null;
-  }
-}
-
-function windowBefore(windows: number): string {
-  return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
-}
-
-/** A subscription as /v1/me has it. */
-function subscription(id: number, ...content_types: string[]) {
-  const start = new Date().toISOString();
-  return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
-}
-
-/**
- * A service that has no rows, and notes what is asked of it besides /v1/me.
- *
- * @param answers the first ones, to those requests; what comes after is answered well
- */
-async function withService(
-  subscriptions: object[],
-  answers: [number, Record<string, string>][],
-  use: (to: string[], folder: string, asked: string[]) => Promise<void>,
-): Promise<void> {
-  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
-  const asked: string[] = [];
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    const isMe = request.url === '/v1/me';
-    if (!isMe) asked.push(request.url ?? '');
-    const [status, headers] = (isMe ? undefined : answers.shift()) ?? [200, {}];
-    response.writeHead(status, { 'content-type': 'application/json', ...headers });
-    const body = isMe ? JSON.stringify({ subscriptions }) : page;
-    response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  try {
-    await inFolder(async (folder) => {
-      writeFileSync(join(folder, 'key'), 'ww_live_x');
-      const to = ['pull', '--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
-      await use(to, folder, asked);
-    });
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
-}
-
-describe('pull of some streams', () => {
-  /** The parameters of each request that choose streams. */
-  const chosen = (asked: string[]) =>
-    asked.map((url) => {
-      const { pathname, searchParams } = new URL(url, 'http://x');
-      return [pathname, searchParams.get('subscription_id'), searchParams.get('content_type')].join(' ');
-    });
-  const three = [7001, 7002, 7003].map((id) => subscription(id, 'text', 'image'));
-  const twelve = Array.from({ length: 12 }, (_, index) => subscription(7001 + index, 'text', 'image'));
-
-  for (const format of ['sqlite', 'ndjson']) {
-    test(`every request names them, and the copy goes on with them only (${format})`, () =>
-      withService(three, [], async (to, folder, asked) => {
-        const args = [...to, '--into', join(folder, 'copy'), '--format', format];
-        const some = ['--subscription', '7002,7001', '--content-type', 'text'];
-        const full = await pulled([...args, '--full', ...some]);
-        assert.equal(full.code, 0, full.told);
-        const stream = '/v1/detections/changes 7001,7002 text';
-        assert.deepEqual([...new Set(chosen(asked))].sort(), [
-          '/v1/detections 7001 text',
-          '/v1/detections 7002 text',
-          stream,
-        ]);
-        for (const same of [[], some, ['--subscription', '7001,7002']]) {
-          asked.length = 0;
-          assert.equal((await pulled([...args, ...same])).code, 0);
-          assert.deepEqual(chosen(asked), [stream]);
-        }
-        asked.length = 0;
-        for (const other of [
-          ['--subscription', '7001'],
-          ['--content-type', 'image'],
-        ]) {
-          const { code, told } = await pulled([...args, ...other]);
-          assert.equal(code, 2, told);
-          assert.match(told, /was started with --subscription 7001,7002 --content-type text\. Leave/);
-        }
-        assert.deepEqual(asked, []);
-      }));
-
-    test(`a copy that an earlier version began is of all of them, or refused (${format})`, () =>
-      withService(three, [], async (to, folder, asked) => {
-        const into = join(folder, 'copy');
-        const args = [...to, '--into', into, '--format', format];
-        assert.equal((await pulled(args)).code, 0);
-        if (format === 'ndjson') {
-          const { selection: _, ...place } = JSON.parse(readFileSync(`${into}.place`, 'utf8'));
-          writeFileSync(`${into}.place`, JSON.stringify(place));
-        } else {
-          edit(into, 'PRAGMA user_version = 1');
-          const { code, told } = await pulled(args);
-          assert.deepEqual([code, /was created by another version.*--into/.test(told)], [1, true], told);
-          return;
-        }
-        const { code, told } = await pulled([...args, '--subscription', '7001']);
-        assert.equal(code, 2, told);
-        assert.match(told, /was started without --subscription and --content-type/);
-        asked.length = 0;
-        assert.equal((await pulled(args)).code, 0);
-        assert.deepEqual(chosen(asked), ['/v1/detections/changes  ']);
-      }));
-  }
-
-  test('a copy whose position is damaged is refused', () =>
-    withService(three, [], async (to, folder) => {
-      const args = [...to, '--into', join(folder, 'copy.db')];
-      assert.equal((await pulled(args)).code, 0);
-      edit(join(folder, 'copy.db'), "UPDATE state SET notes = '{}'");
-      const { code, told } = await pulled(args);
-      assert.deepEqual([code, /does not contain the position of a copy.*--into/.test(told)], [1, true], told);
-    }));
-
-  test('20 are not too many', () =>
-    withService(twelve.slice(0, 10), [], async (to, folder) => {
-      const { code, told } = await pulled([...to, '--into', join(folder, 'copy.db')]);
-      assert.equal(code, 0, told);
-    }));
-
-  test('of the appliance: a copy of one stream is that stream, and a key with many takes groups', () =>
+  test('a copy of one stream is that stream, and a key with many streams takes groups', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       const some = ['--subscription', '7001', '--content-type', 'text'];
@@ -405,61 +260,24 @@ describe('pull of some streams', () => {
     }));
 });
 
-test('a full copy begins the stream with as_of before it reads on, and follows it by cursor for ever', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
-    const into = join(folder, 'copy.db');
-    const [fromMs, toMs] = [Date.now() - 62_000, Date.now()];
-    const { code, told } = await pulled([...to, '--into', into, '--full']);
-    assert.equal(code, 0, told);
-    const urls = asked.map((url) => new URL(url, 'http://x'));
-    assert.deepEqual(
-      urls.map(({ pathname, searchParams }) => `${pathname} ${searchParams.get('limit')}`),
-      ['/v1/detections 1', '/v1/detections/changes 1', '/v1/detections 1000', '/v1/detections/changes 1000'],
-    );
-    const sinceMs = Date.parse(urls[1]?.searchParams.get('since') ?? '');
-    assert.ok(sinceMs >= fromMs && sinceMs <= toMs, 'by the clock of the server where there is no as_of');
-    assert.deepEqual(
-      [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
-      ['abc', null],
-    );
-  }));
+/** The lines that belong to the copy; null while it has no place noted. */
+function lines(path: string): string[] | null {
+  try {
+    const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
+    if (cursor === null) return null;
+    return readFileSync(path)
+      .subarray(0, bytes)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+  } catch {
+    return null;
+  }
+}
 
-test('the key file may be what key create --json printed', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
-    const args = [...to, '--into', join(folder, 'copy.db')];
-    writeFileSync(join(folder, 'key'), JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
-    const { code, told } = await pulled(args);
-    assert.equal(code, 0, told);
-    for (const wrong of ['{"id":"x"}', '{"key":']) {
-      writeFileSync(join(folder, 'key'), wrong);
-      const refused = await pulled(args);
-      assert.deepEqual(
-        [refused.code, /does not contain an API key/.test(refused.told)],
-        [1, true],
-        refused.told,
-      );
-    }
-  }));
-
-test('a full copy that was broken off goes on without a stream that the key has lost', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
-    const into = join(folder, 'copy.ndjson');
-    const period = { from: '2026-11-01', to: '2026-11-20' };
-    const steps = [
-      { subscription_id: 7009, content_type: 'text', ...period },
-      { subscription_id: 7001, content_type: 'image', ...period },
-      { subscription_id: 7001, content_type: 'text', ...period },
-    ];
-    const walk = { steps, cursor: 'of-the-first' };
-    writeFileSync(into, '');
-    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, head: '', cursor: 'months-old', walk }));
-    const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
-    assert.equal(code, 0, told);
-    const [first = '', ...rest] = asked;
-    assert.match(first, /^\/v1\/detections\?subscription_id=7001&content_type=text&/);
-    assert.doesNotMatch(first, /cursor/);
-    assert.deepEqual(rest, ['/v1/detections/changes?cursor=months-old&limit=1000']);
-  }));
+function windowBefore(windows: number): string {
+  return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
+}
 
 /** What a copy that was refused has. */
 function rowsRead(path: string): unknown {
@@ -471,114 +289,3 @@ function rowsRead(path: string): unknown {
   db.close();
   return rows;
 }
-
-function edit(path: string, sql: string): void {
-  const db = new DatabaseSync(path);
-  db.exec(sql);
-  db.close();
-}
-
-describe('pull and answers that are no pages', () => {
-  const against = (
-    answers: [number, Record<string, string>][],
-    use: (program: { code: number | null; told: string }, asked: string[]) => void,
-  ) =>
-    withService([], answers, async (to, folder, asked) => {
-      const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
-      use(await pulled([...to, ...since, '--into', join(folder, 'copy.db')]), asked);
-    });
-
-  const isNeverRepeated = (status: number) =>
-    against([[status, {}]], ({ code, told }, asked) => {
-      assert.equal(code, 1);
-      assert.match(told, new RegExp(`answered with status ${status}: because of ${status}`));
-      assert.equal(asked.length, 1);
-    });
-
-  test('400 is never asked for again', () => isNeverRepeated(400));
-  test('401 is never asked for again', () => isNeverRepeated(401));
-  test('403 is never asked for again', () => isNeverRepeated(403));
-  test('404 is never asked for again', () => isNeverRepeated(404));
-
-  const isRepeated = (status: number) =>
-    against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
-      assert.equal(code, 0, told);
-      assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
-      assert.equal(asked.length, 2);
-      assert.equal(asked[0], asked[1], 'the same request');
-    });
-
-  test('429 is asked for again after Retry-After', () => isRepeated(429));
-  test('500 is asked for again after Retry-After', () => isRepeated(500));
-  test('502 is asked for again after Retry-After', () => isRepeated(502));
-  test('503 is asked for again after Retry-After', () => isRepeated(503));
-  test('504 is asked for again after Retry-After', () => isRepeated(504));
-
-  test('without Retry-After the wait doubles', () =>
-    against(
-      [
-        [503, {}],
-        [503, {}],
-      ],
-      ({ code, told }, asked) => {
-        assert.equal(code, 0, told);
-        assert.match(told, /waiting 1 s[\s\S]*waiting 2 s/);
-        assert.equal(asked.length, 3);
-      },
-    ));
-});
-
-describe('pull, used wrongly', () => {
-  test('without a key file, and with one that holds no key', () =>
-    inFolder(async (folder) => {
-      const options = [
-        'pull',
-        '--base-url',
-        'http://127.0.0.1:1',
-        '--into',
-        join(folder, 'copy.db'),
-        '--key-file',
-      ];
-      const missing = await pulled([...options, join(folder, 'none')]);
-      assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
-      writeFileSync(join(folder, 'key'), 'two words');
-      const wrong = await pulled([...options, join(folder, 'key')]);
-      assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.told)], [1, true], wrong.told);
-      assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
-    }));
-
-  test('a file that is no copy is not touched, nor is one that lacks lines', () =>
-    inFolder(async (folder) => {
-      writeFileSync(join(folder, 'key'), 'ww_live_x');
-      const into = join(folder, 'notes.txt');
-      const options = ['--key-file', join(folder, 'key'), '--format', 'ndjson', '--into', into];
-      const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
-      writeFileSync(into, 'my notes');
-      const foreign = await pulled(args);
-      assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.told)], [1, true]);
-      writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, head: '', cursor: 'x', walk: null }));
-      const shorter = await pulled(args);
-      assert.deepEqual(
-        [shorter.code, /lines are missing.*--into/.test(shorter.told)],
-        [1, true],
-        shorter.told,
-      );
-      assert.equal(readFileSync(into, 'utf8'), 'my notes');
-    }));
-
-  test('a base address that is none, a format that is none, --since with --full, streams that are none', () =>
-    inFolder(async (folder) => {
-      writeFileSync(join(folder, 'key'), 'ww_live_x');
-      const common = ['pull', '--key-file', join(folder, 'key'), '--into', join(folder, 'copy.db')];
-      for (const wrong of [
-        ['--base-url', 'ftp://x'],
-        ['--base-url', 'http://127.0.0.1:1', '--format', 'xml'],
-        ['--base-url', 'http://127.0.0.1:1', '--full', '--since', '2026-01-01T00:00:00Z'],
-        ['--base-url', 'http://127.0.0.1:1', '--subscription', '7001,x'],
-        ['--base-url', 'http://127.0.0.1:1', '--content-type', 'video'],
-        ['--base-url', 'http://127.0.0.1:1', '--poll-seconds', '86401'],
-      ]) {
-        assert.equal((await pulled([...common, ...wrong])).code, 2, wrong.join(' '));
-      }
-    }));
-});

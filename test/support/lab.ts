@@ -80,3 +80,31 @@ export async function withLab(
     await lab.run.ended;
   }
 }
+
+export const CHANGES = '/v1/detections/changes';
+/** A clock for labs: the night in which Europe's clocks change. */
+export const SPRING = '2026-03-29T00:00Z';
+/** Everything that a lab has at its start. */
+export const SINCE_SPRING = 'since=2026-03-28T23:59:00Z';
+
+export interface LabRow {
+  readonly id: string;
+  readonly version: number;
+  readonly event: string;
+  readonly strength: { readonly score: number };
+  readonly last_scored_at: string;
+}
+
+/** Reads every change after a start. @param start `since` or `cursor`, as in a query */
+export async function follow(
+  lab: Lab,
+  start: string,
+): Promise<{ rows: LabRow[]; cursor: string; as_of: string }> {
+  const rows: LabRow[] = [];
+  for (let query = start; ; ) {
+    const page = await lab.read(`${CHANGES}?${query}&limit=1000`);
+    rows.push(...page.data);
+    if (!page.has_more) return { rows, cursor: page.next_cursor, as_of: page.as_of };
+    query = `cursor=${page.next_cursor}`;
+  }
+}

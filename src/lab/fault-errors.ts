@@ -1,8 +1,7 @@
 /**
- * Errors as the appliance itself makes them, by their code: a fault throws what the real cause throws, where the
- * pipeline would meet it, so that body, headers and log come from the same code.
+ * The real errors of the appliance by their code. A fault throws what the real cause throws, at the same step of the
+ * pipeline, so body, headers and log line come from the same code.
  */
-import type { IncomingMessage } from 'node:http';
 import { unavailable } from '../auth/access-reader.ts';
 import { type Credential, notValid, SUSPENDED } from '../auth/authorize.ts';
 import { CLIENT_NOT_VALID } from '../auth/client-credentials.ts';
@@ -16,45 +15,41 @@ import { type Answer, type Route, unroutedProblem } from '../http/routes.ts';
 import { allowanceUsed } from '../limits/daily-allowance.ts';
 import { nextDayMs } from '../limits/daily-rows.ts';
 import { Refused } from '../refused.ts';
+import type { Begun } from './lab-request.ts';
 
-/** A request that is to end in an error. */
-export interface Situation {
+/** A request that a fault ends with an error. */
+export interface Failing extends Begun {
   readonly code: string;
-  readonly request: IncomingMessage;
-  readonly exchange: Exchange;
   readonly route: Route;
-  readonly endpoint: string;
-  /** Of the fault; seconds. */
+  /** Seconds. */
   readonly retryAfter: number | undefined;
-  /** Rows a day, where the account has no allowance of its own. */
+  /** Rows a day of an account without an allowance of its own. */
   readonly dailyRows: number;
 }
 
-/** Codes that the check of the credential ends with. */
+/** Errors of the step that checks the credential. */
 const AT_CREDENTIAL = ['unauthorized', 'forbidden', 'unavailable', 'method_not_allowed'];
 const TOKEN_RETRY_SECONDS = 60;
 
-/** The methods of an endpoint, as `Allow` has them. */
+/** The value of `Allow`. */
 export function allowOf({ method, head }: Route): string {
   return head ? `${method}, HEAD` : method;
 }
 
-/** @throws Refused for a code of the credential; returns for others */
-export function throwAtCredential(situation: Situation): void {
-  if (AT_CREDENTIAL.includes(situation.code)) throw errorOf(situation, null);
+/** @throws Refused if the code is an error of the credential */
+export function throwAtCredential(failing: Failing): void {
+  if (AT_CREDENTIAL.includes(failing.code)) throw errorOf(failing, null);
 }
 
-/** @throws what the endpoint, or what precedes it, would throw; returns for a code that {@link tokenAnswer} answers */
-export function throwAtEndpoint(situation: Situation, credential: Credential | null): void {
-  const { code, endpoint } = situation;
-  // Its health is in the body (contract: GET /v1/health), and a client that is refused gets OAuth's own form.
-  if (endpoint === 'getHealth' && code === 'unavailable') return;
-  if (tokenAnswer(situation) !== null) return;
-  throw errorOf(situation, credential);
+/** @throws the error of the endpoint or of a step before it, unless the code changes the answer instead */
+export function throwAtEndpoint(failing: Failing, credential: Credential | null): void {
+  // Health reports this in its body (contract: GET /v1/health).
+  if (failing.endpoint === 'getHealth' && failing.code === 'unavailable') return;
+  if (tokenAnswer(failing) === null) throw errorOf(failing, credential);
 }
 
-/** The OAuth error of a code; null for codes and endpoints that have none. */
-export function tokenAnswer({ code, endpoint, request }: Situation): Answer | null {
+/** @returns the OAuth error of the code; null if it has none */
+export function tokenAnswer({ code, endpoint, request }: Failing): Answer | null {
   if (endpoint !== 'createToken') return null;
   switch (code) {
     case 'unauthorized':
@@ -69,8 +64,8 @@ export function tokenAnswer({ code, endpoint, request }: Situation): Answer | nu
   }
 }
 
-function errorOf(situation: Situation, credential: Credential | null): Error {
-  const { code, request, exchange, endpoint, route, retryAfter } = situation;
+function errorOf(failing: Failing, credential: Credential | null): Error {
+  const { code, request, exchange, endpoint, route, retryAfter, dailyRows } = failing;
   switch (code) {
     case 'unauthorized':
       return notValid(isLikeToken((request.headers.authorization ?? '').replace(/^bearer +/i, '')));
@@ -88,7 +83,7 @@ function errorOf(situation: Situation, credential: Credential | null): Error {
     case 'rate_limited':
       return tooManyRequests(exchange, retryAfter);
     case 'daily_allowance':
-      return allowanceError(credential, situation.dailyRows);
+      return allowanceError(credential?.account.daily_rows ?? dailyRows);
     case 'invalid_request':
       return new Refused(code, 'The request is not valid.');
     default:
@@ -110,8 +105,7 @@ function tooManyRequests(exchange: Exchange, retryAfter: number | undefined): Er
   return tooManyTokens(retryAfter ?? TOKEN_RETRY_SECONDS, 'from this address');
 }
 
-function allowanceError(credential: Credential | null, dailyRows: number): Error {
-  const allowance = credential?.account.daily_rows ?? dailyRows;
+function allowanceError(allowance: number): Error {
   const nowMs = now();
   return allowanceUsed({ by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) }, nowMs);
 }

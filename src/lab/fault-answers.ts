@@ -1,6 +1,6 @@
 /**
- * How a lab sends what was tampered with: late, slowly, in part, changed, or not at all. Every such answer says by which
- * fault, and every answer has the lab's date.
+ * Sends answers that a fault changes: late, slowly, in part, corrupted, or not at all. Each has the fault's id in a
+ * header. Every answer of a lab has the date of its clock.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -13,13 +13,13 @@ import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 
 const TAMPERED = 'X-Wirewatch-Lab';
-/** A slow body goes out in so many pieces a second. */
+/** How often a second a slow body is continued. */
 const PIECES_A_SECOND = 10;
-/** So many bytes of a corrupted body become 0xFF, which is neither UTF-8 nor right for any packing. */
+/** How many bytes of a corrupted body become 0xFF, which is invalid in UTF-8 and breaks any compression. */
 const CORRUPTED_BYTES = 8;
 const REASONS: Readonly<Record<number, string>> = { 502: 'Bad Gateway', 504: 'Gateway Time-out' };
 
-/** Sends an answer, with what the fault does to it; never rejects. @param fault null: nothing */
+/** Sends an answer with the effect of its fault; never rejects. */
 export async function sendTampered(
   exchange: Exchange,
   plain: Answer,
@@ -30,24 +30,24 @@ export async function sendTampered(
   if (fault !== null) headers.push(TAMPERED, fault.id);
   const answer = { ...plain, headers };
   const delayMs = delayOf(fault);
-  // Not waited for by a lab that ends.
+  // Without a reference: a delay must not keep the lab from ending.
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   try {
     if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
       await sendAnswer(exchange, answer, closing);
     else await sendBody(exchange, answer, closing, fault);
   } catch {
-    // Nobody but the client could be told, and its connection is cut.
+    // Only the client could be told; its connection is cut.
     exchange.response.destroy();
   }
 }
 
-/** How much later it answers; milliseconds. */
+/** Milliseconds. */
 export function delayOf(fault: Fault | null): number {
   return parseDuration(fault?.spec.delay ?? '0ms') ?? 0;
 }
 
-/** Answers as nginx does for a server behind it that fails (502) or is too slow (504). */
+/** Answers like an nginx whose upstream fails (502) or is too slow (504). */
 export function sendAsProxy(response: ServerResponse, { id, spec }: Fault, record: RequestRecord): void {
   const status = spec.status ?? 502;
   const title = `${status} ${REASONS[status]}`;
@@ -64,7 +64,7 @@ export function sendAsProxy(response: ServerResponse, { id, spec }: Fault, recor
   response.end(body);
 }
 
-/** @param isReset with a reset (RST) in place of an orderly end */
+/** @param isReset with RST instead of an orderly end */
 export function cutConnection(socket: Socket, isReset = false): void {
   if (isReset) socket.resetAndDestroy();
   else socket.destroy();
@@ -95,11 +95,11 @@ async function sendBody(
     if (spec.slow !== undefined) await sleep(1000 / PIECES_A_SECOND);
   }
   if (cut === null) response.end();
-  // What was written must have left: the client is to get that much.
+  // In a later turn: what was written must reach the client first.
   else setImmediate(() => cutConnection(response.req.socket, spec.reset));
 }
 
-/** A copy, which may be changed. */
+/** @returns a copy, which may be changed */
 async function bytesOf(body: Answer['body']): Promise<Buffer> {
   if (typeof body === 'string') return Buffer.from(body);
   if (!('handle' in body)) return Buffer.concat(body);
@@ -117,14 +117,14 @@ function corrupt(body: Buffer): void {
   body.fill(0xff, middle, middle + CORRUPTED_BYTES);
 }
 
-/** Settles when the bytes are handed to the system, or the client is gone. */
+/** Resolves when the system has the bytes, or the client is gone. */
 function written(response: ServerResponse, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
-    const settle = () => {
-      response.off('close', settle);
+    const finish = () => {
+      response.off('close', finish);
       resolve();
     };
-    response.once('close', settle);
-    response.write(bytes, settle);
+    response.once('close', finish);
+    response.write(bytes, finish);
   });
 }

@@ -1,0 +1,73 @@
+/** What `wirewatch pull` refuses: keys, files and options that cannot be right. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { inFolder } from '../support/program.ts';
+import { pulled, subscription, withService } from '../support/pull.ts';
+
+test('the key file may be what key create --json printed', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder) => {
+    const args = [...to, '--into', join(folder, 'copy.db')];
+    writeFileSync(join(folder, 'key'), JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
+    const { code, told } = await pulled(args);
+    assert.equal(code, 0, told);
+    for (const wrong of ['{"id":"x"}', '{"key":']) {
+      writeFileSync(join(folder, 'key'), wrong);
+      const refused = await pulled(args);
+      assert.deepEqual(
+        [refused.code, /does not contain an API key/.test(refused.told)],
+        [1, true],
+        refused.told,
+      );
+    }
+  }));
+
+test('without a key file, and with one that holds no key', () =>
+  inFolder(async (folder) => {
+    const options = [
+      'pull',
+      '--base-url',
+      'http://127.0.0.1:1',
+      '--into',
+      join(folder, 'copy.db'),
+      '--key-file',
+    ];
+    const missing = await pulled([...options, join(folder, 'none')]);
+    assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
+    writeFileSync(join(folder, 'key'), 'two words');
+    const wrong = await pulled([...options, join(folder, 'key')]);
+    assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.told)], [1, true], wrong.told);
+    assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
+  }));
+
+test('a file that is no copy is not touched, nor is one that lacks lines', () =>
+  inFolder(async (folder) => {
+    writeFileSync(join(folder, 'key'), 'ww_live_x');
+    const into = join(folder, 'notes.txt');
+    const options = ['--key-file', join(folder, 'key'), '--format', 'ndjson', '--into', into];
+    const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
+    writeFileSync(into, 'my notes');
+    const foreign = await pulled(args);
+    assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.told)], [1, true]);
+    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, head: '', cursor: 'x', walk: null }));
+    const shorter = await pulled(args);
+    assert.deepEqual([shorter.code, /lines are missing.*--into/.test(shorter.told)], [1, true], shorter.told);
+    assert.equal(readFileSync(into, 'utf8'), 'my notes');
+  }));
+
+test('a base address that is none, a format that is none, --since with --full, streams that are none', () =>
+  inFolder(async (folder) => {
+    writeFileSync(join(folder, 'key'), 'ww_live_x');
+    const common = ['pull', '--key-file', join(folder, 'key'), '--into', join(folder, 'copy.db')];
+    for (const wrong of [
+      ['--base-url', 'ftp://x'],
+      ['--base-url', 'http://127.0.0.1:1', '--format', 'xml'],
+      ['--base-url', 'http://127.0.0.1:1', '--full', '--since', '2026-01-01T00:00:00Z'],
+      ['--base-url', 'http://127.0.0.1:1', '--subscription', '7001,x'],
+      ['--base-url', 'http://127.0.0.1:1', '--content-type', 'video'],
+      ['--base-url', 'http://127.0.0.1:1', '--poll-seconds', '86401'],
+    ]) {
+      assert.equal((await pulled([...common, ...wrong])).code, 2, wrong.join(' '));
+    }
+  }));

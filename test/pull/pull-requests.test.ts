@@ -1,0 +1,131 @@
+/** What `wirewatch pull` asks for: the chosen streams alone, and a full copy in the order that loses nothing. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { pulled, subscription, withService } from '../support/pull.ts';
+
+describe('pull of some streams', () => {
+  /** The parameters of each request that choose streams. */
+  const chosen = (asked: string[]) =>
+    asked.map((url) => {
+      const { pathname, searchParams } = new URL(url, 'http://x');
+      return [pathname, searchParams.get('subscription_id'), searchParams.get('content_type')].join(' ');
+    });
+  const three = [7001, 7002, 7003].map((id) => subscription(id, 'text', 'image'));
+  const twelve = Array.from({ length: 12 }, (_, index) => subscription(7001 + index, 'text', 'image'));
+
+  for (const format of ['sqlite', 'ndjson']) {
+    test(`every request names them, and the copy goes on with them only (${format})`, () =>
+      withService(three, [], async (to, folder, asked) => {
+        const args = [...to, '--into', join(folder, 'copy'), '--format', format];
+        const some = ['--subscription', '7002,7001', '--content-type', 'text'];
+        const full = await pulled([...args, '--full', ...some]);
+        assert.equal(full.code, 0, full.told);
+        const stream = '/v1/detections/changes 7001,7002 text';
+        assert.deepEqual([...new Set(chosen(asked))].sort(), [
+          '/v1/detections 7001 text',
+          '/v1/detections 7002 text',
+          stream,
+        ]);
+        for (const same of [[], some, ['--subscription', '7001,7002']]) {
+          asked.length = 0;
+          assert.equal((await pulled([...args, ...same])).code, 0);
+          assert.deepEqual(chosen(asked), [stream]);
+        }
+        asked.length = 0;
+        for (const other of [
+          ['--subscription', '7001'],
+          ['--content-type', 'image'],
+        ]) {
+          const { code, told } = await pulled([...args, ...other]);
+          assert.equal(code, 2, told);
+          assert.match(told, /was started with --subscription 7001,7002 --content-type text\. Leave/);
+        }
+        assert.deepEqual(asked, []);
+      }));
+
+    test(`a copy that an earlier version began is of all of them, or refused (${format})`, () =>
+      withService(three, [], async (to, folder, asked) => {
+        const into = join(folder, 'copy');
+        const args = [...to, '--into', into, '--format', format];
+        assert.equal((await pulled(args)).code, 0);
+        if (format === 'ndjson') {
+          const { selection: _, ...place } = JSON.parse(readFileSync(`${into}.place`, 'utf8'));
+          writeFileSync(`${into}.place`, JSON.stringify(place));
+        } else {
+          edit(into, 'PRAGMA user_version = 1');
+          const { code, told } = await pulled(args);
+          assert.deepEqual([code, /was created by another version.*--into/.test(told)], [1, true], told);
+          return;
+        }
+        const { code, told } = await pulled([...args, '--subscription', '7001']);
+        assert.equal(code, 2, told);
+        assert.match(told, /was started without --subscription and --content-type/);
+        asked.length = 0;
+        assert.equal((await pulled(args)).code, 0);
+        assert.deepEqual(chosen(asked), ['/v1/detections/changes  ']);
+      }));
+  }
+
+  test('a copy whose position is damaged is refused', () =>
+    withService(three, [], async (to, folder) => {
+      const args = [...to, '--into', join(folder, 'copy.db')];
+      assert.equal((await pulled(args)).code, 0);
+      edit(join(folder, 'copy.db'), "UPDATE state SET notes = '{}'");
+      const { code, told } = await pulled(args);
+      assert.deepEqual([code, /does not contain the position of a copy.*--into/.test(told)], [1, true], told);
+    }));
+
+  test('20 are not too many', () =>
+    withService(twelve.slice(0, 10), [], async (to, folder) => {
+      const { code, told } = await pulled([...to, '--into', join(folder, 'copy.db')]);
+      assert.equal(code, 0, told);
+    }));
+});
+
+test('a full copy begins the stream with as_of before it reads on, and follows it by cursor for ever', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+    const into = join(folder, 'copy.db');
+    const [fromMs, toMs] = [Date.now() - 62_000, Date.now()];
+    const { code, told } = await pulled([...to, '--into', into, '--full']);
+    assert.equal(code, 0, told);
+    const urls = asked.map((url) => new URL(url, 'http://x'));
+    assert.deepEqual(
+      urls.map(({ pathname, searchParams }) => `${pathname} ${searchParams.get('limit')}`),
+      ['/v1/detections 1', '/v1/detections/changes 1', '/v1/detections 1000', '/v1/detections/changes 1000'],
+    );
+    const sinceMs = Date.parse(urls[1]?.searchParams.get('since') ?? '');
+    assert.ok(sinceMs >= fromMs && sinceMs <= toMs, 'by the clock of the server where there is no as_of');
+    assert.deepEqual(
+      [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
+      ['abc', null],
+    );
+  }));
+
+test('a full copy that was broken off goes on without a stream that the key has lost', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+    const into = join(folder, 'copy.ndjson');
+    const period = { from: '2026-11-01', to: '2026-11-20' };
+    const steps = [
+      { subscription_id: 7009, content_type: 'text', ...period },
+      { subscription_id: 7001, content_type: 'image', ...period },
+      { subscription_id: 7001, content_type: 'text', ...period },
+    ];
+    const walk = { steps, cursor: 'of-the-first' };
+    writeFileSync(into, '');
+    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, head: '', cursor: 'months-old', walk }));
+    const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
+    assert.equal(code, 0, told);
+    const [first = '', ...rest] = asked;
+    assert.match(first, /^\/v1\/detections\?subscription_id=7001&content_type=text&/);
+    assert.doesNotMatch(first, /cursor/);
+    assert.deepEqual(rest, ['/v1/detections/changes?cursor=months-old&limit=1000']);
+  }));
+
+function edit(path: string, sql: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(sql);
+  db.close();
+}

@@ -1,0 +1,55 @@
+/** When `wirewatch pull` repeats a request, and when it never does (contract: Retry). */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { type Answers, pulled, withService } from '../support/pull.ts';
+
+describe('pull and answers that are no pages', () => {
+  const against = (
+    answers: Answers,
+    use: (program: { code: number | null; told: string }, asked: string[]) => void,
+  ) =>
+    withService([], answers, async (to, folder, asked) => {
+      const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
+      use(await pulled([...to, ...since, '--into', join(folder, 'copy.db')]), asked);
+    });
+
+  const isNeverRepeated = (status: number) =>
+    against([[status, {}]], ({ code, told }, asked) => {
+      assert.equal(code, 1);
+      assert.match(told, new RegExp(`answered with status ${status}: because of ${status}`));
+      assert.equal(asked.length, 1);
+    });
+
+  test('400 is never asked for again', () => isNeverRepeated(400));
+  test('401 is never asked for again', () => isNeverRepeated(401));
+  test('403 is never asked for again', () => isNeverRepeated(403));
+  test('404 is never asked for again', () => isNeverRepeated(404));
+
+  const isRepeated = (status: number) =>
+    against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
+      assert.equal(code, 0, told);
+      assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
+      assert.equal(asked.length, 2);
+      assert.equal(asked[0], asked[1], 'the same request');
+    });
+
+  test('429 is asked for again after Retry-After', () => isRepeated(429));
+  test('500 is asked for again after Retry-After', () => isRepeated(500));
+  test('502 is asked for again after Retry-After', () => isRepeated(502));
+  test('503 is asked for again after Retry-After', () => isRepeated(503));
+  test('504 is asked for again after Retry-After', () => isRepeated(504));
+
+  test('without Retry-After the wait doubles', () =>
+    against(
+      [
+        [503, {}],
+        [503, {}],
+      ],
+      ({ code, told }, asked) => {
+        assert.equal(code, 0, told);
+        assert.match(told, /waiting 1 s[\s\S]*waiting 2 s/);
+        assert.equal(asked.length, 3);
+      },
+    ));
+});

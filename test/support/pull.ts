@@ -1,0 +1,57 @@
+/** `wirewatch pull` in tests, and a service without rows that it can read. */
+import { writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { inFolder, runProgram } from './program.ts';
+
+export async function pulled(
+  args: string[],
+): Promise<{ code: number | null; told: string; printed: string }> {
+  const program = runProgram(args);
+  const code = await program.ended;
+  return { code, told: program.told(), printed: program.printed() };
+}
+
+/** A subscription as /v1/me has it. */
+export function subscription(id: number, ...content_types: string[]) {
+  const start = new Date().toISOString();
+  return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
+}
+
+/** The first answers of a service: status and headers. */
+export type Answers = [number, Record<string, string>][];
+
+/**
+ * A service without rows, which notes each request but those for /v1/me.
+ *
+ * @param answers to the first of those requests; every later one gets a good answer
+ */
+export async function withService(
+  subscriptions: object[],
+  answers: Answers,
+  use: (to: string[], folder: string, asked: string[]) => Promise<void>,
+): Promise<void> {
+  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
+  const asked: string[] = [];
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const isMe = request.url === '/v1/me';
+    if (!isMe) asked.push(request.url ?? '');
+    const [status, headers] = (isMe ? undefined : answers.shift()) ?? [200, {}];
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    const body = isMe ? JSON.stringify({ subscriptions }) : page;
+    response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  try {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, 'key'), 'ww_live_x');
+      const to = ['pull', '--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
+      await use(to, folder, asked);
+    });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
