@@ -100,7 +100,7 @@ export function readValues(parameters: Parameters, table: ParameterTable): Value
 }
 
 const NAME_CHARACTERS_SHOWN_MAX = 60;
-/** What stands for itself, as nearly all that is sent does. */
+/** Needs no decoding, like nearly everything that clients send. */
 const PLAIN = /^[\w.:~,-]*$/;
 
 /**

@@ -24,7 +24,7 @@ export function parseFields(text: string): Projection {
     if (path === '') throw invalid('fields: must not contain an empty value');
     if (!KNOWN_PATHS.has(path))
       throw invalid(`fields: unknown path ${shown(path)}; GET /v1/schema/detection lists the fields`);
-    want(projection, path.split('.'));
+    add(projection, path.split('.'));
   }
   return projection;
 }
@@ -61,7 +61,7 @@ function project(object: JsonObject, projection: Projection): JsonObject {
   return part;
 }
 
-function want(projection: Draft, path: readonly string[]): void {
+function add(projection: Draft, path: readonly string[]): void {
   const [name = '', ...rest] = path;
   const known = projection.get(name);
   if (known === 'whole') return;
@@ -71,7 +71,7 @@ function want(projection: Draft, path: readonly string[]): void {
   }
   const inner: Draft = known ?? new Map();
   projection.set(name, inner);
-  want(inner, rest);
+  add(inner, rest);
 }
 
 function isObject(value: unknown): value is JsonObject {

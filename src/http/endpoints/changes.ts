@@ -20,9 +20,8 @@ import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import { preferredWaitSeconds } from '../prefer.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import type { Waiting } from '../waiting.ts';
+import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
 
 export interface ChangesSources {
   readonly detections: () => Database;
