@@ -91,10 +91,14 @@ export function readValues<Table extends ParameterTable>(
 ): ValuesOf<Table>;
 export function readValues(parameters: Parameters, table: ParameterTable): ValuesOf<ParameterTable> {
   const values: Record<string, unknown> = {};
-  for (const [name, { read, fallback = null, required }] of Object.entries(table)) {
+  // Read for every request: Object.entries would take twice as long.
+  for (const name in table) {
+    const parameter = table[name];
     const texts = parameters.get(name);
-    if (texts === undefined && required !== undefined) throw invalid(`${name}: required. Send ${required}`);
-    values[name] = texts === undefined ? fallback : read(texts, name);
+    if (parameter === undefined) continue;
+    if (texts !== undefined) values[name] = parameter.read(texts, name);
+    else if (parameter.required === undefined) values[name] = parameter.fallback ?? null;
+    else throw invalid(`${name}: required. Send ${parameter.required}`);
   }
   return values;
 }
