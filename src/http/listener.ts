@@ -3,6 +3,7 @@
  *
  * https://nodejs.org/api/http.html, https://nodejs.org/api/https.html
  */
+import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -63,27 +64,20 @@ function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: Connection
 }
 
 /** Resolves when it listens. @param start calls listen; @throws Refused `failed` when it cannot */
-export function listening(
+export async function listening(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
-  start: (onListening: () => void) => void,
+  start: () => void,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new Refused(
-          // Not `configuration`: a later attempt of the service manager may succeed.
-          'failed',
-          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${OTHER_ADDRESS}`,
-          { cause: error },
-        ),
-      );
-    });
-    start(() => {
-      server.removeAllListeners('error');
-      resolve();
-    });
-  });
+  const isListening = once(server, 'listening');
+  start();
+  try {
+    await isListening;
+  } catch (error) {
+    const reason = `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${OTHER_ADDRESS}`;
+    // Not `configuration`: a later attempt of the service manager may succeed.
+    throw new Refused('failed', reason, { cause: error });
+  }
 }
 
 /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */

@@ -142,7 +142,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.on('checkExpectation', (request, response) => refuseExpectation(pipeline, request, response));
   const router = createRouter(server, routes, pipeline);
   const { host, port } = config.server;
-  await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
+  await listening(server, config.server, () => router.listen(port, host));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
   const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;

@@ -3,6 +3,7 @@
  * thread wakes them when a transaction is visible.
  */
 import type { Socket } from 'node:net';
+import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
 
 /** Woken in one turn of the event loop: thousands at once would delay every other request. */
 const WOKEN_AT_ONCE = 50;
@@ -61,4 +62,22 @@ export function createWaiting(): Waiting {
     },
     count: () => waiters.size,
   };
+}
+
+/**
+ * Reads the header `Prefer: wait=N` (RFC 7240, 4.3).
+ *
+ * @param header repeated headers joined with commas, or as a list
+ * @returns whole seconds, 1 to {@link WAIT_SECONDS_MAX}; null without the preference, or for one that is not a number,
+ *   which is ignored (RFC 7240, 2)
+ */
+export function preferredWaitSeconds(header: string | string[] | undefined): number | null {
+  const preferences = (typeof header === 'string' ? header : (header ?? []).join(',')).split(',');
+  for (const preference of preferences) {
+    const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
+    // Of a repeated preference the first counts (RFC 7240, 2).
+    if (seconds !== undefined)
+      return Number(seconds) === 0 ? null : Math.min(Number(seconds), WAIT_SECONDS_MAX);
+  }
+  return null;
 }

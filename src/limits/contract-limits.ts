@@ -58,6 +58,9 @@ export const TOKEN_LIFETIME_MS = HOUR_MS;
 export const DATA_GAP_AGE_MAX_MS = 90 * DAY_MS;
 export const DATA_GAPS_MAX = 200;
 
+/** The longest `Prefer: wait` of the change stream. */
+export const WAIT_SECONDS_MAX = 60;
+
 /** How long a client may keep the answer of `/v1/me`. */
 export const ME_CACHE_SECONDS = 60;
 

@@ -1,6 +1,7 @@
 /** The parameters of the endpoints, with their limits (contract: Endpoints, Common detection filters, Limits). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
+import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
 import { CHANGES_PARAMETERS as CHANGES } from '../query/changes-parameters.ts';
 import {
   FILTER_PARAMETERS,
@@ -30,7 +31,7 @@ const IF_NONE_MATCH = header('If-None-Match', 'An ETag, a list of them, or `*`.'
 
 const PREFER = header(
   'Prefer',
-  'How long to wait for the next change where the page would be empty (RFC 7240), in seconds, at most 60.',
+  `How long to wait for the next change where the page would be empty (RFC 7240), in seconds, at most ${WAIT_SECONDS_MAX}.`,
   'wait=30',
 );
 const IF_MODIFIED_SINCE = header(

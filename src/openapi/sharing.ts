@@ -1,4 +1,4 @@
-/** Puts what stands in several endpoints of the document in one place, with references to it. */
+/** Moves parts that several endpoints of the document share into components, with references to them. */
 
 type Json = Record<string, unknown>;
 
@@ -9,14 +9,14 @@ export interface Part {
 }
 
 export interface Shared {
-  /** What stands at least twice, by name. */
+  /** Parts that are used at least twice, by name. */
   readonly components: Json;
   /** @returns a reference where it is shared, else itself */
   refer(part: Json): Json;
 }
 
 /**
- * @param kind where the components stand: `responses`, `parameters`
+ * @param kind of the components: `responses`, `parameters`
  * @throws Error where two parts that are shared have one name, or one has none
  */
 export function share(kind: string, parts: readonly Part[]): Shared {

@@ -20,7 +20,7 @@ const COMPONENTS = '#/components/schemas/';
 export const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
-/** The address under which a named schema stands in the document, which is its `$id` as well. */
+/** The address of a named schema in the document, which is also its `$id`. */
 export function componentId(name: string): string {
   return `${COMPONENTS}${name}`;
 }

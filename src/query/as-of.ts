@@ -1,12 +1,12 @@
-/** How far the data goes: the head of the stream, and up to when exports were read (contract: ChangesPage, `as_of`). */
+/** The head of the streams, and the time up to which exports were read (contract: ChangesPage, `as_of`). */
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { preparedOnce } from './statements.ts';
 
-/** All of one moment, even where no transaction is open: it is one statement. */
+/** Read by one statement, so consistent without a transaction. */
 export interface StreamHead {
-  /** Position of the last row of all streams, those that were removed included; 0 when there is none. */
+  /** Of the last row of all streams, removed ones included; 0: no rows. */
   readonly position: number;
   /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
   readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
@@ -24,12 +24,12 @@ const streamHead = preparedOnce<StreamHeadRow>(STREAM_HEAD);
 /** Differs when another connection has committed since (https://sqlite.org/pragma.html#pragma_data_version). */
 const dataVersion = preparedOnce<{ data_version: number }>('PRAGMA data_version');
 
-/** What was read last over each connection, and the version of the database that it is at least as new as. */
+/** The last result of each connection, and the data version that it is at least as new as. */
 const kept = new WeakMap<Database, { readonly version: number | undefined; readonly head: StreamHead }>();
 
-/** Reads it anew where anything was committed since: to ask for that takes a quarter of the time. */
+/** Reads again only where something was committed since: to check that takes a quarter of the time. */
 export function readStreamHead(db: Database): StreamHead {
-  // What a connection commits itself is no new version to it.
+  // A connection's own commits do not change its data version.
   if (!db.readonly) return selectStreamHead(db);
   const version = dataVersion(db).get()?.data_version;
   const last = kept.get(db);
@@ -48,9 +48,9 @@ function selectStreamHead(db: Database): StreamHead {
 }
 
 /**
- * The earliest of what the exports read have finished, epoch milliseconds; null when one has finished nothing.
+ * The earliest end of the newest finished windows, epoch milliseconds; null while an export has none.
  *
- * @param contentTypes those that are read, without any whose export is switched off
+ * @param contentTypes those that the request reads, without types whose export is switched off
  */
 export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly ContentType[]): number | null {
   let earliest: number | null = null;
@@ -63,14 +63,14 @@ export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly Co
 }
 
 /**
- * `as_of` as an answer shows it; null while there is none. A window never ends in the future, but the clock may have
- * been set back since: a client starts the stream with this as `since`, and one that lies in the future is refused.
+ * `as_of` in an answer. Never in the future, though the clock may have been set back: clients send it as `since`, which
+ * must not be in the future.
  */
 export function formatAsOf(asOf: number | null, nowMs: number): string | null {
   return asOf === null ? null : formatMs(Math.min(asOf, nowMs));
 }
 
-/** The names of exports are constants of the program; the plan is the same as with bound ones. */
+/** Export names are constants; the plan is the same as with bound values. */
 function newestDone(contentType: ContentType): string {
   return `(SELECT max(window_start) FROM export_window
       WHERE export = '${TYPE_RULES[contentType].export}' AND status = 'done')`;

@@ -1,20 +1,19 @@
 /**
- * Puts the base address into stored detections where its mark stands.
+ * Replaces the mark in stored detections with the base address.
  *
- * Done on bytes, for a whole page at once: SQLite's replace() takes a nanosecond a byte, twice what reading the
- * page takes, and a search for one byte next to nothing.
+ * It searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page.
  */
 import { BASE_URL_MARK } from '../detection/match.ts';
 
 const MARK = BASE_URL_MARK.charCodeAt(0);
 
-/** The base address as it stands within JSON text. */
+/** The base address, escaped for JSON text. */
 export function jsonBaseUrl(baseUrl: string): Buffer {
   if (baseUrl !== known.baseUrl) known = { baseUrl, json: Buffer.from(JSON.stringify(baseUrl).slice(1, -1)) };
   return known.json;
 }
 
-/** It is the same for every request. */
+/** The same for every request. */
 let known = { baseUrl: '', json: Buffer.alloc(0) };
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */

@@ -1,9 +1,8 @@
 /**
  * A page of the change stream (contract: GET /v1/detections/changes).
  *
- * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a row committed between them could be
- * left behind a cursor that says everything was read. The streams named in the SQL are those of the key, so a row
- * of anybody else's is never touched.
+ * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a cursor could pass a row committed between
+ * them. The SQL names the streams of the key, so rows of others are never read.
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { lostEndBehind } from '../history/version-epoch.ts';
@@ -49,7 +48,7 @@ export interface ChangesQuery {
 }
 
 export interface ChangesPage {
-  /** The rows as JSON texts with commas between them. */
+  /** JSON texts of the rows, with commas between them. */
   readonly data: Buffer;
   readonly rows: number;
   /** What `next_cursor` holds. */
@@ -74,16 +73,16 @@ const NO_FILTER: FilterSql = { sql: '', values: {} };
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
 /**
- * Whether a request comes with a cursor that this log never gave out, since its end is lost. Until that is made up for,
- * nothing can be served behind it that does not skip what is announced again then.
+ * Whether the cursor is one that this log never gave out, since the log's end is lost. Until versions are raised, any
+ * page after such a cursor would skip changes that are announced again then.
  */
 export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean {
-  // Most polls come with the head, which a transaction is known to have ended with.
+  // Most polls send the head, which is known to be the end of a transaction.
   if (start.kind !== 'after' || start.position === 0 || isCheckedHead(db, start.position)) return false;
   return lostEndBehind(db, start.position) !== null;
 }
 
-/** A page that says nothing, and leaves the cursor where it is. */
+/** An empty page that leaves the cursor where it is. */
 export function heldPage(db: Database, { start, content_types }: ChangesQuery): ChangesPage {
   const position = start.kind === 'after' ? start.position : 0;
   const as_of_ms = asOfMs(readStreamHead(db), content_types);
@@ -93,7 +92,7 @@ export function heldPage(db: Database, { start, content_types }: ChangesQuery): 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
   const { start } = query;
   if (start.kind === 'after') {
-    // What most polls find: nothing new. One statement is a snapshot by itself and needs no transaction.
+    // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
     const head = readStreamHead(db);
     if (start.position >= head.position && isCheckedHead(db, head.position))
       return emptyPage(query, head, start.position);
@@ -102,14 +101,14 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
     const head = readStreamHead(db);
     checkHead(db, head.position);
     const after = startPosition(db, query, head.position);
-    // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
+    // After a restore a cursor can be beyond the head, until the stream has passed it. It never goes back.
     if (after >= head.position || query.streams.length === 0) return emptyPage(query, head, after);
     const streams = storedStreams(db, query.streams);
     if (streams.length === 0) return emptyPage(query, head, after);
     const span = { start: after, end: head.position };
     const { data, rows, reached } = readRows(db, { ...query, streams }, span);
-    // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
-    // bring back what was passed over.
+    // At the end of its streams a cursor moves to the end of all streams: widening a filter later does not replay
+    // what was skipped.
     const position = reached ?? head.position;
     return {
       data,
@@ -138,7 +137,7 @@ function startPosition(
 interface ReadRows {
   readonly data: Buffer;
   readonly rows: number;
-  /** The position at which reading stopped; null when nothing is left. */
+  /** Where reading stopped; null: nothing is left. */
   readonly reached: number | null;
 }
 
@@ -185,13 +184,13 @@ function readFiltered(db: Database, query: Query, filter: FilterSql, { start, en
 interface Page {
   readonly data: Buffer;
   readonly rows: number;
-  /** Of every row, in their order. */
+  /** Of every row, in order. */
   readonly places: readonly number[];
   /** The greatest position. */
   readonly last: number | null;
 }
 
-/** Of one stream without filters: its rows lie one after the other. */
+/** One stream without filters: its rows are a range of places. */
 function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
@@ -209,7 +208,7 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
     : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
 }
 
-/** @param low places are counted from it */
+/** @param low places in the list are relative to it */
 function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
   if (page === undefined || page.data === null) return NOTHING;
   checkText(page.data, page);
@@ -233,9 +232,8 @@ function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl
 }
 
 /**
- * Rows after `@start` of several streams, in their one order. SQLite merges the streams' index entries as they are
- * asked for; it neither sorts nor reads further than the limit, but for one row of each stream. Every stream has a
- * cursor of its own in the table, which goes from row to row.
+ * Rows after `@start` of several streams, by position. SQLite merges the index entries of the streams: it neither sorts
+ * nor reads beyond the limit, except for one row of each stream.
  */
 function inOrder(streams: number, columns: string, conditions: string): string {
   const arms = streamArms(
@@ -253,7 +251,7 @@ function pageOf(streams: number, conditions: string): string {
 
 const RANGE = 'FROM stream_row WHERE place > @low AND place <= @high';
 
-/** The whole page as one text: nothing is parsed, and no row becomes an object. */
+/** The page as one text: nothing is parsed, and no row becomes an object. */
 function textOf(page: string, place: string): string {
   return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(position) AS last,
       group_concat(${place}) AS places, ${CHECKED_SQL}
@@ -272,16 +270,16 @@ export function pageRowsSql(streams: number, conditions: string): string {
   return rowsOf(pageOf(streams, conditions));
 }
 
-/** Sequence numbers in place of places: short numbers are written and read faster. */
+/** Sequence numbers instead of places: short numbers are written and read faster. */
 export const RANGE_TEXT = textOf(RANGE, 'place & 17179869183');
 export const RANGE_ROWS = `${rowsOf(RANGE)} ORDER BY place`;
 
-/** The last of the raw rows that a page may read; none when there are fewer. */
+/** The last raw row that a page may read; no row when there are fewer. */
 export function scanBoundSql(streams: number): string {
   return `SELECT position FROM (${inOrder(streams, 'position', '')}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
-/** How many raw rows a page has read. */
+/** The number of raw rows that a page has read. */
 export function rawRowsSql(streams: number): string {
   const counts = streamArms(
     streams,

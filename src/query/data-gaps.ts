@@ -14,8 +14,8 @@ const GAP_STATUSES = ['missing', 'abandoned', 'failed'] as const;
 type GapStatus = (typeof GAP_STATUSES)[number];
 
 /**
- * Each status by itself, as the index has them: no more than the gaps of a page are read, whether an export has none
- * or has been silent for all the time.
+ * Each status by itself, as the index has them: at most @limit rows of each are read, even where an export was silent
+ * all the time.
  */
 export const DATA_GAPS = `
   SELECT window_start, status FROM (${GAP_STATUSES.map(gapsOf).join(' UNION ALL ')})

@@ -2,20 +2,20 @@
  * Where `since` starts (contract: GET /v1/detections/changes): with the first transaction that became visible at or
  * after it.
  *
- * A transaction's time is taken after its commit and written by the next one, so the last may stand there without:
- * until it is known, it counts as later than anything asked for, and so a change is never passed over.
+ * The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may
+ * have none yet. Until it is known, it counts as later than any `since`, so that no change is skipped.
  */
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { preparedOnce } from './statements.ts';
 
-/** Times of transactions that are not written yet: epoch milliseconds by first position. */
+/** Delivery times that are not written yet: epoch milliseconds by first position. */
 export type RecentDeliveries = ReadonlyMap<number, number>;
 
 export const FIRST_DELIVERED_SINCE = `
   SELECT first_position FROM delivery WHERE delivered_at >= @since ORDER BY delivered_at, first_position LIMIT 1`;
 
-/** Times of delivery never go back, so the transaction before the first one was delivered before. */
+/** Delivery times never decrease, so the transaction before the first one was delivered earlier. */
 export const DELIVERED_BEFORE = `
   SELECT delivered_at FROM delivery WHERE first_position < @first ORDER BY first_position DESC LIMIT 1`;
 
@@ -27,8 +27,8 @@ const deliveredBefore = preparedOnce<{ delivered_at: number | null }>(DELIVERED_
 const unstamped = preparedOnce<{ first_position: number }>(UNSTAMPED);
 
 /**
- * @returns the position after which everything delivered at or after `sinceMs` stands; null when there is nothing
- * @throws DatabaseDamage when the transaction before that was delivered no earlier
+ * @returns the position before everything delivered at or after `sinceMs`; null when nothing was
+ * @throws DatabaseDamage where the transaction before that was not delivered earlier
  */
 export function positionBefore(db: Database, sinceMs: number, recent: RecentDeliveries): number | null {
   const stamped = firstDeliveredSince(db).get({ since: sinceMs })?.first_position;

@@ -1,21 +1,21 @@
 /**
- * The text of a detection, as SQL: that of its newest version in the change stream without the member `event`, unless it
- * has been scored again since.
+ * The text of a detection, as SQL: its newest row in the change stream without the member `event`, unless it has been
+ * scored again since.
  *
- * Cut as bytes, which costs the same wherever it is: in a text SQLite counts characters from the beginning. All that
- * stands before `event` is ASCII, and as long as id and version make it (`renderStreamRow`).
+ * Cut as bytes: in a text SQLite counts characters from the beginning. What precedes `event` is ASCII, and its length
+ * depends only on id and version (`renderStreamRow`).
  */
 
-/** All but id and version that stands before `event`. */
+/** What precedes `event`, without id and version. */
 const BEFORE_EVENT = '{"id":"","version":,'.length;
 const EVENT = '"event":"created",'.length;
 
-/** @param id of the detection, of the tables of {@link detectionTables} */
+/** @param id a column of {@link detectionTables} */
 export function detectionText(id: string): string {
   return `iif(rescored.body IS NULL, ${withoutEvent(id)}, rescored.body)`;
 }
 
-/** Of one detection: subqueries find a single one in half the time that a join takes. @param id a parameter */
+/** One detection: subqueries take half the time of a join. @param id a parameter */
 export function oneDetectionText(id: string): string {
   return `SELECT coalesce((SELECT body FROM rescored WHERE rescored.place = row.place), ${withoutEvent(id)}) AS body
     FROM stream_row AS row WHERE row.place = (SELECT place FROM detection WHERE id = ${id})`;
@@ -27,7 +27,7 @@ function withoutEvent(id: string): string {
   return `substr(${body}, 1, ${before}) || substr(${body}, ${before} + ${EVENT + 1})`;
 }
 
-/** @param table has the place of a detection */
+/** @param table has the column `place` of a detection */
 export function detectionTables(table: string): string {
   return `${table} CROSS JOIN stream_row AS row ON row.place = ${table}.place
     LEFT JOIN rescored ON rescored.place = ${table}.place`;

@@ -1,8 +1,8 @@
 /**
  * The filters on detections as SQL (contract: Common detection filters).
  *
- * The tables of stream rows and of current detections have the same columns for them, so a fragment fits both.
- * Values are always bound; a fragment's text depends only on which filters are given.
+ * The SQL fits the tables of stream rows and of current detections. Values are always bound; the text depends only on
+ * which filters are sent.
  */
 
 import type { DetectionFilters } from './common-parameters.ts';
@@ -15,7 +15,7 @@ export interface FilterSql {
   readonly values: Readonly<Record<string, SqlValue>>;
 }
 
-/** `min_score` rounds half up: a score passes when it is not more than this below the number. */
+/** `min_score` rounds half up: 49.5 passes 50. */
 const ROUNDING = 0.5;
 
 export function filterSql(filters: DetectionFilters): FilterSql {
@@ -45,7 +45,7 @@ export function filterSql(filters: DetectionFilters): FilterSql {
 
 const LIST = (parameter: string) => `(SELECT value FROM json_each(@${parameter}))`;
 
-/** What is excluded is known by its value: a row without one is kept. */
+/** Keeps rows without a value. */
 function notIn(column: string, parameter: string): string {
   return `(${column} IS NULL OR ${column} NOT IN ${LIST(parameter)})`;
 }

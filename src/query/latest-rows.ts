@@ -1,6 +1,6 @@
 /**
- * Rows of the change stream for a person who looks on: the newest of all streams, and the versions of one detection. Each
- * call looks at a bounded number of rows; nothing here is proven to be complete, as pages for clients are.
+ * Rows of the change stream for the console: the newest of all streams, and the versions of one detection. Each call
+ * scans a limited number of rows, and does not check that it is complete, as pages for clients do.
  */
 import type { ContentType } from '../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../detection/id.ts';
@@ -24,7 +24,7 @@ export interface PositionSpan {
   readonly through: number;
 }
 
-/** Rows of all streams that one call looks at. */
+/** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
 const COLUMNS = 'place, position, version, body';
 
@@ -47,8 +47,8 @@ export const FIRST_PLACE = `
 const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHERE id = ?';
 
 /**
- * The newest rows that pass the filters, newest first. A stream whose last row is older than `limit` others can have
- * none of them, so without filters they are exactly the newest.
+ * The newest rows that pass the filters, newest first. Only the `limit` streams with the newest rows are read: without
+ * filters these have all of them.
  */
 export function newestRows(
   db: Database,
@@ -74,18 +74,18 @@ export function newestRows(
   });
 }
 
-/** Where a search for versions goes on: places between these were not looked at. */
+/** Places that a search for versions has not scanned yet. */
 export interface VersionSpan {
   readonly low: number;
   readonly high: number;
 }
 
 /**
- * Versions of a detection. No index leads to them, so its stream is searched from both ends: where it was first
- * detected, and where its newest version lies; that is where most are.
+ * Versions of a detection. They have no index, so its stream is scanned from both ends, where most are: from its first
+ * detection, and from its newest version.
  *
- * @param span of the call before; null for the first
- * @returns `next`: null when the whole stream was looked at between the two; null where there is no such detection
+ * @param span `next` of the previous call; null for the first
+ * @returns `next`: null when everything was scanned; null where there is no such detection
  */
 export function versionRows(
   db: Database,
@@ -115,7 +115,7 @@ export function versionRows(
   });
 }
 
-/** No version was delivered before the detection was made. */
+/** No version precedes the first detection. */
 function wholeSpan(db: Database, newest: { place: number; first_detected_at: number }): VersionSpan {
   const ordinal = ordinalOf(newest.place);
   const position = newest.first_detected_at * 1_000_000;
@@ -124,13 +124,12 @@ function wholeSpan(db: Database, newest: { place: number; first_detected_at: num
   return { low: sequenceOf(low) === 0 ? placeOf(ordinal, 1) : low, high: newest.place };
 }
 
-/** A stream by its parts, for who reads of all. */
 export interface KnownStream {
   readonly subscription_id: number;
   readonly content_type: ContentType;
 }
 
-/** Every stream that has rows, those that began first before others. */
+/** Every stream that has rows, the oldest first. */
 export function knownStreams(
   db: Database,
   { subscription_id: ids, content_type }: StreamSelection,
@@ -147,10 +146,10 @@ export function knownStreams(
     );
 }
 
-/** Of transactions that may be of the same millisecond. */
+/** Transactions that may share a millisecond. */
 const DELIVERIES_MAX = 10;
 
-/** Times of delivery never go back. The newest transaction may have none yet. */
+/** Delivery times never decrease. The newest transaction may have none yet. */
 export const DELIVERED_SINCE = `
   SELECT first_position, last_position FROM (
     SELECT first_position, last_position FROM delivery
@@ -163,8 +162,7 @@ export const DELIVERED_AT = `
   SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
 /**
- * The positions that one transaction gave out: the first that was delivered no earlier than it was made, and has as many
- * rows.
+ * The positions of a transaction: the first one of so many rows that was delivered at or after a time.
  */
 export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
   const found = db
@@ -185,7 +183,7 @@ export function rowsByStream(db: Database, span: PositionSpan): (KnownStream & {
   return counts.filter(({ rows }) => rows > 0);
 }
 
-/** When a position was delivered, epoch milliseconds; null while that is not written. */
+/** Delivery time of a position, epoch milliseconds; null while it is not written. */
 export function deliveredAtMs(db: Database, position: number): number | null {
   return (
     db.prepare<unknown[], { delivered_at: number | null }>(DELIVERED_AT).get(position)?.delivered_at ?? null

@@ -9,10 +9,10 @@ import { preparedOnce } from './statements.ts';
 
 export interface OneQuery {
   readonly id: string;
-  /** Every stream of the key: a detection of another one is as if it did not exist. */
+  /** Every stream of the key: detections of others do not exist for it. */
   readonly streams: readonly StreamName[];
   readonly projection: Projection | null;
-  /** As it stands within JSON text. */
+  /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }
 
@@ -20,7 +20,7 @@ export const ONE_DETECTION = oneDetectionText('@id');
 
 const oneDetection = preparedOnce<{ body: string }>(ONE_DETECTION);
 
-/** The latest version as JSON text; null when no stream of the key has it. */
+/** The latest version as JSON text; null where no stream of the key has it. */
 export function readOneDetection(
   db: Database,
   { id, streams, projection, baseUrl }: OneQuery,

@@ -91,16 +91,20 @@ export function readValues<Table extends ParameterTable>(
 ): ValuesOf<Table>;
 export function readValues(parameters: Parameters, table: ParameterTable): ValuesOf<ParameterTable> {
   const values: Record<string, unknown> = {};
-  for (const [name, { read, fallback = null, required }] of Object.entries(table)) {
+  // Read for every request: Object.entries would take twice as long.
+  for (const name in table) {
+    const parameter = table[name];
     const texts = parameters.get(name);
-    if (texts === undefined && required !== undefined) throw invalid(`${name}: required. Send ${required}`);
-    values[name] = texts === undefined ? fallback : read(texts, name);
+    if (parameter === undefined) continue;
+    if (texts !== undefined) values[name] = parameter.read(texts, name);
+    else if (parameter.required === undefined) values[name] = parameter.fallback ?? null;
+    else throw invalid(`${name}: required. Send ${parameter.required}`);
   }
   return values;
 }
 
 const NAME_CHARACTERS_SHOWN_MAX = 60;
-/** What stands for itself, as nearly all that is sent does. */
+/** Needs no decoding, like nearly everything that clients send. */
 const PLAIN = /^[\w.:~,-]*$/;
 
 /**

@@ -1,11 +1,11 @@
 /**
- * A page of the period endpoint (contract: GET /v1/detections): what is current, by `first_detected_at` in either
- * direction, and within one second by ascending id in both.
+ * A page of the period endpoint (contract: GET /v1/detections): current detections, by `first_detected_at` in either
+ * direction, within one second by ascending id.
  *
- * No index holds both orders. So a page is put together from at most three parts: the rest of the second in which
- * it begins, whole seconds, and the beginning of the second in which it ends. Within one second the index has the
- * ids in order; of the whole seconds there are never more rows than a page may read, so that putting those of one
- * second into order stays small, though a backfill may have given a million detections the same second.
+ * No index has both orders, so a page has up to three parts: the rest of the second in which it begins, whole seconds,
+ * and the beginning of the second in which it ends. Within a second the index has the ids in order. The whole seconds
+ * never have more rows than a page may read, so sorting them stays cheap, though a backfill may have given a million
+ * detections the same second.
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
@@ -17,18 +17,15 @@ import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodSort } from './period-parameters.ts';
 import {
-  betweenRowsSql,
-  betweenTextSql,
-  firstNewestRowsSql,
-  firstNewestTextSql,
+  BETWEEN_SQL,
+  FIRST_NEWEST_SQL,
   idAtSql,
   moreSql,
-  newestRowsSql,
-  newestTextSql,
+  NEWEST_SQL,
+  type PartSql,
   rowsBeforeSql,
   secondAtSql,
-  withinRowsSql,
-  withinTextSql,
+  WITHIN_SQL,
 } from './period-sql.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
@@ -43,7 +40,7 @@ export interface PeriodQuery {
   readonly filters: DetectionFilters;
   readonly period: Period;
   readonly sort: PeriodSort;
-  /** The detection behind which the page begins; null for the first page. */
+  /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
   readonly limit: number;
   readonly projection: Projection | null;
@@ -52,18 +49,18 @@ export interface PeriodQuery {
 }
 
 export interface PeriodPage {
-  /** The rows as JSON texts with commas between them, in pieces. */
+  /** JSON texts of the rows, with commas between them, in pieces. */
   readonly data: readonly Buffer[];
   readonly rows: number;
   /** Of the last row; null where there is none. */
   readonly last: PeriodPlace | null;
-  /** Where the next page begins; null when the period is read. */
+  /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
 }
 
 const COMMA = Buffer.from(',');
-/** Before and behind every id. */
+/** Sort before and after every id. */
 const FIRST_ID = '';
 const LAST_ID = '~';
 
@@ -72,14 +69,14 @@ type Query = Omit<PeriodQuery, 'streams'> & { readonly streams: readonly StoredS
 
 type Values = Readonly<Record<string, SqlValue>>;
 
-/** Where a page begins and ends: two places, and the seconds of the period in the direction of reading. */
+/** What a page can read, in the direction of reading. */
 interface Span {
   readonly start: PeriodPlace;
-  /** The second with which the period has ended. */
+  /** The first second after the period. */
   readonly end: number;
 }
 
-/** @param scanRowsMax raw rows that a page with filters reads at most */
+/** @param scanRowsMax raw rows that a page with filters may read */
 export function readPeriodPage(
   db: Database,
   asked: PeriodQuery,
@@ -108,7 +105,7 @@ export function readPeriodPage(
   });
 }
 
-/** What is asked for most: no filter, newest first. One statement reads the page. */
+/** The most common request: no filter, newest first. One statement reads the page. */
 function readNewest(db: Database, query: Query, { start, end }: Span): Omit<PeriodPage, 'as_of_ms'> {
   const values = {
     ...streamValues(query.streams),
@@ -220,7 +217,7 @@ function readPart(
   return { data: [data], rows: part.rows, last: { second: part.second, id } };
 }
 
-/** Each row begins with its id, and nowhere else in JSON text does an object with one follow on another. */
+/** Each row begins with its id: nowhere else in the JSON text does an object with one follow another. */
 function lastId(data: Buffer): string {
   const row = data.lastIndexOf('},{"id":"');
   const start = row < 0 ? '{"id":"'.length : row + '},{"id":"'.length;
@@ -232,7 +229,7 @@ function moreBehind(db: Database, { streams, sort }: Query, { second, id }: Peri
   return more(db, streams.length, '').get(values)?.more === 1;
 }
 
-/** The seconds between two, neither of them included, wherever reading goes. */
+/** The seconds between two, both excluded, in either direction. */
 function between(sort: PeriodSort, start: number, end: number): { low: number; high: number } {
   return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
 }
@@ -255,26 +252,17 @@ interface Statements {
   readonly rows: Family<BodyRow>;
 }
 
-const NEWEST: Statements = { text: statementFamily(newestTextSql), rows: statementFamily(newestRowsSql) };
-
-const FIRST_NEWEST: Statements = {
-  text: statementFamily(firstNewestTextSql),
-  rows: statementFamily(firstNewestRowsSql),
-};
-
-const WITHIN: Statements = { text: statementFamily(withinTextSql), rows: statementFamily(withinRowsSql) };
-
-const BETWEEN: Readonly<Record<PeriodSort, Statements>> = {
-  ascending: betweenStatements('ascending'),
-  descending: betweenStatements('descending'),
-};
-
-function betweenStatements(sort: PeriodSort): Statements {
-  return {
-    text: statementFamily((streams, conditions) => betweenTextSql(sort, streams, conditions)),
-    rows: statementFamily((streams, conditions) => betweenRowsSql(sort, streams, conditions)),
-  };
+function statementsOf({ text, rows }: PartSql): Statements {
+  return { text: statementFamily(text), rows: statementFamily(rows) };
 }
+
+const NEWEST = statementsOf(NEWEST_SQL);
+const FIRST_NEWEST = statementsOf(FIRST_NEWEST_SQL);
+const WITHIN = statementsOf(WITHIN_SQL);
+const BETWEEN: Readonly<Record<PeriodSort, Statements>> = {
+  ascending: statementsOf(BETWEEN_SQL.ascending),
+  descending: statementsOf(BETWEEN_SQL.descending),
+};
 
 const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {
   ascending: statementFamily((streams) => secondAtSql('ascending', streams)),

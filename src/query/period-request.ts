@@ -1,6 +1,6 @@
 /**
- * What a request for a period comes to: the streams of the key that it names, the time zone in which its dates are
- * meant, and the hash that holds its pages together (contract: GET /v1/detections).
+ * Resolves a request for a period: the streams that it reads, the time zone of its dates, and the hash that ties its
+ * cursors to it (contract: GET /v1/detections).
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
@@ -16,20 +16,19 @@ export interface PeriodSubscription extends ReadableSubscription {
 }
 
 export interface PeriodRequest {
-  /** Stream numbers, ascending. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  /** As written, or the default. A walk keeps that of its first page. */
+  /** As written, or the default. */
   readonly time_zone: string;
-  /** The same zone for calculating. */
+  /** Of {@link zoneId}. */
   readonly zone: string;
   readonly limit: number;
-  /** What a cursor of this request carries. */
+  /** Of {@link hashRequest}. */
   readonly hash: Buffer;
 }
 
-/** Said where a walk has to end: repeating the request would not help. */
+/** Added for a walk that must end: repeating the request would not help. */
 const START_AGAIN = ". If the key's subscriptions changed since the first page, start again without a cursor";
 
 /**
@@ -65,8 +64,7 @@ export function readPeriodRequest(
 }
 
 /**
- * What was asked, not what the key reads now: a walk goes on when a subscription is added to the key or taken away
- * meanwhile, with those that the key then has.
+ * Of the request, not of what the key reads now: a walk continues when the key gains or loses a subscription.
  */
 function hashOf({ from, to, time_zone, sort, selection, filters }: PeriodParameters): Buffer {
   return hashRequest([
@@ -80,7 +78,7 @@ function hashOf({ from, to, time_zone, sort, selection, filters }: PeriodParamet
   ]);
 }
 
-/** The subscriptions of which something is read; where none is, those that are named. */
+/** The subscriptions that are read; where none is, those that are named. */
 function readSubscriptions(
   subscriptions: readonly PeriodSubscription[],
   { subscription_id: ids, content_type: type }: StreamSelection,
@@ -92,7 +90,7 @@ function readSubscriptions(
   return read.length > 0 ? read : named;
 }
 
-/** What is given, in the order of the filters' table; the order in which a set was written means nothing. */
+/** The filters sent, in the order of their table; lists are sorted, since their order has no meaning. */
 function normalForm(filters: DetectionFilters): unknown[] {
   const form: unknown[] = [];
   for (const [name, value] of Object.entries(filters)) {

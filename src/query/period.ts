@@ -1,11 +1,11 @@
-/** Which time a period covers, and how much of it one request may ask for (contract: GET /v1/detections). Pure. */
+/** Resolves a period and limits its length (contract: GET /v1/detections). Pure. */
 import { counted, grouped } from '../counted.ts';
 import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
 import { DAY_MS, formatSeconds, SECOND_MS } from '../time.ts';
 import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../zone-days.ts';
 import { invalid } from './parameters.ts';
 
-/** An end as asked: a day of the request's time zone, or an instant. */
+/** An end: a day of the request's time zone, or an instant. */
 export type PeriodEnd =
   | { readonly kind: 'day'; readonly day: string }
   | { readonly kind: 'instant'; readonly ms: number };
@@ -21,14 +21,14 @@ export interface PeriodMs {
   readonly to_ms: number;
 }
 
-/** The same in whole epoch seconds, as detections have them. */
+/** Whole epoch seconds, as in detections. */
 export interface Period {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The time that two ends mean now. A future `to` is read as now before anything is judged.
+ * The period of two ends. A future `to` becomes now before anything is checked.
  *
  * @param zone of zoneId
  * @throws Refused `invalid_request` when it is empty or too wide
@@ -53,8 +53,8 @@ export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: num
 }
 
 /**
- * Whole seconds hold the same detections as the milliseconds asked for: both ends move up to the next one. Now
- * alone moves down, so that no answer claims to reach into the future.
+ * Both ends are rounded up, which covers the same detections. Only now is rounded down, so that no answer reaches into
+ * the future.
  */
 export function wholeSeconds({ from_ms, to_ms }: PeriodMs, nowMs: number): Period {
   const from = Math.ceil(from_ms / SECOND_MS);
@@ -62,7 +62,7 @@ export function wholeSeconds({ from_ms, to_ms }: PeriodMs, nowMs: number): Perio
   return { from, to: Math.max(from, to) };
 }
 
-/** @throws Refused `invalid_request` when the streams have too many UTC days in the period */
+/** @throws Refused `invalid_request` where the streams have too many UTC days in the period */
 export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number): void {
   const days = Math.floor((to_ms - 1) / DAY_MS) - Math.floor(from_ms / DAY_MS) + 1;
   const shards = days * streams;
@@ -75,8 +75,8 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
 
 /**
  * @param dataStart epoch seconds of the first record of the requested streams; null when there is none
- * @throws Refused `invalid_request` when the period begins before the day, in the zone, on which records begin;
- *   `from` = `data_starts` never does
+ * @throws Refused `invalid_request` where the period begins before the day, in the zone, of the first record; `from` =
+ *   `data_starts` is always accepted
  */
 export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
   if (dataStart === null) return;

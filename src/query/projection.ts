@@ -1,14 +1,14 @@
 /**
  * A part of a detection: the parameter `fields` (contract: Common detection filters).
  *
- * Members keep the order of the whole detection; `id` and `version` are always there. What a content type lacks
- * stays absent, and so does an object of which nothing was asked for that it has.
+ * Members keep the order of the complete detection; `id` and `version` are always returned. A field that the content type
+ * lacks stays absent, and so does an object without any requested field.
  */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { invalid, shown } from './parameters.ts';
 
-/** Wanted members: a whole one, or some of an object's own. */
+/** The requested members: complete, or some members of an object. */
 export type Projection = ReadonlyMap<string, Projection | 'whole'>;
 
 type JsonObject = Record<string, unknown>;
@@ -24,7 +24,7 @@ export function parseFields(text: string): Projection {
     if (path === '') throw invalid('fields: must not contain an empty value');
     if (!KNOWN_PATHS.has(path))
       throw invalid(`fields: unknown path ${shown(path)}; GET /v1/schema/detection lists the fields`);
-    want(projection, path.split('.'));
+    add(projection, path.split('.'));
   }
   return projection;
 }
@@ -46,7 +46,7 @@ function parseStored(detection: string): unknown {
 
 function project(object: JsonObject, projection: Projection): JsonObject {
   const part: JsonObject = {};
-  // The object's own order is the detection's order, whatever order was asked in.
+  // The order of the detection, not of the request.
   for (const name of Object.keys(object)) {
     const wanted = projection.get(name);
     if (wanted === undefined) continue;
@@ -61,7 +61,7 @@ function project(object: JsonObject, projection: Projection): JsonObject {
   return part;
 }
 
-function want(projection: Draft, path: readonly string[]): void {
+function add(projection: Draft, path: readonly string[]): void {
   const [name = '', ...rest] = path;
   const known = projection.get(name);
   if (known === 'whole') return;
@@ -71,7 +71,7 @@ function want(projection: Draft, path: readonly string[]): void {
   }
   const inner: Draft = known ?? new Map();
   projection.set(name, inner);
-  want(inner, rest);
+  add(inner, rest);
 }
 
 function isObject(value: unknown): value is JsonObject {

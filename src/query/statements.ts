@@ -1,7 +1,6 @@
 /**
- * Statements whose text depends on a request's shape (how many streams, which filters), prepared once a shape.
- *
- * Preparing takes longer than a small page. Shapes are many, so only so many are kept.
+ * Prepared statements, cached for each database: preparing takes longer than reading a small page. Their text can depend
+ * on the number of streams and the filters of a request.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { STREAMS_MAX } from '../limits/contract-limits.ts';
@@ -9,21 +8,21 @@ import type { Database, Statement } from '../store/database.ts';
 
 const SHAPES_MAX = 100;
 
-/** Put together once: a name made for each request and stream would cost as much as a lookup. */
+/** Made once: a name made for each request would cost as much as a lookup. */
 const STREAM_NAMES = Array.from({ length: STREAMS_MAX }, (_, index) => `stream${index}`);
 
 /**
- * A bound number that SQLite takes as it comes.
+ * A bound number that does not influence the query plan.
  *
- * A bare parameter behind LIMIT, or one that stands for the first column of an index that gives the order, is looked
- * at for the plan: then the statement is compiled anew every time it is bound, which for a page over eight streams
- * took as long as reading it. A sum is not looked at.
+ * SQLite reads a bare parameter after LIMIT, or compared with the first column of an index, to choose the plan, and
+ * compiles the statement again each time it is bound. For a page over eight streams that took as long as reading it. It
+ * does not do so for a sum.
  */
 export function asItComes(parameter: string): string {
   return `(${parameter} + 0)`;
 }
 
-/** A piece of SQL for each stream. @param arm is given what stands for the stream's ordinal */
+/** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
 export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
   return Array.from({ length: streams }, (_, index) => arm(asItComes(`@${parameterName(index)}`)));
 }

@@ -1,8 +1,8 @@
 /**
- * Streams as `detections.db` stores them, by their names.
+ * Streams in `detections.db`, by name.
  *
- * A stream that is not found has no rows, and a page would pass over all that it has: so what the table says is held
- * against itself before that is believed. Call everything within the snapshot of the page.
+ * A page over a stream that is not found skips all its rows, so the table is checked for consistency before a stream
+ * counts as missing. Call everything within the snapshot of the page.
  */
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
@@ -11,16 +11,16 @@ import { asItComes, preparedOnce } from './statements.ts';
 
 export interface StoredStream {
   readonly name: StreamName;
-  /** Under which its rows lie, see store/stream-place.ts. */
+  /** Part of the places of its rows (store/stream-place.ts). */
   readonly ordinal: number;
   readonly content_type: ContentType;
-  /** How many rows it records; their sequence numbers are 1, 2, … */
+  /** Its number of rows; their sequence numbers are 1, 2, … */
   readonly sequence: number;
   /** Of the last row. */
   readonly position: number;
 }
 
-/** What the index leads to is read from the table: a name in both is the same, or one of them is damaged. */
+/** Found by the index, read from the table: if the names differ, one of them is damaged. */
 export const FIND_STREAM = `
   SELECT stream.ordinal AS ordinal, stream.subscription_id AS subscription_id, stream.content_type AS content_type,
     stream.sequence AS sequence, stream.position AS position, stream.removed AS removed
@@ -28,7 +28,7 @@ export const FIND_STREAM = `
       WHERE subscription_id = ${asItComes('@subscription_id')} AND content_type = (@content_type || '') AND removed = 0) AS found
     CROSS JOIN stream ON stream.ordinal = found.ordinal`;
 
-/** Ordinals have no gaps, and every stream that was not removed is found by its name. */
+/** Ordinals have no gaps, and the index has every stream that was not removed. */
 export const CHECK_STREAMS = `
   SELECT count(*) AS streams, max(ordinal) AS last, max(position) AS position,
     sum(removed = 0 AND ordinal IS NOT (
@@ -48,9 +48,8 @@ const checkTable = preparedOnce<{
 }>(CHECK_STREAMS);
 
 /**
- * Those of the streams that are stored; the others have no rows yet.
- *
- * @throws DatabaseDamage where one may be there and not be found
+ * @returns those that exist; the others have no rows yet
+ * @throws DatabaseDamage where the table or its index is damaged
  */
 export function storedStreams(db: Database, names: readonly StreamName[]): StoredStream[] {
   const streams: StoredStream[] = [];

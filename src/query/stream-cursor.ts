@@ -1,9 +1,9 @@
 /**
  * Cursors of the change stream (contract: Cursors).
  *
- * A cursor says where in the order of arrival its holder stands, and nothing else: so it is valid with any filter,
- * and outlives keys and accounts. It is one encrypted block. Positions run through all customers' changes and are
- * made from the time: in the clear, the gaps between a client's own rows would show how much others get, and when.
+ * A cursor holds a position in the order of arrival and nothing else, so it is valid with any filter, and outlives keys
+ * and accounts. It is one encrypted block: positions count the changes of all customers and contain the time, so in the
+ * clear the gaps between a client's rows would show how much others receive, and when.
  */
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
 import { Refused } from '../refused.ts';
@@ -16,12 +16,11 @@ export interface StreamCursors {
   decode(text: string): number;
 }
 
-/** A single block needs no mode of operation: each is encrypted by itself, and equal ones come out equal. */
+/** A single block needs no mode of operation; equal positions give equal texts. */
 const CIPHER = 'aes-256-ecb';
 const BLOCK_BYTES = 16;
 /**
- * The first half of a block is zero, and of the second the 11 highest bits. Whatever is not a block of ours decrypts to
- * random bits, which are zero in all those places once in 2^75.
+ * The first 75 bits of a block are zero. Any other block decrypts to random bits, which pass once in 2^75.
  */
 const POSITION_START = 8;
 const CURSOR_CHARACTERS = Math.ceil((BLOCK_BYTES * 8) / 6);
@@ -29,11 +28,10 @@ const CURSOR_CHARACTERS = Math.ceil((BLOCK_BYTES * 8) / 6);
 /** @param secret of the data folder */
 export function createStreamCursors(secret: Buffer): StreamCursors {
   const key = createSecretKey(deriveKey(secret, 'stream-cursor-block'));
-  // Kept, since making one takes longer than its work. Without padding, and given whole blocks only, they hold
-  // nothing of one block back for the next.
+  // Kept, since making one takes longer than its work. Without padding they keep no state between complete blocks.
   const cipher = createCipheriv(CIPHER, key, null).setAutoPadding(false);
   const decipher = createDecipheriv(CIPHER, key, null).setAutoPadding(false);
-  // Whoever has caught up comes with the same cursor as the others, and is given it again.
+  // Clients that have caught up all send the same cursor, and get it again.
   let last: { readonly position: number; readonly text: string } | null = null;
 
   return {
@@ -47,18 +45,18 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
     },
     decode(text) {
       if (text === last?.text) return last.position;
-      if (text.length !== CURSOR_CHARACTERS) throw notOurs();
+      if (text.length !== CURSOR_CHARACTERS) throw invalidCursor();
       const bytes = decodeBase64url(text);
-      if (bytes?.length !== BLOCK_BYTES) throw notOurs();
+      if (bytes?.length !== BLOCK_BYTES) throw invalidCursor();
       const block = decipher.update(bytes);
       const position = Number(block.readBigUInt64BE(POSITION_START));
-      if (block.readBigUInt64BE(0) !== 0n || !Number.isSafeInteger(position)) throw notOurs();
+      if (block.readBigUInt64BE(0) !== 0n || !Number.isSafeInteger(position)) throw invalidCursor();
       return position;
     },
   };
 }
 
-function notOurs(): Refused {
+function invalidCursor(): Refused {
   return new Refused(
     'invalid_request',
     'cursor: invalid; use next_cursor from this endpoint, or start again with since',

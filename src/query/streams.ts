@@ -1,25 +1,25 @@
-/** Which streams a request reads: those of its key, narrowed by what it names (contract: Common detection filters). */
+/** The streams that a request reads: those of its key that it selects (contract: Common detection filters). */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
 import type { StreamSelection } from './common-parameters.ts';
 import { invalid } from './parameters.ts';
 
-/** A subscription of the key, and what the key reads of it. */
+/** A subscription of the key, with the types that the key reads. */
 export interface ReadableSubscription {
   readonly id: number;
   readonly content_types: readonly ContentType[];
 }
 
 export interface SelectedStreams {
-  /** By subscription and content type; none when the named subscriptions have nothing of the named type. */
+  /** By subscription and content type; can be empty. */
   readonly streams: readonly StreamName[];
-  /** The content types that are read: those whose exports `as_of` is built from. */
+  /** The content types that are read, for `as_of`. */
   readonly content_types: readonly ContentType[];
 }
 
 /**
  * @param enabled content types whose export is switched on; the others have no streams
- * @param advice said behind a refusal
- * @throws Refused `invalid_request`, with one text for a foreign subscription and one that does not exist
+ * @param advice added to the detail of an error
+ * @throws Refused `invalid_request`, with the same text for a foreign subscription and an unknown one
  */
 export function selectStreams(
   subscriptions: readonly ReadableSubscription[],
@@ -53,5 +53,5 @@ export function selectStreams(
   };
 }
 
-/** The selection of a request that names nothing. */
+/** Of a request without `subscription_id` and `content_type`. */
 export const EVERY_STREAM: StreamSelection = { subscription_id: null, content_type: null };

@@ -43,6 +43,12 @@ test('a token is good for its key alone, and from this installation alone', () =
   assert.equal(readToken(text, createAccessTokens(Buffer.alloc(32, 2))).proves(KEY.hash), false);
 });
 
+test('a token that an earlier version gave is good: its form stays', () => {
+  const given = 'ww_token_abcdefghij23_AaHuVl4AAc9ranflU8iIhOSUSom0LkJQ0TaDXLbuTx4sgcTGh4Oc';
+  const hash = Buffer.alloc(32, 9);
+  assert.ok(readToken(given, createAccessTokens(Buffer.alloc(32, 7))).proves(hash));
+});
+
 test('a token lasts an hour, by a clock that may be set back by a minute', () => {
   const token = readToken(tokens.issue(KEY, [], NOW_MS));
   const isCurrent = (afterMs: number) => isTokenCurrent(token, NOW_MS + afterMs);

@@ -45,6 +45,20 @@ test('a cursor holds place and period, and another process with the secret reads
   );
 });
 
+test('a period cursor that an earlier version gave is good: its form stays', () => {
+  const given =
+    'AQMDAwMDAwMDAwMDAwMDAwMAAAAAav2GwAAAAABrBq6AAAAAAGr_DWB0LjcwMDEuMTIzLjQ1NiBFdXJvcGUvQmVybGluf-y1iI4nWdSixL4tQl2z_w';
+  const cursors = createQueryCursors(Buffer.alloc(32, 7));
+  const request = Buffer.alloc(16, 3);
+  const walk: PeriodWalk = {
+    period: { from: 1_795_000_000, to: 1_795_600_000 },
+    time_zone: 'Europe/Berlin',
+    place: { second: 1_795_100_000, id: 't.7001.123.456' },
+  };
+  assert.deepEqual(cursors.decode(given, request), walk);
+  assert.equal(cursors.encode(request, walk), given);
+});
+
 test('any changed character is refused, in every place', () => {
   const cursor = createQueryCursors(SECRET).encode(REQUEST, WALK);
   for (let at = 0; at < cursor.length; at += 1) {

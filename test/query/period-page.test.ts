@@ -8,19 +8,15 @@ import { filterSql } from '../../src/query/filters.ts';
 import { type PeriodQuery, readPeriodPage } from '../../src/query/period-page.ts';
 import type { PeriodSort } from '../../src/query/period-parameters.ts';
 import {
+  BETWEEN_SQL,
   begunSql,
-  betweenRowsSql,
-  betweenTextSql,
-  firstNewestRowsSql,
-  firstNewestTextSql,
+  FIRST_NEWEST_SQL,
   idAtSql,
   moreSql,
-  newestRowsSql,
-  newestTextSql,
+  NEWEST_SQL,
   rowsBeforeSql,
   secondAtSql,
-  withinRowsSql,
-  withinTextSql,
+  WITHIN_SQL,
 } from '../../src/query/period-sql.ts';
 import {
   DATA_START,
@@ -327,13 +323,14 @@ test('no statement scans or sorts the detections: each stream is searched by ind
   withStore(({ reader }) => {
     for (const streams of [1, 2, 8]) {
       for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
-        for (const sql of [withinTextSql(streams, conditions), withinRowsSql(streams, conditions)]) {
+        for (const sql of [WITHIN_SQL.text(streams, conditions), WITHIN_SQL.rows(streams, conditions)]) {
           assert.doesNotMatch(plan(reader, sql, streams), sorted);
         }
-        for (const render of [betweenTextSql, betweenRowsSql]) {
-          assert.doesNotMatch(plan(reader, render('descending', streams, conditions), streams), sorted);
+        for (const form of ['text', 'rows'] as const) {
+          const { ascending: forward, descending } = BETWEEN_SQL;
+          assert.doesNotMatch(plan(reader, descending[form](streams, conditions), streams), sorted);
           // The ids of one second are put into order, never the seconds.
-          const ascending = plan(reader, render('ascending', streams, conditions), streams);
+          const ascending = plan(reader, forward[form](streams, conditions), streams);
           assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
           assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
         }
@@ -343,17 +340,21 @@ test('no statement scans or sorts the detections: each stream is searched by ind
       for (const sql of [
         rowsBeforeSql(streams),
         moreSql(streams),
-        newestTextSql(streams),
-        newestRowsSql(streams),
+        NEWEST_SQL.text(streams, ''),
+        NEWEST_SQL.rows(streams, ''),
       ]) {
         assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
       }
-      for (const sql of [firstNewestTextSql(streams), firstNewestRowsSql(streams), begunSql(streams)]) {
+      for (const sql of [
+        FIRST_NEWEST_SQL.text(streams, ''),
+        FIRST_NEWEST_SQL.rows(streams, ''),
+        begunSql(streams),
+      ]) {
         assert.doesNotMatch(plan(reader, sql, streams), sorted);
       }
       assert.doesNotMatch(plan(reader, idAtSql(streams), streams), sorted);
     }
-    assert.match(plan(reader, betweenTextSql('descending', 2, ''), 2), /MERGE \(UNION ALL\)/);
+    assert.match(plan(reader, BETWEEN_SQL.descending.text(2, ''), 2), /MERGE \(UNION ALL\)/);
     assert.doesNotMatch(plan(reader, DATA_START.replace('@ordinal', '(@ordinal + 0)'), 1), sorted);
   });
 });

@@ -284,6 +284,14 @@ test('limit is taken up to 1000, and is 200 at most over more than one stream', 
   }
 });
 
+test('the hash of a request is that of an earlier version: its cursors stay good', () => {
+  const query =
+    'from=2026-11-01&to=2026-11-20T10:00:00Z&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
+  const both = [subscription(7001), subscription(7002)];
+  const { hash } = readPeriodRequest(parsePeriodParameters(query), both, new Set(TYPES));
+  assert.equal(hash.toString('hex'), '1d6f2863ca195e0a06255e4933f6a247');
+});
+
 test('the hash of a request is that of what was asked, not of its spelling nor of what the key reads', () => {
   const both = [subscription(7001), subscription(7002)];
   const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash.toString('hex');

@@ -20,9 +20,8 @@ import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import { preferredWaitSeconds } from '../prefer.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import type { Waiting } from '../waiting.ts';
+import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
 
 export interface ChangesSources {
   readonly detections: () => Database;
@@ -30,7 +29,7 @@ export interface ChangesSources {
   readonly recentDeliveries: RecentDeliveries;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
-  /** Told of an authentic cursor that the log never gave out. */
+  /** Called for an authentic cursor that the log never gave out. */
   readonly onEndLost: (position: number) => void;
   readonly waiting: Waiting;
 }
@@ -89,7 +88,7 @@ function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: 
   };
 }
 
-/** What a client would ask for again later, with the cursor of this page. */
+/** An empty page at the head: the client would poll again with its cursor. */
 function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
   return rows === 0 && !has_more;
 }
@@ -101,9 +100,9 @@ interface CaughtUp {
 }
 
 /**
- * Waits until the page has something, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor
- * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked, or the
- * daily allowance used up by others.
+ * Waits until the page has rows, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor and
+ * does not end the wait. The credential is verified again before anything is read: it may have been revoked, or others
+ * may have used up the daily allowance.
  */
 async function answerAfterWait(
   sources: ChangesSources,
@@ -114,7 +113,7 @@ async function answerAfterWait(
   const begun = performance.now();
   const endMs = monotonicMs() + seconds * SECOND_MS;
   const idleMs = socket.timeout;
-  // Nothing moves on the connection meanwhile, and that is no fault of the client.
+  // The idle timeout must not end the wait.
   socket.setTimeout(0);
   let page = first;
   try {
@@ -126,7 +125,7 @@ async function answerAfterWait(
       if (!isCaughtUp(page)) break;
     }
   } finally {
-    // What is refused is answered on this connection, too, and so is what waits behind it there.
+    // An error is answered on this connection, too, and so are the requests behind it.
     socket.setTimeout(idleMs ?? 0);
   }
   const answer = answerOf(sources, call, page, call.now());

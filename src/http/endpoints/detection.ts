@@ -48,7 +48,7 @@ export function noDetection(): Refused {
   return new Refused('not_found', 'No detection with this id is available to this key.');
 }
 
-/** @throws Refused `invalid_request` for what is no detection id, or no percent-encoded UTF-8 */
+/** @throws Refused `invalid_request` */
 function readId(segment: string): string {
   let id = segment;
   try {

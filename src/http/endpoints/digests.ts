@@ -1,8 +1,8 @@
 /**
- * GET /v1/digests: the pages of a period as digests, so that a client can prove its copy without reading it again.
+ * GET /v1/digests: the pages of a period as digests, so that a client can verify its copy without reading it again.
  *
- * It takes what GET /v1/detections takes, and an entry of its answer stands for a page there: a client reads the page
- * only where its own digest differs. Whatever changes without a new version is left out of the digest.
+ * It takes the parameters of GET /v1/detections, and each entry is the digest of a page there: a client reads only the
+ * pages whose digest differs. Members that change without a new version are left out.
  */
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -13,11 +13,11 @@ import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 import { endOf, firstPage, nextHeaders, type PeriodSources, pageOf, periodCall } from './period.ts';
 
 const PATH = '/v1/digests';
-/** A new address of the appliance makes no version. */
+/** A new base address makes no version. */
 const NO_ADDRESS = Buffer.alloc(0);
-/** Updated in place. A quotation mark within a value is escaped, so these are members; `id` comes before them. */
+/** Members that are updated in place. Quotation marks within a value are escaped, so only members match. */
 const IN_PLACE = /,"(?:last_scored_at|exported_at)":"[^"]*"/g;
-/** Between two rows, and nowhere else in JSON text does an object with an id follow on another. */
+/** Between two rows: nowhere else in the JSON text does an object with an id follow another. */
 const BETWEEN_ROWS = /(?<=\}),(?=\{"id":")/;
 
 export function digestsRoute(sources: PeriodSources): KeyedRoute {
@@ -51,7 +51,7 @@ async function answerDigests(
       const headers = nextHeaders(sources, PATH, call, end.next_cursor);
       return { status: 200, rows: data.length, body: JSON.stringify({ data, ...end }), headers };
     }
-    // Each page takes some milliseconds: others get their turn in between.
+    // Each page takes some milliseconds: other requests run in between.
     await nextTurn();
     cursor = end.next_cursor;
     walk = { ...walk, place: page.next };

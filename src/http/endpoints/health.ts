@@ -1,4 +1,4 @@
-/** GET and HEAD /v1/health: whether all is well, for load balancers and for those who watch. */
+/** GET and HEAD /v1/health, for load balancers and monitoring. */
 import type { HealthSource } from '../../health/monitor.ts';
 import type { OpenRoute } from '../routes.ts';
 

@@ -19,7 +19,7 @@ export interface MeSources {
   readonly limits: Pick<Settings['limits'], 'requests_per_minute'>;
 }
 
-/** A client that has two keys must not be given the answer for one, kept, in place of the other's. */
+/** A client with two keys must not get the cached answer of the other one. */
 const VARY = ['Vary', 'Authorization'];
 
 export function meRoute(sources: MeSources): KeyedRoute {
@@ -57,7 +57,7 @@ function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Creden
   };
 }
 
-/** What the key can read: types whose export is switched off have no streams, and are left out. */
+/** What the key can read, without types whose export is switched off. */
 function dataOf(
   { detections, enabledContentTypes }: MeSources,
   { subscriptions }: Credential,

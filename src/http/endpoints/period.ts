@@ -21,10 +21,10 @@ export interface PeriodSources {
   readonly baseUrl: () => string;
 }
 
-/** Where a page begins. */
+/** Where a page begins; null: at the beginning. */
 type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
-/** A request, with what the key reads of it. */
+/** A request, and what the key may read of it. */
 export interface PeriodCall {
   readonly call: KeyedCall;
   readonly asked: PeriodParameters;
@@ -67,9 +67,9 @@ export function periodCall(
 }
 
 /**
- * The page that was asked for, with the walk that it belongs to.
+ * The requested page, and the walk that it belongs to.
  *
- * @param baseUrl of {@link jsonBaseUrl}: what the appliance's own addresses begin with
+ * @param baseUrl of {@link jsonBaseUrl}
  * @throws Refused `invalid_request`, `daily_allowance`
  */
 export function firstPage(
@@ -78,7 +78,7 @@ export function firstPage(
   baseUrl: Buffer,
 ): { walk: PeriodStart; page: PeriodPage } {
   const { call, asked, request } = period;
-  // On one snapshot: when the records begin, and what there is. Each snapshot costs system calls, too.
+  // One snapshot for the data start and the page: each costs system calls.
   return reading(sources.detections(), () => {
     const walk = startOf(sources, asked, request, call.nowMs);
     call.requireAllowance();
@@ -107,9 +107,8 @@ export function pageOf(
 }
 
 /**
- * A walk keeps the period of its first page: judged anew, a `to` in the future would move on with the clock, and a
- * walk that was let in could be refused half-way. It keeps the zone that was the only subscription's, too, when the
- * key gains another.
+ * A walk keeps the period of its first page: resolved again, a `to` in the future would move with the clock, and a walk
+ * could be refused half-way. It also keeps the time zone of the only subscription when the key gains another one.
  */
 function startOf(
   { cursors, detections }: PeriodSources,
@@ -128,7 +127,7 @@ function startOf(
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }
 
-/** What an answer says beside its rows. */
+/** The members of an answer after its rows. */
 export function endOf(
   { cursors }: PeriodSources,
   { call, request }: PeriodCall,

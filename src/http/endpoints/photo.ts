@@ -1,8 +1,8 @@
 /**
- * GET /photos/{internal_id}: the agency's photo, at the address that the appliance has signed (contract:
- * `source.image_url`). The signature is all it takes; it has no expiry.
+ * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed (contract:
+ * `source.image_url`). The signature never expires, and no other credential is needed.
  *
- * A wrong signature and a missing photo answer alike, so that nobody learns which photos there are.
+ * A wrong signature and a missing photo have one answer, so that nobody learns which photos exist.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo.ts';
@@ -15,9 +15,9 @@ import { openPhoto, type Photo } from '../photo-folder.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 
 export interface PhotoSources {
-  /** Absolute; it need not be there. */
+  /** Absolute; need not exist. */
   readonly folder: string;
-  /** With which the addresses of photos are signed. */
+  /** Of the signatures. */
   readonly key: Uint8Array;
 }
 
@@ -37,7 +37,7 @@ export function photoRoute(sources: PhotoSources): OpenRoute {
 
 async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<Answer> {
   const id = parsePhotoId(call.segment);
-  // What mailers and search engines append to a link does not make it another; a second signature does.
+  // Parameters that mailers and search engines append are ignored; a second signature is not.
   const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
   if (id === null || signature === undefined || more.length > 0) throw notFound();
   if (!isPhotoSignature(key, id, signature)) throw notFound();
@@ -49,7 +49,7 @@ async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<A
     await photo.handle.close();
     return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: validators(photo.state) };
   }
-  // A part of a photo that has been replaced must not be put to a part of the one before it.
+  // A part of a replaced photo must not be joined with a part of the previous one.
   const isSame = ifRange === undefined || ifRange === etag;
   return photoAnswer(photo, isSame ? range : undefined);
 }
@@ -69,11 +69,11 @@ function photoAnswer({ handle, state, contentType }: Photo, range: string | unde
   };
 }
 
-/** Whether the client has it already. If-None-Match, where it is given, decides alone (RFC 9110, 13.2.2). */
+/** Whether the client has the current photo. If-None-Match, where it is sent, decides alone (RFC 9110, 13.2.2). */
 function isKnown(headers: IncomingHttpHeaders, etag: string, state: FileState): boolean {
   const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = headers;
   if (ifNoneMatch !== undefined) return namesEntityTag(ifNoneMatch, etag);
-  // What is no date of HTTP is ignored (RFC 9110, 13.1.3).
+  // Any other date format is ignored (RFC 9110, 13.1.3).
   if (ifModifiedSince === undefined || !HTTP_DATE.test(ifModifiedSince)) return false;
   return modifiedSeconds(state) <= Date.parse(ifModifiedSince) / SECOND_MS;
 }
@@ -87,7 +87,7 @@ function modifiedSeconds({ modifiedNs }: FileState): number {
   return Number(modifiedNs / 1_000_000_000n);
 }
 
-/** Strong: another content has another size or another time. */
+/** Strong: other content has another size or modification time. */
 function etagOf({ size, modifiedNs }: FileState): string {
   return `"${size.toString(16)}-${modifiedNs.toString(16)}"`;
 }

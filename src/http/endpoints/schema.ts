@@ -1,4 +1,4 @@
-/** GET and HEAD /v1/schema/detection: what a detection consists of, for machines. */
+/** GET and HEAD /v1/schema/detection: the fields of a detection, for machines. */
 import { createHash } from 'node:crypto';
 import { schemaFields } from '../../detection/schema.ts';
 import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
@@ -6,7 +6,7 @@ import { readParameters } from '../../query/parameters.ts';
 import { namesEntityTag } from '../entity-tag.ts';
 import type { Answer, Call, KeyedRoute } from '../routes.ts';
 
-/** Kept, but asked for anew each time: a field that an update adds is seen at once. */
+/** Cached, but revalidated each time: a field that an update adds is seen at once. */
 const CACHE_CONTROL = 'no-cache';
 
 interface Document {

@@ -1,8 +1,7 @@
 /**
  * POST /oauth/token: an access token for a client's credentials (contract: POST /oauth/token; RFC 6749, 4.4 and 5).
  *
- * Its own errors are `{error, error_description}`; a body that is too large, a rate and a fault are problem
- * documents, as everywhere.
+ * Its own errors are `{error, error_description}`; 413, 429 and faults are problem documents, as everywhere.
  */
 
 import type { AccessReader } from '../../auth/access-reader.ts';
@@ -48,7 +47,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   if (body.kind === 'too_large') {
     throw tooLarge();
   }
-  // Read here, not before the body: a request that came slowly would count in a minute that is over.
+  // After the body: a slow request must not count in a minute that is over.
   const nowMs = sources.now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
@@ -97,16 +96,16 @@ export function tooLarge(): Refused {
   );
 }
 
-/** @param authorization of the request: HTTP Basic is answered with its challenge (RFC 6749, 5.2) */
+/** @param authorization of the request: the answer to HTTP Basic has its challenge (RFC 6749, 5.2) */
 export function invalidClient(description: string, authorization: string | undefined): Answer {
   const refused = oauthError('invalid_client', description);
   return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
 }
 
-export function tooManyTokens(secondsToWait: number, whose: string): Refused {
+export function tooManyTokens(secondsToWait: number, of: string): Refused {
   return new Refused(
     'rate_limited',
-    `Too many token requests ${whose} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
+    `Too many token requests ${of} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
     { retryAfterSeconds: secondsToWait },
   );
 }
