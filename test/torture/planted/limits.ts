@@ -137,7 +137,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     ],
     ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'routes'],
     [
-      '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
+      '    if (windows.size <= namesMax && isRunning(window, nowMs)) return;\n',
       '    if (isRunning(window, nowMs)) return;\n',
       'what is remembered is bounded',
       'routes',
