@@ -1,8 +1,8 @@
 /**
  * The schema of a detection, made from the field table (contract: Detection).
  *
- * A detection differs by content type, and its members by what was asked for: with `fields` only `id` and
- * `version` are certain. The document says that; the tests ask for every member where `fields` was not given.
+ * With `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a
+ * response to a request without `fields`.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
@@ -23,15 +23,15 @@ import {
 
 export interface DetectionShape {
   readonly content_type: ContentType;
-  /** Which members must be there. */
+  /** The required members. */
   readonly required: 'id and version' | 'every field';
-  /** Whether `event` is a member: on the change stream alone. */
+  /** Whether `event` is a member: only on the change stream. */
   readonly event: boolean;
 }
 
 const IMAGE_BANDS = BANDS.slice(1, -1);
 
-/** What the field table does not say of a field: its form and its range, by path, or by content type and path. */
+/** Form and range of fields, by path, or by content type and path. */
 const FORMS: Readonly<Record<string, () => TSchema>> = {
   'text id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 't') }),
   'image id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 'i') }),
@@ -56,10 +56,10 @@ const FORMS: Readonly<Record<string, () => TSchema>> = {
   classification: () => ref('Classification'),
 };
 
-/** Objects that can be null as a whole; the field table lists what is within them. */
+/** Objects that can be null; the field table lists only their members. */
 const NULLABLE_OBJECTS = new Set(['article.publisher']);
 
-/** The same members for both content types: one schema. */
+/** Objects with the same members for both content types: one schema. */
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
 const ALWAYS = new Set(['id', 'version']);
 
@@ -67,10 +67,7 @@ export function detectionSchema(shape: DetectionShape): TSchema {
   return objectOf(fieldsOf(shape), '', shape);
 }
 
-/**
- * The objects and choices of words within a detection as schemas of their own: what generators of clients make of
- * them are types that have a name.
- */
+/** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
 export function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
     Band: words(BANDS),
@@ -100,7 +97,7 @@ function fieldsOf({ content_type, event }: DetectionShape): Field[] {
   );
 }
 
-/** @param prefix path of the object with a dot behind it; empty for the detection itself */
+/** @param prefix path of the object and a dot; empty for the detection itself */
 function objectOf(fields: readonly Field[], prefix: string, shape: DetectionShape): TSchema {
   const members: TProperties = {};
   for (const { path } of fields) {
