@@ -10,7 +10,7 @@ import {
   readName,
   readSubscriptionId,
   readZone,
-} from '../config/setting-terms.ts';
+} from '../config/option-values.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { openAccess, type Recovered } from '../history/access.ts';
 import { printable } from '../printable.ts';

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { isKeyId, parseKey } from '../auth/key.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import type { Scope } from '../auth/scopes.ts';
-import { readAddresses, readExpires, readKeySubscriptions, readScopes } from '../config/setting-terms.ts';
+import { readAddresses, readExpires, readKeySubscriptions, readScopes } from '../config/option-values.ts';
 import { Refused } from '../refused.ts';
 import type { None } from './access.ts';
 import { listValue, optionValue } from './options.ts';

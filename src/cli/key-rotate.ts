@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { type Rotation, rotateKey } from '../auth/keys.ts';
 import type { Config } from '../config/load.ts';
-import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/setting-terms.ts';
+import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/option-values.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type None, orNull, withAccess } from './access.ts';
 import { configOf } from './config.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
-import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
+import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { addExamples, addSettingFlags, commonOptions, settingFlags, stateOwn } from './options.ts';
@@ -34,7 +34,7 @@ export function register(command: Command): void {
       const { json } = commonOptions(self);
       const { undo, dryRun } = self.opts();
       const isDry = dryRun === true;
-      const result = undo === true ? takeBack(undoChoicesOf(self), isDry) : setUp(choicesOf(self), isDry);
+      const result = undo === true ? undoSetup(undoChoicesOf(self), isDry) : setUp(choicesOf(self), isDry);
       const { root } = placesOf(self);
       print(result, { json, text: () => resultText(result, root) });
       if (result.not_applied.length > 0) process.exitCode = 1;

@@ -1,5 +1,5 @@
 /** The body of an action, read member by member by the rules that the commands have for their options. */
-import type { Reading } from '../../config/setting-terms.ts';
+import type { Reading } from '../../config/option-values.ts';
 import { type ExportName, isExportName } from '../../detection/content-type.ts';
 import { Refused } from '../../refused.ts';
 import { parseInstant, WINDOW_MS } from '../../time.ts';

@@ -17,7 +17,7 @@ import {
   readName,
   readOverlap,
   readScopes,
-} from '../../config/setting-terms.ts';
+} from '../../config/option-values.ts';
 import { openAccess } from '../../history/access.ts';
 import { noteOperation } from '../../history/operation-note.ts';
 import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
