@@ -19,7 +19,7 @@ import type { Scope } from './scopes.ts';
 export interface StoredKey {
   readonly id: string;
   readonly name: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Uint8Array;
   /** The key's first part, needed to check a secret that comes without it. */
   readonly prefix: string;

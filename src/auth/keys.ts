@@ -41,7 +41,7 @@ export interface NewKey extends KeyTerms {
   readonly id: string;
   readonly account_id: string;
   readonly prefix: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Buffer;
 }
 

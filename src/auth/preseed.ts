@@ -47,7 +47,7 @@ export interface SeedKeyTerms extends Placed {
 export interface SeedKey extends SeedKeyTerms {
   readonly id: string;
   readonly prefix: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Buffer;
 }
 

@@ -14,7 +14,7 @@ import { SCOPES, type Scope } from './scopes.ts';
 export interface TokenKey {
   readonly id: string;
   readonly prefix: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Uint8Array;
 }
 

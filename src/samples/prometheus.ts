@@ -11,11 +11,11 @@ groups:
         for: 2m
         labels: { severity: page }
         annotations: { summary: "Wirewatch on {{ $labels.instance }} does not answer" }
-      - alert: WirewatchNeedsSomeone
+      - alert: WirewatchUrgentAlert
         expr: wirewatch_alerts_open{page_worthy="true"} > 0
         labels: { severity: page }
         annotations: { summary: '{{ $labels.alert }}: see "wirewatch alert list"' }
-      - alert: WirewatchLooksForSomeone
+      - alert: WirewatchAlert
         expr: wirewatch_alerts_open{page_worthy="false"} > 0
         for: 1h
         labels: { severity: warning }
