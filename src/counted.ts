@@ -1,6 +1,6 @@
-/** Numbers in texts for people. */
+/** Numbers in texts for people: with their nouns, with separators. */
 
-/** A number of things: `1 key`, `12,000 keys`. */
+/** `1 key`, `12,000 keys`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
@@ -16,7 +16,7 @@ export function grouped(count: number, beside = 0): string {
 
 const GIB = 1024 ** 3;
 
-/** Space on a disk: `69.2 of 252.0 GiB`. */
+/** `69.2 of 252.0 GiB` */
 export function freeText(freeBytes: number, allBytes: number): string {
   return `${(freeBytes / GIB).toFixed(1)} of ${(allBytes / GIB).toFixed(1)} GiB`;
 }

@@ -1,40 +1,40 @@
 /**
- * Where log lines go: a file descriptor, or a file that is opened anew when it was renamed away.
+ * The output of the log: a file descriptor, which can be replaced after the file was renamed.
  *
- * Lines are written in the background, the first after a pause at once and those that follow it together: a system call
- * for each would cost a small request a third of its time, and a reader that stands still must not hold up the appliance. Where nothing can be written (a full disk, a pipe without
- * a reader), lines wait up to a limit and are then counted and left out; writing is tried again every second. At the end of
- * the process what waits is written at once, and given up where that fails: sonic-boom, which pino brings for this,
- * would try for ever there.
+ * Lines are written in the background, the first one after a pause at once and the following ones together: a system
+ * call for each line would cost a small request a third of its time, and a slow reader must not delay the appliance. If
+ * nothing can be written (a full disk, a pipe without a reader), lines wait up to a limit, and further ones are counted
+ * and dropped; writing is tried again every second. At the end of the process, waiting lines are written synchronously,
+ * or dropped if that fails: sonic-boom, which pino uses for this, would retry forever.
  */
 import { close, constants, openSync, write, writeSync } from 'node:fs';
 import { paced } from './pace.ts';
 import { printable } from './printable.ts';
 
 export interface LogOutputListener {
-  /** Writing failed for the first time since it last went well. */
+  /** Called at the first failure after a successful write. */
   readonly onFailure: (error: Error) => void;
-  /** So many lines were left out; writing goes on. */
+  /** Called with the number of dropped lines once writing works again. */
   readonly onLost: (lines: number) => void;
 }
 
-/** What is written at once without waiting for more: so much that the system call does not count. */
+/** So much is written without waiting for more: the cost of the system call no longer matters. */
 const WRITE_LENGTH = 64 * 1024;
 const WRITE_EVERY_MS = paced(50);
 const RETRY_MS = paced(1000);
-/** A reader of a pipe is behind. */
+/** When the reader of a pipe is slow. */
 const RETRY_FULL_PIPE_MS = paced(50);
 /** Some thousands of lines. */
 const WAITING_LENGTH_MAX = 1024 * 1024;
-/** How long the end of the process may be held up by a reader that is behind. */
+/** How long a slow reader may delay the end of the process. */
 const LAST_WRITE_MAX_MS = 2000;
-/** The owner writes, a group may read: what collects logs needs no more. */
+/** Log collectors need read access by group. */
 const FILE_MODE = 0o640;
 
-/** Opens a log file for appending, and makes it where it is missing. @throws the system's error */
+/** Opens a log file for appending, and creates it if missing. @throws the error of the system */
 export function openLogFile(path: string): number {
   const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
-  // Without O_NONBLOCK a pipe of that name would hold up the start until somebody reads from it.
+  // Without O_NONBLOCK, a named pipe would block the start until somebody reads from it.
   return openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK, FILE_MODE);
 }
 
@@ -44,7 +44,7 @@ export class LogOutput {
   readonly #listener: LogOutputListener;
   #waiting: string[] = [];
   #waitingLength = 0;
-  /** What is being written, or could not be. */
+  /** The bytes that are being written, or could not be. */
   #block: Buffer = Buffer.alloc(0);
   #isWriting = false;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
@@ -59,9 +59,9 @@ export class LogOutput {
     process.on('exit', () => this.#writeLast());
   }
 
-  /** @param given a line with its line break */
-  write(given: string): void {
-    const line = printable(given);
+  /** @param text a line with its line break */
+  write(text: string): void {
+    const line = printable(text);
     if (this.#waitingLength + line.length > WAITING_LENGTH_MAX) {
       this.#lost += 1;
       return;
@@ -73,13 +73,13 @@ export class LogOutput {
     else this.#writeIn(Math.max(0, this.#writtenAtMs + WRITE_EVERY_MS - performance.now()));
   }
 
-  /** Calls back when everything is written, or cannot be. */
+  /** Calls back when everything is written, or writing failed. */
   flush(done: () => void): void {
     this.#flushed.push(done);
     if (!this.#isWriting) this.#writeNow();
   }
 
-  /** Goes on in another file, from the next line on; the present one is closed. */
+  /** Writes to another file from the next line on, and closes the current one. */
   switchTo(fd: number): void {
     if (this.#nextFd !== null) close(this.#nextFd);
     this.#nextFd = fd;
@@ -92,7 +92,7 @@ export class LogOutput {
     this.#takeNextFile();
     if (this.#block.length === 0) this.#takeWaiting();
     if (this.#block.length === 0) {
-      this.#settle();
+      this.#callFlushed();
       return;
     }
     this.#isWriting = true;
@@ -137,20 +137,20 @@ export class LogOutput {
     if (!isBehind) {
       if (!this.#isFailing) this.#listener.onFailure(error);
       this.#isFailing = true;
-      this.#settle();
+      this.#callFlushed();
     }
     if (this.#nextFd !== null) this.#writeNow();
     else this.#writeIn(isBehind ? RETRY_FULL_PIPE_MS : RETRY_MS);
   }
 
-  #settle(): void {
+  #callFlushed(): void {
     const flushed = this.#flushed;
     this.#flushed = [];
     for (const done of flushed) done();
   }
 
   #writeLast(): void {
-    // What is on its way is written by the system before the process is gone.
+    // A write in progress is completed by the system before the process ends.
     if (this.#isWriting) this.#block = Buffer.alloc(0);
     let rest = Buffer.concat([this.#block, Buffer.from(this.#waiting.join(''))]);
     const untilMs = performance.now() + LAST_WRITE_MAX_MS;

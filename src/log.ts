@@ -1,10 +1,9 @@
 /**
- * The log: one JSON object a line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; on a terminal
- * lines for people. The one door to pino and pino-pretty.
+ * The log: one JSON object per line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; readable lines on
+ * a terminal. The only user of pino and pino-pretty.
  *
- * Secrets never reach it: whatever is named like one is blotted out, at any depth, also in a child's fields, and so is
- * a secret within a text (printable.ts). Errors are written as `type`, `message`, `code`, `stack` and `cause`, and none
- * of the other members that libraries hang on them.
+ * Secrets are redacted: fields with a name like one, at any depth, also of child loggers, and secrets in text
+ * (printable.ts). Errors are written as `type`, `message`, `code`, `stack` and `cause`, without any other members.
  */
 import {
   type Bindings,
@@ -31,14 +30,14 @@ export interface LogFileOptions extends LogOptions {
 }
 
 export interface TerminalOptions {
-  /** Called before each line: what is drawn there has to make room. */
+  /** Called before each line, to clear a progress display. */
   readonly beforeLine: () => void;
 }
 
 export interface Log {
   readonly log: Logger;
   readonly kind: 'terminal' | 'stderr' | 'file';
-  /** Opens the file by its name again: it was renamed to make room. No line is lost; without a file nothing happens. */
+  /** Opens the file by its name again after it was renamed. No line is lost; without a file it does nothing. */
   reopen(): void;
 }
 
@@ -48,15 +47,15 @@ const DEPTH_MAX = 6;
 const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
-/** A logger that writes JSON to stderr; what it has taken is written before the process exits. */
+/** A logger that writes JSON to stderr; all lines are written before the process exits. */
 export function createLogger({ level }: LogOptions): Logger {
   return writeLines(level, STDERR, () => {}).log;
 }
 
 /**
- * The appliance's log: in a file where one is named, else for people where stderr is a terminal, else JSON on stderr.
+ * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
  *
- * @throws Refused `configuration` when the file cannot be opened
+ * @throws Refused `configuration` if the file cannot be opened
  */
 export async function openLog({ level, file, terminal }: LogFileOptions): Promise<Log> {
   const reopen = () => {};
@@ -105,7 +104,7 @@ function writeLines(
   return { log, output };
 }
 
-/** Loaded only here: who reads JSON need not wait for what makes it pretty. */
+/** Loads pino-pretty only for a terminal: it would delay every other start. */
 async function terminalLogger(level: string, { beforeLine }: TerminalOptions): Promise<Logger> {
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
@@ -131,13 +130,13 @@ function loggerOn(level: string, output: DestinationStream): Logger {
       base: null,
       timestamp: timeMember,
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
-      // Errors are plain already when serializers run; pino's own would add every member of the error again.
+      // Errors are already plain here; pino's own serializer would add all their members again.
       serializers: { err: (value: unknown) => value },
     },
     output,
   );
   outputs.set(logger, output);
-  // pino does not pass a child's fields through the formatter; without this a secret among them is written.
+  // pino does not format the fields of a child: without this, secrets among them would be written.
   const child = Reflect.get(logger, 'child');
   Object.defineProperty(logger, 'child', {
     value(this: Logger, fields: Bindings, options?: ChildLoggerOptions) {
@@ -147,7 +146,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   return logger;
 }
 
-/** As `stdTimeFunctions.isoTime`, which makes it anew for each of the lines of one millisecond. */
+/** As `stdTimeFunctions.isoTime`, but formatted only once per millisecond. */
 function timeMember(): string {
   const nowMs = Date.now();
   if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, member: `,"time":"${new Date(nowMs).toISOString()}"` };
@@ -156,13 +155,13 @@ function timeMember(): string {
 
 let lastTime = { ms: Number.NaN, member: '' };
 
-/** Where the loggers made here write to. */
+/** The outputs of the loggers created here. */
 const outputs = new WeakMap<Logger, DestinationStream>();
 
 /**
- * Writes what `log.info(fields, msg)` writes, in a third of the time: there is a line for every request.
+ * Writes the same line as `log.info(fields, msg)` in a third of the time, for the line of each request.
  *
- * @param fields without secrets: they are written as they are; what is undefined is left out
+ * @param fields without secrets, since they are not redacted; undefined ones are left out
  */
 export function logInfo(
   log: Logger,
@@ -170,7 +169,7 @@ export function logInfo(
   msg: string,
 ): void {
   const output = outputs.get(log);
-  // Another, or a child with fields of its own.
+  // Another logger, or a child with its own fields.
   if (output === undefined) log.info(fields, msg);
   else if (log.isLevelEnabled('info')) {
     const line = JSON.stringify(fields).slice(1, -1);
@@ -178,7 +177,7 @@ export function logInfo(
   }
 }
 
-/** The fields of a line without what is secret; errors as plain objects. */
+/** The fields of a line without secrets; errors as plain objects. */
 export function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown> {
   return cleanMembers(fields, 0);
 }
@@ -217,17 +216,17 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
 
 /** `Authorization`, `x-api-key`, `clientSecret`, `access_token`; but not `key_id`. */
 function isSecretName(name: string): boolean {
-  const known = judgedNames.get(name);
+  const known = secretNames.get(name);
   if (known !== undefined) return known;
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replaceAll('-', '_')
     .toLowerCase();
   const isSecret = SECRET_NAME.test(words);
-  if (judgedNames.size < NAMES_KEPT_MAX) judgedNames.set(name, isSecret);
+  if (secretNames.size < NAMES_KEPT_MAX) secretNames.set(name, isSecret);
   return isSecret;
 }
 
-/** Names of fields are few, and the same in every line. */
-const judgedNames = new Map<string, boolean>();
+/** A cache: fields have few names, the same in every line. */
+const secretNames = new Map<string, boolean>();
 const NAMES_KEPT_MAX = 1000;

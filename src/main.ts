@@ -6,7 +6,7 @@ import { leaveDebugging } from './debug-variables.ts';
 
 leaveDebugging();
 
-// `wirewatch … | head`: the reader has gone, so there is nobody left to tell.
+// `wirewatch … | head`: the reader has closed the pipe, so an error message would not arrive.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
   leave(reportEnd(error));
@@ -16,7 +16,7 @@ process.stderr.on('error', () => {});
 process.on('uncaughtException', (error) => leave(reportEnd(error)));
 
 void run(process.argv.slice(2)).then((code) => {
-  // A good end waits for what is still open; a bad one may have left something open that nobody will close.
+  // After a success, the process waits for open handles; after a failure, some may never be closed.
   if (code === 0) process.exitCode = 0;
   else leave(code);
 });

@@ -1,10 +1,8 @@
-/**
- * "Did you mean": the known name nearest to a mistyped one. No I/O.
- */
+/** "Did you mean": the known name closest to a mistyped one. No I/O. */
 
 /**
- * @param differencesMax letters that may be wrong, missing or too many; Infinity for the nearest in any case
- * @returns the first of the nearest names, or null when none is near enough
+ * @param differencesMax letters that may be wrong, missing or surplus; Infinity always finds a name
+ * @returns the first of the closest names; null if none is close enough
  */
 export function nearest(word: string, names: readonly string[], differencesMax: number): string | null {
   let best: string | null = null;
@@ -19,7 +17,7 @@ export function nearest(word: string, names: readonly string[], differencesMax: 
   return best;
 }
 
-/** Levenshtein's distance, one row of the table at a time; only the first 100 characters are judged. */
+/** The Levenshtein distance of the first 100 characters. */
 function editDistance(a: string, b: string): number {
   const from = a.slice(0, 100);
   const to = b.slice(0, 100);

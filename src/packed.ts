@@ -14,17 +14,17 @@ declare const WIREWATCH_BUNDLED: boolean | undefined;
 
 const bundled = typeof WIREWATCH_BUNDLED === 'boolean';
 
-/** Is this the executable, on the main thread or in a worker of it? */
+/** Whether this is the executable, on any of its threads. */
 export const isPacked: boolean = isSea();
 
-/** Megabytes of young objects that a thread gathers before it collects them: garbage of rows, nearly all of it. */
+/** Megabytes of young objects before a garbage collection: nearly all of them are short-lived rows. */
 const YOUNG_MB = 12;
 
-/** Starts src/worker.ts on a thread of its own. @param workerData what it is to do */
+/** Starts src/worker.ts on a new thread. @param workerData its role */
 export function startWorker(workerData: unknown): Worker {
   const options: WorkerOptions = { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } };
   if (isPacked) {
-    // The last line names the script in stack traces, where "[worker eval1]" would tell an operator nothing.
+    // The last line names the script in stack traces, instead of "[worker eval1]".
     const script = `${getAsset('worker.cjs', 'utf8')}\n//# sourceURL=worker.cjs`;
     return new Worker(script, { ...options, eval: true });
   }
@@ -32,7 +32,7 @@ export function startWorker(workerData: unknown): Worker {
   return new Worker(new URL('worker.ts', import.meta.url), options);
 }
 
-/** How this program is run, without arguments of its own: the program first. */
+/** The command that runs this program, without further arguments. */
 export function ownCommand(): readonly [string, ...string[]] {
   return isPacked ? [process.execPath] : [process.execPath, resolve(process.argv[1] ?? '')];
 }
@@ -49,7 +49,7 @@ export interface License {
   readonly text: string;
 }
 
-/** What the program contains, itself first, each with its licence; null when run from the sources. */
+/** The parts of the program, itself first, each with its licence; null from the sources. */
 export function licenses(): readonly License[] | null {
   if (isPacked) return JSON.parse(getAsset('licenses.json', 'utf8'));
   if (bundled) return JSON.parse(readFileSync(new URL('licenses.json', import.meta.url), 'utf8'));

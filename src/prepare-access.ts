@@ -1,4 +1,4 @@
-/** What a start does to `access.db`: it is brought to the end of its log, and given what the configuration names. */
+/** Prepares `access.db` at a start: applies the rest of its log, and creates the missing entries of the configuration. */
 import { existsSync } from 'node:fs';
 import { preseed } from './auth/preseed.ts';
 import { now } from './clock.ts';
@@ -18,9 +18,8 @@ export interface PrepareOptions {
   readonly log: Logger;
 }
 
-/** Makes `access.db` where it is missing, and in it what the configuration names and is not there. */
 export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): void {
-  // The demonstration makes its own, and nothing of a real configuration belongs in it.
+  // A demonstration has its own entries, and must not contain those of a real configuration.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const folder = dataFolder(root);
   const isNew = !existsSync(folder.access) && !existsSync(folder.accessLog);
@@ -70,7 +69,7 @@ function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeed
   }
 }
 
-/** Those who have their keys go on reading. @returns null when the disk is full */
+/** A full disk must not keep clients from reading. @returns null if the disk is full */
 function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
   try {
     return work();

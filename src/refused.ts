@@ -1,8 +1,8 @@
 /**
- * The only expected exception: a request or a command is refused, with a reason for the person who made it.
+ * The only expected exception: a request or a command is refused, with a reason for its sender.
  *
- * Anything else that is thrown is an error in the program or its environment. `error-codes.ts` gives a code its HTTP
- * status, `cli/program.ts` its exit code.
+ * Any other exception is an error of the program or its environment. `error-codes.ts` maps the codes to HTTP statuses,
+ * `cli/program.ts` to exit codes.
  */
 import { constants } from 'node:os';
 import type { ProblemCode } from './error-codes.ts';
@@ -13,11 +13,11 @@ export type RefusedCode =
   | 'usage'
   /** The configuration or the data folder is wrong: exit code 78. */
   | 'configuration'
-  /** What the operator asked for is not possible now: exit code 1. */
+  /** The command is not possible now: exit code 1. */
   | 'failed';
 
 export interface RefusedOptions extends ErrorOptions {
-  /** When a client may ask again, at least 1: the `Retry-After` of the answer. */
+  /** The `Retry-After` of the response, at least 1. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -34,7 +34,7 @@ export class Refused extends Error {
   }
 }
 
-/** What the most common error codes of the system mean. */
+/** The most common error codes of the system in words. */
 const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'permission denied'],
   ['EADDRINUSE', 'another program is using this address'],
@@ -54,18 +54,18 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * The message of anything that was thrown, in plain words.
+ * The message of an error, in plain words.
  *
- * @param told the path that the sentence already names; a different one is added
+ * @param namedPath the path that the sentence already names; a different one is added
  */
-export function reasonOf(error: unknown, told = ''): string {
+export function reasonOf(error: unknown, namedPath = ''): string {
   if (!(error instanceof Error)) return String(error);
   const words = 'syscall' in error ? WORDS.get(errorCode(error)) : undefined;
   if (words === undefined) return error.message;
-  return 'path' in error && error.path !== told ? `${words} (${error.path})` : words;
+  return 'path' in error && error.path !== namedPath ? `${words} (${error.path})` : words;
 }
 
-/** What Node calls an error of the system that it has no name for, such as ESTALE and EDQUOT on Linux. */
+/** Node's code for system errors that it has no name for, such as ESTALE and EDQUOT on Linux. */
 const NAMELESS = /^Unknown system error -(\d+)$/;
 const NAMES = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]));
 
@@ -82,7 +82,7 @@ export function isErrorCode(error: unknown, ...codes: string[]): boolean {
 
 const PROBLEMS_SHOWN_MAX = 100;
 
-/** Several problems as one detail. @param heading follows their number, such as `settings are wrong` */
+/** Several problems as one detail. @param heading follows their number, such as `settings are invalid` */
 export function listed(problems: readonly string[], heading: string): string {
   const [first] = problems;
   if (problems.length === 1 && first !== undefined) return first;

@@ -1,15 +1,15 @@
 /** The names of time zones (contract: GET /v1/detections, `time_zone`; Me, `time_zone` of a subscription). */
 import { BoundedMap } from './bounded-map.ts';
 
-/** The tz database's own short names; every other one that the runtime knows is an ambiguous abbreviation. */
+/** The short names of the tz database; the other ones that the runtime knows are ambiguous abbreviations. */
 const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
 
 /**
- * Reads the name of a time zone in any case.
+ * Parses the name of a time zone, in any case.
  *
- * @returns the name in the tz database's spelling where the runtime knows the zone by this name, otherwise (an
- *   alternative name, `Europe/Kyiv`) as given; null when it is no such name. Offsets and abbreviations such as
- *   `BST`, which the runtime takes for Bangladesh, are none.
+ * @returns the name in the spelling of the tz database if the runtime knows the zone by this name, otherwise (an
+ *   alternative name, `Europe/Kyiv`) the text itself; null for any other text. Offsets and abbreviations such as `BST`,
+ *   which the runtime takes for Bangladesh, are not names.
  */
 export function zoneName(text: string): string | null {
   if (!/^[a-z][a-z0-9_+-]*(\/[a-z0-9_+-]+){0,2}$/i.test(text) || text.length > 64) return null;
@@ -21,10 +21,9 @@ export function zoneName(text: string): string | null {
 }
 
 /**
- * The one spelling under which the runtime knows a zone, for comparing and calculating: names differ in case, and
- * one zone can have several.
+ * The runtime's own name of a zone, for comparisons and calculations: names differ in case, and a zone can have several.
  *
- * @param name of {@link zoneName}
+ * @param name from {@link zoneName}
  */
 export function zoneId(name: string): string {
   const zone = runtimeZone(name);
@@ -32,7 +31,7 @@ export function zoneId(name: string): string {
   return zone;
 }
 
-/** A zone is asked for with every page of a period, and to ask the runtime takes longer than a small page. */
+/** A cache: every period page needs a zone, and asking the runtime takes longer than a small page. */
 const ZONES_KEPT_MAX = 1000;
 const runtimeZones = new BoundedMap<string, string | null>(ZONES_KEPT_MAX);
 

@@ -1,8 +1,8 @@
 /**
  * Instants and windows as text and as integers.
  *
- * Inside the program a time is an integer since the epoch, UTC, with its unit in its name; text exists only at
- * the borders. The contract's `timestamp` has whole seconds and a `Z`; a window is ten minutes, `[start, end)`.
+ * Inside the program a time is an integer since the epoch, UTC, with its unit in its name. The contract's `timestamp` has
+ * whole seconds and a `Z`; a window is ten minutes, `[start, end)`.
  */
 
 export const SECOND_MS = 1000;
@@ -13,16 +13,16 @@ export const DAY_MS = 24 * HOUR_MS;
 /** Length of an export window (contract: States and transitions). */
 export const WINDOW_MS = 10 * MINUTE_MS;
 
-/** The clock, injected wherever a rule asks for the time: epoch milliseconds. */
+/** The clock, injected wherever a rule depends on the time: epoch milliseconds. */
 export type Now = () => number;
 
 const ZERO = 48;
 
 /**
- * Reads an ISO 8601 time with `Z` or an offset, strictly: a day that does not exist is no time. `t` and `z` may be
- * lower case (RFC 3339, 5.6).
+ * Parses an ISO 8601 time with `Z` or an offset, strictly: days that do not exist are refused. `t` and `z` may be lower
+ * case (RFC 3339, 5.6).
  *
- * @returns epoch milliseconds, a fraction cut to milliseconds; null when it is not such a time
+ * @returns epoch milliseconds, truncated; null for any other text
  */
 export function parseInstant(text: string): number | null {
   // The shape is checked by position: this runs five times for every row that is ingested.
@@ -54,33 +54,33 @@ export function parseInstant(text: string): number | null {
   return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
 }
 
-/** Like {@link parseInstant}, in whole epoch seconds, the fraction cut. */
+/** As {@link parseInstant}, in epoch seconds, truncated. */
 export function parseSeconds(text: string): number | null {
   const ms = parseInstant(text);
   return ms === null ? null : Math.floor(ms / SECOND_MS);
 }
 
-/** Renders epoch seconds as the contract's timestamp, `2026-11-21T10:10:00Z`. */
+/** Formats epoch seconds as the contract's timestamp, `2026-11-21T10:10:00Z`. */
 export function formatSeconds(seconds: number): string {
   return `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
 }
 
-/** Renders epoch milliseconds as the contract's timestamp, milliseconds cut. */
+/** Formats epoch milliseconds as the contract's timestamp, truncated. */
 export function formatMs(ms: number): string {
   return formatSeconds(Math.floor(ms / SECOND_MS));
 }
 
-/** Renders a window's start as in file names, `20261121T1010Z`. */
+/** Formats the start of a window as in export file names, `20261121T1010Z`. */
 export function formatWindowStart(windowStartMs: number): string {
   return `${formatCompact(windowStartMs).slice(0, 13)}Z`;
 }
 
-/** Renders an instant as in names of files, `20261121T101000Z`; fractions of a second are cut. */
+/** Formats an instant as in other file names, `20261121T101000Z`, truncated. */
 export function formatCompact(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
 }
 
-/** Reads a window's start as in file names; null when it is no time or no multiple of ten minutes. */
+/** Parses the start of a window as in export file names; null if it is not a time or not a multiple of ten minutes. */
 export function parseWindowStart(text: string): number | null {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)Z$/.exec(text);
   if (!match) return null;
@@ -107,7 +107,7 @@ function parseOffset(text: string, at: number): number | null {
   return sign * (hours * HOUR_MS + minutes * MINUTE_MS);
 }
 
-/** The number in `count` digits from `start`, or -1 when one of them is no digit. */
+/** The number in `count` digits from `start`; -1 if one of them is not a digit. */
 function digits(text: string, start: number, count: number): number {
   let value = 0;
   for (let at = start; at < start + count; at += 1) {

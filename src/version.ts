@@ -1,8 +1,7 @@
 /**
- * Which Wirewatch this is: shown by `--version`, by health, and written into backups.
+ * Version and build of this program.
  *
- * The bundler puts the values in as constants. Run straight from the sources, the version comes from package.json, and
- * the others are not known.
+ * The bundler defines the constants. From the sources, the version comes from package.json, and the others are unknown.
  */
 import packageFile from '../package.json' with { type: 'json' };
 
@@ -14,8 +13,8 @@ declare const WIREWATCH_SQLITE: string | undefined;
 export const VERSION: string =
   typeof WIREWATCH_VERSION === 'string' ? WIREWATCH_VERSION : packageFile.version;
 
-/** Twelve hex digits, with `-dirty` behind them when built from changed sources; `unknown` without git. */
+/** Twelve hex digits, then `-dirty` if built from modified sources; `unknown` without git. */
 export const COMMIT: string = typeof WIREWATCH_COMMIT === 'string' ? WIREWATCH_COMMIT : 'unknown';
 
-/** Of better-sqlite3's addon, so that nothing has to be loaded to tell; `unknown` from the sources. */
+/** The version of SQLite in the addon, without loading it; `unknown` from the sources. */
 export const SQLITE: string = typeof WIREWATCH_SQLITE === 'string' ? WIREWATCH_SQLITE : 'unknown';

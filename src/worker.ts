@@ -1,7 +1,4 @@
-/**
- * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage,
- * the one that compares detections.db with its log, and the one that reads and acts for the console.
- */
+/** The entry point of the worker threads: ingest, reader, usage, scrub, console (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { ConsoleSettings } from './admin/console/thread-messages.ts';
 import type { ScrubSettings } from './history/scrub-thread.ts';
@@ -19,7 +16,7 @@ const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('worker.ts must run in a worker thread');
 void work(parentPort);
 
-/** Loads what the role needs and nothing else. A failure ends the thread with an error, which the main thread hears of. */
+/** Loads only the modules of the role. A failure ends the thread with an error, which the main thread receives. */
 async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {

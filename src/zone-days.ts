@@ -1,9 +1,9 @@
 /**
- * Where days begin and end in a time zone (contract: GET /v1/detections, `from`, `to`, `time_zone`). The one door to
+ * Where days begin and end in a time zone (contract: GET /v1/detections, `from`, `to`, `time_zone`). The only user of
  * Temporal.
  *
- * A day is its text, `2026-11-21`. It begins with the first instant at which a clock in the zone shows it: where
- * clocks skip midnight that is later than 00:00. A day that a zone never had begins and ends at one instant.
+ * A day is text, `2026-11-21`. It begins with the first instant at which a clock in the zone shows it: later than 00:00
+ * if the clock skips midnight. A day that a zone skipped begins and ends at the same instant.
  */
 import { Temporal } from 'temporal-polyfill';
 import { DAY_MS, parseInstant } from './time.ts';

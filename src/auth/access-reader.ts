@@ -1,14 +1,13 @@
 /**
- * Reads from `access.db` what is needed to judge a request, fresh for every request: a key that is revoked, an
- * account that is suspended, is turned away from the next request on.
+ * Reads keys, with their accounts and subscriptions, from `access.db` for every request: revoking a key or suspending
+ * an account takes effect with the next request.
  *
- * A key that was proven and read is kept until anything is committed to the store, which SQLite is asked for every
- * request. A secret that is wrong takes exactly the same steps for a key that is kept, for one that is there and for one
- * that is not, so that the time of an answer does not tell which ids there are.
+ * A proven key is cached until anything is committed to the store, for which SQLite is asked at every request. A wrong
+ * secret takes exactly the same steps for a cached key, a stored one and an unknown id, so the response time does not
+ * reveal which ids exist.
  *
- * The file is opened when it is first asked for, again after every failure, and again when another file stands
- * in its place or its content was checkpointed: without that a removed or overwritten database would be served
- * from an open handle and from pages in memory.
+ * The file is opened on first use, after every failure, and when its path holds another file or its content was
+ * checkpointed: otherwise a removed or overwritten database would be served from an open handle and from memory.
  */
 
 import { statSync } from 'node:fs';
@@ -18,11 +17,11 @@ import { Refused } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import type { Scope } from './scopes.ts';
 
-/** A key with its account, as the store has them at this moment. Times are epoch milliseconds. */
+/** A key with its account, as they are in the store now. Times are epoch milliseconds. */
 export interface StoredKey {
   readonly id: string;
   readonly name: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Uint8Array;
   /** The key's first part, needed to check a secret that comes without it. */
   readonly prefix: string;
@@ -42,25 +41,25 @@ export interface StoredKey {
     readonly id: number;
     readonly name: string | null;
     readonly time_zone: string;
-    /** What the key reads of it: where it names types, those of them that the subscription still has. */
+    /** The types that the key can read: if it names some, those of them that the subscription still has. */
     readonly content_types: readonly ContentType[];
   }[];
 }
 
-/** What a key is proven by. */
+/** What proves a key. */
 export type KeyProof = Pick<StoredKey, 'hash' | 'prefix'>;
 
 export interface AccessReader {
   /**
-   * The key of this id, if what was presented proves to be it; null for a wrong secret and for an unknown id alike.
+   * The key with this id, if the presented credential proves it; null for a wrong secret and for an unknown id.
    *
-   * @param proves asked of every key, also where there is none: it must take as long whatever it is given
-   * @throws Refused `unavailable` when the store cannot be read right now, for whatever reason
+   * @param proves called even if there is no such key; must take the same time for every key
+   * @throws Refused `unavailable` if the store cannot be read now
    */
   findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
-  /** @throws Refused `unavailable` when keys cannot be read right now */
+  /** @throws Refused `unavailable` if keys cannot be read now */
   check(): void;
-  /** Whether it could not be read at some moment of the last so many milliseconds. */
+  /** Whether a read failed within the last so many milliseconds. */
   hasFailedWithin(ms: number): boolean;
   close(): void;
 }
@@ -80,29 +79,26 @@ interface Row {
 }
 
 const HASH_BYTES = 32;
-/** Keys that are kept read at most. */
+/** Cached keys. */
 const KEYS_MAX = 1000;
 
-/** Differs when another connection has committed since. */
+/** Changes when another connection commits. */
 const SELECT_VERSION = 'PRAGMA data_version';
 
-/**
- * Always a row, while there are keys at all: where this one is not there, that of another, which is not used. Without
- * that an unknown id would take half the time.
- */
+/** Returns a row for an unknown id too, that of another key, which is not used: otherwise it would take half the time. */
 export const SELECT_PROOF = `
   SELECT k.id = :id AS is_asked, k.hash, k.prefix FROM api_key k
   WHERE k.rowid = max(coalesce((SELECT rowid FROM api_key WHERE id = :id), 0), (SELECT min(rowid) FROM api_key))`;
 
-/** Stands in for a key that is not there. */
+/** In place of an unknown key. */
 const NO_KEY: KeyProof = { prefix: 'ww', hash: Buffer.alloc(HASH_BYTES) };
 
 /** Id, name, time zone, the subscription's types, the key's own types. */
 type SubscriptionParts = [number, string | null, string, ContentType[], ContentType[] | null];
 
 /**
- * One statement, so that everything it tells is of one moment. Account and subscriptions are scalar subqueries:
- * joined at the top level the same rows took five times as long (25 instead of 5 microseconds).
+ * One statement, for one snapshot. Account and subscriptions are scalar subqueries: joined at the top level, they took
+ * five times as long (25 instead of 5 microseconds).
  */
 export const SELECT_KEY_FOR_REQUEST = `
   SELECT k.name, k.hash, k.prefix, k.scopes, k.expires_at, k.revoked_at, k.allow_addresses, k.daily_rows,
@@ -122,14 +118,14 @@ interface OpenStore {
   readonly select: Statement<Row>;
   readonly selectProof: Statement<KeyProof & { is_asked: number }>;
   readonly selectVersion: Statement<number>;
-  /** Keys as they were at {@link keysVersion}. */
+  /** The cache, valid at {@link keysVersion}. */
   readonly keys: Map<string, StoredKey>;
   keysVersion: number;
-  /** What {@link fileState} was when it was opened. */
+  /** {@link fileState} when it was opened. */
   readonly fileState: string;
 }
 
-/** @param path of access.db, which need not be there yet */
+/** @param path of access.db, which need not exist yet */
 export function createAccessReader(path: string): AccessReader {
   let store: OpenStore | null = null;
   let failedAtMs = Number.NEGATIVE_INFINITY;
@@ -156,9 +152,9 @@ export function createAccessReader(path: string): AccessReader {
   return {
     findKey(keyId, proves) {
       return reading((from) => {
-        const kept = keptKeys(from).get(keyId);
-        // Asked of nobody's key, too: a wrong secret takes the same steps whether its key is kept, there, or neither.
-        if (proves(kept ?? NO_KEY) && kept !== undefined) return kept;
+        const cached = cachedKeys(from).get(keyId);
+        // Also called for NO_KEY: a wrong secret takes the same steps whether its key is cached, stored or unknown.
+        if (proves(cached ?? NO_KEY) && cached !== undefined) return cached;
         const proof = readProof(from, keyId);
         return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
       });
@@ -180,8 +176,8 @@ function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
   return row;
 }
 
-/** Keys that were proven and read since anything was last committed to the store. */
-function keptKeys(store: OpenStore): Map<string, StoredKey> {
+/** The keys proven since the last commit to the store. */
+function cachedKeys(store: OpenStore): Map<string, StoredKey> {
   const version = store.selectVersion.get();
   if (version === undefined) throw new Error('SQLite did not return a data version');
   if (version !== store.keysVersion) store.keys.clear();
@@ -189,21 +185,21 @@ function keptKeys(store: OpenStore): Map<string, StoredKey> {
   return store.keys;
 }
 
-/** @param proof as it was proven: a key that is another by now, under the same id, was not */
+/** @param proof as proven: if the key was replaced since, under the same id, it was not proven */
 function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
   const row = store.select.get({ id: keyId });
   if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
   const key = storedKey(keyId, row);
-  // What was committed between the two readings is in the key, and the next version tells of it.
+  // A commit between the two reads is part of this key, and changes the version for the next request.
   store.keys.set(keyId, key);
   return key;
 }
 
-/** Differs when another file stands at the path, or pages were written to this one. */
+/** Changes when the path holds another file, or pages were written to this one. */
 function fileState(path: string): string {
   const { dev, ino, size, mtimeMs } = statSync(path);
-  // Opened, even for reading, an empty file makes SQLite delete the log beside it: what was committed last would
-  // be lost to the database that somebody is about to restore.
+  // Opening an empty file, even for reading, makes SQLite delete the write-ahead log beside it, and with it the last
+  // commits of the database that somebody is about to restore.
   if (size === 0) throw new Error(`${path} is empty`);
   return `${dev}:${ino}:${size}:${mtimeMs}`;
 }

@@ -1,7 +1,7 @@
 /**
- * Accounts: the customers of this installation, as operators make and change them (contract: Me, Authentication).
+ * Accounts: the customers of this installation (contract: Me, Authentication).
  *
- * Everything here runs on a writer on access.db; `nowMs` is epoch milliseconds.
+ * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
  */
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
@@ -24,7 +24,7 @@ export interface NewAccount {
   readonly daily_rows: number | null;
 }
 
-/** What `account set` changes: what is absent or undefined stays as it is. */
+/** Absent and undefined members stay as they are. */
 export interface AccountChanges {
   readonly name?: string | undefined;
   readonly daily_rows?: number | null | undefined;
@@ -35,7 +35,7 @@ interface AccountRow extends Omit<Account, 'print_metadata'> {
   readonly print_metadata: 0 | 1;
 }
 
-/** An account by what its use is counted under. */
+/** The ids under which the use of an account is counted. */
 export interface AccountKeys extends Pick<Account, 'id' | 'created_at'> {
   readonly key_ids: readonly string[];
 }
@@ -58,7 +58,7 @@ const UPDATE_ACCOUNT = `
     suspended_at = :suspended_at
   WHERE id = :id`;
 
-/** @throws Refused `failed` when there is one with this id */
+/** @throws Refused `failed` if the id exists */
 export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
   return writing(db, () => {
     if (findAccount(db, account.id) !== null) {
@@ -88,7 +88,7 @@ export function findAccount(db: Database, id: string): Account | null {
   return row === undefined ? null : accountOf(row);
 }
 
-/** @throws Refused `failed` when there is none */
+/** @throws Refused `failed` if it does not exist */
 export function getAccount(db: Database, id: string): Account {
   const account = findAccount(db, id);
   if (account !== null) return account;
@@ -110,7 +110,7 @@ export function setAccount(db: Database, id: string, changes: AccountChanges): A
   });
 }
 
-/** Stops every key of an account at once; an account that is suspended keeps its time. */
+/** Stops all keys of the account at once; the time of an earlier suspension stays. */
 export function suspendAccount(db: Database, id: string, nowMs: number): Account {
   return writing(db, () => {
     const account = getAccount(db, id);

@@ -1,9 +1,9 @@
 /**
- * Whether a request may be answered: judged anew for every request, from what the store has at that moment
- * (contract: Authentication, 5 and 6). No decision is remembered.
+ * Whether a request may be answered (contract: Authentication, 5 and 6): decided for every request from the current
+ * state of the store.
  *
- * The order is 401, or 503 where the store cannot tell; then 403 for the account, then for the address. The rate
- * limit comes between that and {@link requireScope}: a request that lacks the scope still counts.
+ * The order is 401, or 503 if the store cannot be read; then 403 for the account, then for the address. The rate limit
+ * comes between that and {@link requireScope}: a request without the scope still counts.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { isAddressListed } from '../addresses.ts';
@@ -13,13 +13,13 @@ import { hashKey, hasKeyForm, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';
 
-/** Who asks, and what they may read. */
+/** A verified key or token, and what it may read. */
 export interface Credential {
   readonly key_id: string;
   readonly key_name: string;
-  /** What the credential may do now; of a token, those it was issued with that its key still has. */
+  /** For a token: the scopes it was issued with that its key still has. */
   readonly scopes: readonly Scope[];
-  /** Of the key; epoch milliseconds. */
+  /** Expiry of the key; epoch milliseconds. */
   readonly expires_at: number | null;
   /** The key's own allowance; null: only the account's holds. */
   readonly daily_rows: number | null;
@@ -28,17 +28,17 @@ export interface Credential {
     readonly id: string;
     readonly name: string;
     readonly daily_rows: number | null;
-    /** Tells it from an earlier account of this id. */
+    /** Distinguishes it from an earlier account with this id. */
     readonly created_at: number;
   };
-  /** By id; a subscription that has lost every type the key names stands here with none. */
+  /** By id; a subscription that no longer has any type of the key is listed with none. */
   readonly subscriptions: StoredKey['subscriptions'];
 }
 
-/** What was presented, read but not yet believed: a key, or a token, which names its key. */
+/** A credential as presented, not yet verified: a key, or a token, which names its key. */
 export interface Presented {
   readonly keyId: string;
-  /** Whether it proves to be the key that has this hash; in constant time. */
+  /** Whether it proves the key with this hash; in constant time. */
   proves(hash: Uint8Array): boolean;
   /** Null for a key. */
   readonly token: PresentedToken | null;
@@ -47,7 +47,7 @@ export interface Presented {
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const KEY_ID = /^[a-z][a-z0-9]{0,15}_(?:live|token)_([a-z2-7]{12})_/;
 
-/** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
+/** One text for every reason: it must not reveal which key ids exist, or whether a key was revoked. */
 const NOT_VALID =
   'The API key is not valid: it is unknown, expired or revoked. Ask the operator for a new key.';
 const TOKEN_NOT_VALID =
@@ -87,33 +87,30 @@ export function authenticate(
   };
 }
 
-/** Of what is unknown, has expired or was revoked. */
+/** For unknown, expired and revoked credentials. */
 export function notValid(isToken: boolean): Refused {
   return new Refused('unauthorized', isToken ? TOKEN_NOT_VALID : NOT_VALID);
 }
 
-/** @throws Refused `forbidden` when the credential has not the scope */
+/** @throws Refused `forbidden` without the scope */
 export function requireScope(credential: Credential, scope: Scope): void {
   if (credential.scopes.includes(scope)) return;
   const has = credential.scopes.length === 0 ? 'none' : credential.scopes.join(', ');
   throw new Refused('forbidden', `This endpoint requires the scope ${scope}. The credential has: ${has}.`);
 }
 
-/**
- * The key id that a request claims, from the form alone: what the limit on unseen key ids counts before anything
- * is verified. Null when it claims none.
- */
+/** The key id that a request claims, for the limit on unseen key ids; null if it claims none. Nothing is verified. */
 export function claimedKeyId(authorization: string | undefined): string | null {
   const text = bearerText(authorization);
   return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
 }
 
 /**
- * Reads what a client presents; whether it is good, {@link authenticate} tells.
+ * Parses a credential, which {@link authenticate} then verifies.
  *
  * @param authorization the value of the Authorization header
- * @param tokens without them, no access token is believed
- * @throws Refused `unauthorized` where it has not the form of a credential
+ * @param tokens without them, access tokens are refused
+ * @throws Refused `unauthorized` if it does not have the form of a credential
  */
 export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
   if (authorization === undefined || authorization.trim() === '') {
@@ -139,12 +136,12 @@ export function readCredential(authorization: string | undefined, tokens?: Acces
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
 }
 
-/** See {@link readCredential}. @param connection over which it came */
+/** As {@link readCredential}. @param connection that sent it */
 export type CredentialReader = (connection: object, authorization: string | undefined) => Presented;
 
 /**
- * Clients send the same credential with every request of a connection. It is read, and hashed, with the first; what is
- * kept of it ends with the connection. Whether it is good is not kept.
+ * Clients send the same credential with every request of a connection: it is parsed and hashed once per connection. The
+ * result of its verification is not cached.
  */
 export function createCredentialReader(tokens: AccessTokens): CredentialReader {
   const read = new WeakMap<object, { readonly authorization: string; readonly presented: Presented }>();
@@ -174,7 +171,7 @@ export function isEnded(stored: StoredKey, nowMs: number): boolean {
   return stored.revoked_at !== null || (stored.expires_at !== null && nowMs >= stored.expires_at);
 }
 
-/** Why a key that is good may not be used now, or not from here; null when it may. */
+/** Why a valid key may not be used now, or not from this address; null if it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {
   if (stored.account.suspended_at !== null) {
     return SUSPENDED;

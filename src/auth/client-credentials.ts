@@ -1,7 +1,7 @@
 /**
- * Grants a token to a client that proves to hold a key (contract: POST /oauth/token; RFC 6749, 4.4).
+ * Issues a token for a proven key (contract: POST /oauth/token; RFC 6749, 4.4).
  *
- * A key that may not be used gets no token; that it was proved to be one is what allows to say why.
+ * A key that may not be used gets no token; since it was proven, the answer may say why.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessReader, StoredKey } from './access-reader.ts';
@@ -24,14 +24,14 @@ export type Grant =
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';
 
-/** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
+/** One text for every reason: it must not reveal which key ids exist, or whether a key was revoked. */
 export const CLIENT_NOT_VALID =
   'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.';
 
 /**
  * @param address of the client, which the key may restrict
  * @param nowMs epoch milliseconds
- * @throws Refused `unavailable` when the store cannot be read
+ * @throws Refused `unavailable` if the store cannot be read
  */
 export function grantToken(
   { store, tokens }: { readonly store: AccessReader; readonly tokens: AccessTokens },
@@ -53,7 +53,7 @@ export function grantToken(
   return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes };
 }
 
-/** The key that the credentials belong to; null when there is none. */
+/** The key that the credentials prove; null if they prove none. */
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {
   const whole = parseKey(secret);
   if (!isKeyId(id) || (whole === null ? !isKeySecret(secret) : whole.id !== id)) return null;
@@ -63,7 +63,7 @@ function provenKey(store: AccessReader, { id, secret }: ClientCredentials): Stor
   });
 }
 
-/** In their usual order, each once; null when one is asked for that the key has not. */
+/** In the order of SCOPES, each once; null if the key lacks one of them. */
 function grantedScopes(has: readonly Scope[], asked: string): readonly Scope[] | null {
   const names: readonly string[] = asked === '' ? has : asked.split(' ');
   const scopes = SCOPES.filter((scope) => has.includes(scope) && names.includes(scope));

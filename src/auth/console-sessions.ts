@@ -1,11 +1,11 @@
 /**
- * Which of the console's links and sessions have ended before their time, in `access.db` and its log: one that has
- * ended stays so over a restart. Times are epoch milliseconds.
+ * Links and sessions of the console that were ended early. They are in `access.db` and its log, so they stay ended after
+ * a restart. Times are epoch milliseconds.
  */
 import { type Database, writing } from '../store/database.ts';
 import { DAY_MS } from '../time.ts';
 
-/** A session lasts hours; a clock that was ahead for days must not bring one back to life. */
+/** A session lasts hours; a clock that was days ahead must not make an ended one valid again. */
 const KEPT_MS = 30 * DAY_MS;
 
 const SELECT_EPOCH = 'SELECT epoch FROM console WHERE id = 1';
@@ -16,14 +16,14 @@ const INSERT_ENDED = `
   INSERT INTO ended_session (id, ended_at) VALUES (:id, :nowMs) ON CONFLICT (id) DO NOTHING`;
 const DELETE_OLD = 'DELETE FROM ended_session WHERE ended_at < :nowMs - :keptMs';
 
-/** Links and sessions carry the epoch in which they were made, and end with it. */
+/** Links and sessions contain the epoch in which they were created, and end with it. */
 export function readConsoleEpoch(db: Database): number {
   return db.prepare<[], { epoch: number }>(SELECT_EPOCH).get()?.epoch ?? 0;
 }
 
 /**
- * Ends every link and session that was made before. The new epoch is a time, not the next number: where the end of the
- * log was lost, no epoch of the lost part comes back.
+ * Ends all existing links and sessions. The new epoch is a time, not the next number: if the end of the log is lost, no
+ * epoch of the lost part is used again.
  */
 export function endConsoleSessions(db: Database, nowMs: number): void {
   writing(db, () => db.prepare(RAISE_EPOCH).run({ nowMs }));

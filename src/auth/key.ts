@@ -1,9 +1,8 @@
 /**
- * The form of an API key: made, read and hashed. Pure but for the randomness (contract: Authentication).
+ * API keys as text: created, parsed and hashed (contract: Authentication).
  *
- * `<prefix>_live_<id>_<secret>`: the id has 12 characters of `a-z2-7`, the secret 52. 45 of those are random
- * (225 bits); the last 7 are a checksum of everything before them, so that a key copied badly is told from one
- * that is unknown, and nobody asks the database for it.
+ * `<prefix>_live_<id>_<secret>`: the id has 12 characters of `a-z2-7`, the secret 52. 45 of those are random (225
+ * bits); the last 7 are a checksum of everything before them, which detects a badly copied key without the database.
  */
 import { hash, randomBytes } from 'node:crypto';
 
@@ -22,13 +21,13 @@ const KEY_SECRET_PATTERN = /^[a-z2-7]{52}$/;
 
 export interface ParsedKey {
   readonly prefix: string;
-  /** Public: it stands in lists, logs and `key.id`. */
+  /** Public: shown in lists, logs and `key.id`. */
   readonly id: string;
-  /** What proves the key; never stored or logged. */
+  /** Proves the key; never stored or logged. */
   readonly secret: string;
 }
 
-/** Makes a key. @param prefix the setting `[keys] prefix`; @param bytes so many, random but in a lab */
+/** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab */
 export function createKey(
   prefix: string,
   bytes: (length: number) => Uint8Array = randomBytes,
@@ -38,7 +37,7 @@ export function createKey(
   return { id, key: body + checksum(body) };
 }
 
-/** Reads a key; null when it has not the form of one, or its checksum does not fit. Any prefix will do. */
+/** Null if the text does not have the form of a key, or its checksum is wrong. Any prefix is accepted. */
 export function parseKey(text: string): ParsedKey | null {
   const [, prefix, id, secret] = KEY_PATTERN.exec(text) ?? [];
   if (prefix === undefined || id === undefined || secret === undefined) return null;
@@ -46,17 +45,16 @@ export function parseKey(text: string): ParsedKey | null {
   return checksum(body) === text.slice(-CHECKSUM_LENGTH) ? { prefix, id, secret } : null;
 }
 
-/** Whether it looks like a key. One that {@link parseKey} still does not read is mistyped: its checksum does not fit. */
+/** Whether it has the form of a key. If {@link parseKey} still returns null, the checksum is wrong: a typing error. */
 export function hasKeyForm(text: string): boolean {
   return KEY_PATTERN.test(text);
 }
 
-/** The whole of a key whose parts are known. */
 export function formatKey({ prefix, id, secret }: ParsedKey): string {
   return `${prefix}_live_${id}_${secret}`;
 }
 
-/** What is stored of a key: the SHA-256 of the whole of it. 225 random bits need no slow hash. */
+/** The stored form: SHA-256 of the complete key. 225 random bits need no slow hash. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
@@ -65,7 +63,7 @@ export function isKeyId(text: string): boolean {
   return KEY_ID_PATTERN.test(text);
 }
 
-/** Whether it is a key's secret by its form; its checksum covers the prefix, which is not there. */
+/** Whether it has the form of a secret. The checksum cannot be verified, because it covers the prefix. */
 export function isKeySecret(text: string): boolean {
   return KEY_SECRET_PATTERN.test(text);
 }

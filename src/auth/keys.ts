@@ -1,8 +1,8 @@
 /**
- * Keys as operators make, change and revoke them (contract: Authentication). Of a key's secret only the hash is
- * kept; how a key looks is in key.ts, how one is checked in authorize.ts.
+ * The stored keys: created, changed, rotated and revoked (contract: Authentication). Only the hash of a secret is
+ * stored. key.ts has the text form, authorize.ts the verification.
  *
- * Everything here runs on a writer on access.db; times are epoch milliseconds.
+ * `db` is a writer on access.db; times are epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
@@ -18,7 +18,7 @@ export interface KeySubscription {
   readonly content_types: readonly ContentType[] | null;
 }
 
-/** What an operator decides about a key. */
+/** The members of a key that an operator chooses. */
 export interface KeyTerms {
   readonly name: string;
   readonly scopes: readonly Scope[];
@@ -41,11 +41,11 @@ export interface NewKey extends KeyTerms {
   readonly id: string;
   readonly account_id: string;
   readonly prefix: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Buffer;
 }
 
-/** What `key set` changes: what is absent or undefined stays as it is. */
+/** Absent and undefined members stay as they are. */
 export type KeyChanges = { readonly [Term in keyof KeyTerms]?: KeyTerms[Term] | undefined } & {
   /** Repeats the account; a key never moves to another. */
   readonly account_id?: string | undefined;
@@ -91,7 +91,7 @@ const INSERT_KEY_SUBSCRIPTION = `
 
 const DELETE_KEY_SUBSCRIPTIONS = 'DELETE FROM api_key_subscription WHERE key_id = :key_id';
 
-/** @throws Refused `failed` when the account is unknown, or a subscription unknown or not the account's */
+/** @throws Refused `failed` if the account or a subscription does not exist, or does not belong to the account */
 export function addKey(db: Database, key: NewKey, nowMs: number): Key {
   return writing(db, () => {
     getAccount(db, key.account_id);
@@ -112,7 +112,7 @@ export function findKey(db: Database, id: string): Key | null {
   return row === undefined ? null : keyOf(row);
 }
 
-/** The SHA-256 that is kept of a key; null when there is none. */
+/** The stored SHA-256 of a key; null if it does not exist. */
 export function keyHash(db: Database, id: string): Buffer | null {
   return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
 }
@@ -122,14 +122,14 @@ export function isRemoved(db: Database, id: string): boolean {
   return db.prepare(SELECT_ENDED).get({ id }) !== undefined;
 }
 
-/** @throws Refused `failed` when there is none */
+/** @throws Refused `failed` if it does not exist */
 export function getKey(db: Database, id: string): Key {
   const key = findKey(db, id);
   if (key !== null) return key;
   throw new Refused('failed', `key ${id} does not exist. To list keys, run: wirewatch key list`);
 }
 
-/** @throws Refused `failed` as {@link addKey} does, and when the key belongs to another account than repeated */
+/** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key */
 export function setKey(db: Database, id: string, changes: KeyChanges): Key {
   return writing(db, () => {
     const found = getKey(db, id);
@@ -155,7 +155,7 @@ export function setKey(db: Database, id: string, changes: KeyChanges): Key {
   });
 }
 
-/** Ends a key for good. A key that is revoked keeps its time. */
+/** The time of an earlier revocation stays. */
 export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; wasRevoked: boolean } {
   return writing(db, () => {
     getKey(db, id);

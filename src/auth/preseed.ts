@@ -1,9 +1,9 @@
 /**
- * Accounts, subscriptions and keys that the configuration names: what is missing of them is created at a start, and
- * what exists is neither altered nor revived.
+ * Accounts, subscriptions and keys of the configuration: a start creates those that are missing, and never changes an
+ * existing one or brings a revoked key back.
  *
- * An operator's command of yesterday outweighs a file of last year: a key that was revoked stays revoked, and an
- * account that was suspended or changed stays as it is. Differences are reported, so that the file can be corrected.
+ * An operator's command from yesterday outweighs a file from last year. Differences are reported, so that the file can
+ * be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
@@ -13,12 +13,12 @@ import { addAccount, findAccount, setAccount } from './accounts.ts';
 import { addKey, findKey, isRemoved, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
 import { addSubscription, findSubscription, openRemoval, type Subscription } from './subscriptions.ts';
 
-/** Where an entry stands, for a message: `FILE, keys[1]`. */
 interface Placed {
+  /** Place of the entry, for a message: `FILE, keys[1]`. */
   readonly place: string;
 }
 
-/** What is undefined was not given: it gets its default, and is not compared. */
+/** Undefined members get their default, and are not compared. */
 export interface SeedAccount extends Placed {
   readonly id: string;
   readonly name: string;
@@ -47,7 +47,7 @@ export interface SeedKeyTerms extends Placed {
 export interface SeedKey extends SeedKeyTerms {
   readonly id: string;
   readonly prefix: string;
-  /** SHA-256 of the whole key. */
+  /** SHA-256 of the complete key. */
   readonly hash: Buffer;
 }
 
@@ -63,23 +63,21 @@ export interface Preseeded {
     readonly subscriptions: readonly number[];
     readonly keys: readonly string[];
   };
-  /** What is there and differs, and in what: `account acme: name, suspended`. */
+  /** Existing entries that differ, and how: `account acme: name, suspended`. */
   readonly differences: readonly string[];
-  /** Keys that still work, though the configuration has another one in their place. */
+  /** Keys that still work although the configuration has replaced them. */
   readonly replaced: readonly ReplacedKey[];
 }
 
-export interface ReplacedKey {
+export interface ReplacedKey extends Placed {
   readonly id: string;
-  /** The entry that has another key: `FILE, keys[1]`. */
-  readonly place: string;
 }
 
 /**
- * Creates what is missing, in one transaction.
+ * Creates the missing entries, in one transaction.
  *
- * @param db a writer on access.db, or a copy of it, which may be thrown away to try this out
- * @throws Refused `configuration` with every entry that cannot be created; nothing is, then
+ * @param db a writer on access.db, or on a copy for a dry run
+ * @throws Refused `configuration` with every entry that cannot be created; then none is
  */
 export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   return writing(db, () => createAll(db, seeds, nowMs));
@@ -87,7 +85,7 @@ export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
 
 function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
-  // Of these rows are still being deleted: they, and what names them, have to wait for another start.
+  // Rows of removed subscriptions may still be being deleted: they, and their keys, wait for a later start.
   const isLeft = (id: number) => openRemoval(db, id) !== null;
   const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
   const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
@@ -111,8 +109,8 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
 }
 
 /**
- * Whoever puts another key into an entry mostly means to end the one before, which nothing here does: a key of the same
- * id with another secret, or one of the same account and name that no entry has.
+ * A new key in an entry does not end the old one, which the operator probably expects: a key with the same id and another
+ * secret, or a key with the same account and name that no entry has.
  */
 function replacedKeys(db: Database, seeds: readonly SeedKey[], nowMs: number): ReplacedKey[] {
   const configured = new Set(seeds.map(({ id }) => id));
@@ -132,11 +130,11 @@ function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean)
 
 interface Steps<Seed> {
   readonly label: (seed: Seed) => string;
-  /** In what an existing one differs; null when there is none. */
+  /** How the existing entry differs; null if it does not exist. */
   readonly differences: (seed: Seed) => string[] | null;
-  /** @throws Refused when it cannot be */
+  /** @throws Refused */
   readonly create: (seed: Seed) => void;
-  /** The member to blame when it cannot be. */
+  /** The member that a refusal of `create` is about. */
   readonly blamed: (seed: Seed) => string;
 }
 
@@ -232,7 +230,7 @@ const KEY_TERMS = [
   'daily_rows',
 ] as const;
 
-/** The members that were given and are different, by the names that the configuration has for them. */
+/** The members that differ, by their names in the configuration. */
 function differing<Member extends string>(
   seed: Readonly<Record<Member, unknown>>,
   found: Readonly<Record<Member, unknown>>,

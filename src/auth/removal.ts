@@ -1,20 +1,19 @@
 /**
- * Takes an account or a subscription away, with every right to it: from the next request on nobody sees it, and
- * ingest takes no row of it any more. What lies in detections.db is deleted by the one who ingests, who is asked for
- * that in the same transaction.
+ * Removes an account or a subscription with all rights to it: from the next request on nobody can read it, and ingest
+ * skips its rows. In the same transaction, the caller requests the ingest thread to delete its rows in detections.db.
  *
- * Until that is done the subscription cannot be added again: whoever got its number would see what is left.
+ * Until that is done, the subscription cannot be added again: its new owner would see the remaining rows.
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
-  /** Whose detections are to be deleted. */
+  /** The subscriptions with rows to delete. */
   readonly subscriptions: readonly number[];
-  /** Keys that are gone with their account. */
+  /** Keys removed with their account. */
   readonly keys: readonly string[];
-  /** Keys in use that have nothing left to read. They stay, since they can be given something else. */
+  /** Remaining keys without any subscription: they can get another one. */
   readonly keys_without_subscriptions: readonly string[];
 }
 
@@ -38,7 +37,7 @@ const SELECT_KEYS_WITH_ONE = `
     AND (SELECT count(*) FROM api_key_subscription WHERE key_id = api_key.id) = 1
   ORDER BY id`;
 
-/** @throws Refused `failed` when there is none */
+/** @throws Refused `failed` if it does not exist */
 export function removeSubscription(db: Database, id: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
@@ -50,9 +49,9 @@ export function removeSubscription(db: Database, id: number): Removed {
 }
 
 /**
- * Its keys are remembered as ended, so that the configuration does not bring them to life again.
+ * Records the ids of its keys, so that a start does not create them again from the configuration.
  *
- * @throws Refused `failed` when there is none
+ * @throws Refused `failed` if it does not exist
  */
 export function removeAccount(db: Database, account: string): Removed {
   return writing(db, () => {

@@ -1,7 +1,7 @@
 /**
- * Subscriptions: whose detections belong to which account, as operators make and change them (contract: Me).
+ * Subscriptions of the accounts (contract: Me).
  *
- * Everything here runs on a writer on access.db; `nowMs` is epoch milliseconds.
+ * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
@@ -13,7 +13,7 @@ export interface Subscription {
   readonly id: number;
   readonly account_id: string;
   readonly name: string | null;
-  /** IANA name, for periods that are given as dates. */
+  /** IANA name, for periods of dates. */
   readonly time_zone: string;
   readonly content_types: readonly ContentType[];
   readonly created_at: number;
@@ -21,7 +21,7 @@ export interface Subscription {
 
 export type NewSubscription = Omit<Subscription, 'created_at'>;
 
-/** What `subscription set` changes: what is absent or undefined stays as it is. */
+/** Absent and undefined members stay as they are. */
 export interface SubscriptionChanges {
   /** Repeats the account; a subscription, with its history, never moves to another. */
   readonly account_id?: string | undefined;
@@ -53,7 +53,7 @@ const SELECT_OPEN_REMOVAL = `
   WHERE request.outcome IS NULL AND request.request ->> '$.kind' = 'remove' AND subscription.value = :id
   ORDER BY request.id LIMIT 1`;
 
-/** @throws Refused `failed` when there is one with this id, or rows of one that was removed, or no such account */
+/** @throws Refused `failed` if the id exists or is still being removed, or the account does not exist */
 export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
   return writing(db, () => {
     getAccount(db, subscription.account_id);
@@ -85,7 +85,7 @@ export function findSubscription(db: Database, id: number): Subscription | null 
   return row === undefined ? null : subscriptionOf(row);
 }
 
-/** @throws Refused `failed` when there is none */
+/** @throws Refused `failed` if it does not exist */
 export function getSubscription(db: Database, id: number): Subscription {
   const subscription = findSubscription(db, id);
   if (subscription !== null) return subscription;
@@ -95,7 +95,7 @@ export function getSubscription(db: Database, id: number): Subscription {
   );
 }
 
-/** @throws Refused `failed` when there is none, or it belongs to another account than the one repeated */
+/** @throws Refused `failed` if it does not exist, or the account is not its own */
 export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
   return writing(db, () => {
     const found = getSubscription(db, id);

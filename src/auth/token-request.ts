@@ -1,19 +1,19 @@
 /**
- * Reads a request for a token: its form, and the client's credentials from the form or from HTTP Basic. Pure
- * (contract: POST /oauth/token; RFC 6749, 2.3.1, 3.2 and 4.4.2).
+ * Parses a token request: the form, and the client's credentials from the form or from HTTP Basic. Pure (contract:
+ * POST /oauth/token; RFC 6749, 2.3.1, 3.2 and 4.4.2).
  */
 
-/** Who asks, as said: neither part is checked, and one that was left out is empty. */
+/** Not yet verified; a missing part is empty. */
 export interface ClientCredentials {
   readonly id: string;
   readonly secret: string;
 }
 
 export interface TokenRequest {
-  /** Empty when it was left out. */
+  /** Empty if missing. */
   readonly grant_type: string;
   readonly client: ClientCredentials;
-  /** Scopes with a space between them; empty: all that the key has. */
+  /** Space-separated scopes; empty: all scopes of the key. */
   readonly scope: string;
 }
 
@@ -28,7 +28,7 @@ interface RequestParts {
 }
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
-/** Also behind another credential: a header that was sent twice arrives as one, with a comma. */
+/** Also after another credential: Node joins repeated headers with a comma. */
 const IS_BASIC = /(?:^|,[ \t]*)basic(?:[ \t,]|$)/i;
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'];
@@ -48,7 +48,7 @@ export function readTokenRequest({ contentType, authorization, body }: RequestPa
     return invalid(`${PARAMETERS.includes(form.name) ? form.name : 'A parameter'} must not be repeated.`);
   }
   const { values } = form;
-  // A parameter without a value counts as left out (RFC 6749, 3.1).
+  // A parameter without a value counts as missing (RFC 6749, 3.1).
   const value = (name: string) => values.get(name) ?? '';
   let client: ClientCredentials | null = { id: value('client_id'), secret: value('client_secret') };
   if (isBasic(authorization)) {
@@ -68,16 +68,16 @@ export function readTokenRequest({ contentType, authorization, body }: RequestPa
   };
 }
 
-/** Whether the client tries to prove itself with HTTP Basic, well formed or not. */
+/** Whether the client uses HTTP Basic, well formed or not. */
 export function isBasic(authorization: string | undefined): authorization is string {
   return authorization !== undefined && IS_BASIC.test(authorization);
 }
 
-/** Id and secret, each of which was form-encoded before they were joined (RFC 6749, 2.3.1); null when malformed. */
+/** Id and secret, which are form-encoded separately (RFC 6749, 2.3.1); null if malformed. */
 function parseBasic(authorization: string): ClientCredentials | null {
   const [, base64 = ''] = BASIC.exec(authorization.trim()) ?? [];
   const bytes = Buffer.from(base64, 'base64');
-  // The decoder passes over missing padding and bits to spare.
+  // The decoder ignores missing padding and surplus bits.
   const text = bytes.toString('base64') === base64 ? decodeUtf8(bytes) : null;
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon < 0) return null;
@@ -90,7 +90,7 @@ type Form =
   | { readonly kind: 'form'; readonly values: ReadonlyMap<string, string> }
   | { readonly kind: 'twice'; readonly name: string };
 
-/** Null when it is not valid percent-encoded UTF-8, which comes before a parameter that is there twice. */
+/** Null if it is not valid percent-encoded UTF-8, which takes precedence over a repeated parameter. */
 function parseForm(body: Uint8Array): Form | null {
   const text = decodeUtf8(body);
   if (text === null) return null;
@@ -116,7 +116,7 @@ function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/** Percent-decodes a name or value, `+` being a space; null when that is not valid, or not UTF-8. */
+/** Percent-decodes a name or value, with `+` for a space; null if that is not valid UTF-8. */
 function decodePart(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -13,7 +13,7 @@ import {
   readScopes,
   readSubscriptionId,
   readZone,
-} from '../config/setting-terms.ts';
+} from '../config/option-values.ts';
 import { Refused } from '../refused.ts';
 import { NONE } from './command.ts';
 import { listValue, optionValue } from './options.ts';

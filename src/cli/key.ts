@@ -12,7 +12,7 @@ import {
   rotateKey,
   setKey,
 } from '../auth/keys.ts';
-import { OVERLAP_DEFAULT_MS } from '../config/setting-terms.ts';
+import { OVERLAP_DEFAULT_MS } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';

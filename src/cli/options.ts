@@ -5,8 +5,8 @@
  */
 import { type Command, Help, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
+import { listItems, type Reading, readSwitch } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
-import { listItems, type Reading, readSwitch } from '../config/setting-terms.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 

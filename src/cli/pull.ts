@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { readSubscriptionId } from '../config/setting-terms.ts';
+import { readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from 'commander';
 import type { SettingFlags } from '../config/schema.ts';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
-import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
+import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { defineCommand, option } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -61,7 +61,7 @@ export const register = defineCommand({
     const common = commonOptions(self);
     const places = placesOf(given, common);
     const result = undo
-      ? takeBack(undoChoicesOf(given, common, places), isDry)
+      ? undoSetup(undoChoicesOf(given, common, places), isDry)
       : setUp(choicesOf(given, settingFlags(self), places), isDry);
     return {
       value: result,

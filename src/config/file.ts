@@ -1,27 +1,25 @@
-/**
- * The configuration file: which one, its text, and its values, not yet checked.
- */
+/** Finds and parses the configuration file; its values are not checked here. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
 import { errorCode, Refused, reasonOf } from '../refused.ts';
 
-/** The name of a configuration file in the data folder that is read without being named. */
+/** The configuration file in the data folder, read if no other file is named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
-/** The annotated file has 8 KiB; a file of a megabyte is the wrong one. */
+/** The annotated file has 8 KiB; a larger file is the wrong one. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
 export type ConfigFile =
   | { kind: 'none' }
   | { kind: 'read'; file: string; table: TomlTableWithoutBigInt }
-  /** The file is no TOML; `problem` names the place. */
+  /** Not valid TOML; `problem` names the place. */
   | { kind: 'malformed'; file: string; problem: string };
 
 /**
- * Reads the file that was named, or else the one in the data folder if there is one.
+ * Reads the named file, or else the one in the data folder if it exists.
  *
- * @param named the flag or the variable; undefined or empty when neither was given
- * @throws Refused `configuration` when a file is there, or was named, and cannot be read
+ * @param named by the flag or the variable; undefined or empty if by neither
+ * @throws Refused `configuration` if the file cannot be read
  */
 export function readConfigFile(named: string | undefined, dataFolder: string): ConfigFile {
   const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
@@ -53,7 +51,7 @@ export function parseToml(text: string): TomlTableWithoutBigInt {
   return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 });
 }
 
-/** For an operator who used both: TOML does not allow a name that is a section and a list. */
+/** A hint if both were used: in TOML a name cannot be a section and a list. */
 function hintAt(text: string): string {
   const hasBoth = /^\s*\[\s*keys\s*\]/m.test(text) && /^\s*\[\[\s*keys\s*\]\]/m.test(text);
   return hasBoth

@@ -1,10 +1,8 @@
-/**
- * What some settings and options must look like: addresses, networks, the base address, instants. No I/O.
- */
+/** The formats of some settings and options: host names, the base address, instants, whole numbers. No I/O. */
 import { isIP } from 'node:net';
 import { parseInstant } from '../time.ts';
 
-/** In place of a proxy: no proxy is trusted, not even on this machine. */
+/** In [server] trusted_proxies: trust no proxy, not even on this machine. */
 export const NO_PROXY = 'none';
 
 /** An IP address or a host name, without a port. */
@@ -16,19 +14,19 @@ export function isAddress(text: string): boolean {
 
 /** An absolute http(s) address to which a path can be appended. */
 export function isBaseUrl(text: string): boolean {
-  // Judged on the text too: the parser would repair blanks, a missing slash, an empty query or fragment.
+  // Checks the text too: the parser would correct spaces, a missing slash, an empty query or fragment.
   if (text.length > 2048 || !/^https?:\/\/[^/\s?#\\]/i.test(text) || /[\s?#\\]/.test(text)) return false;
   if (!URL.canParse(text)) return false;
   const url = new URL(text);
   return url.username === '' && url.password === '' && !text.includes('@');
 }
 
-/** Scheme, host and port as a browser sends them in Origin: nothing behind them, all in lower case. */
+/** Scheme, host and port as a browser sends them in Origin: without a path, in lower case. */
 export function isOrigin(text: string): boolean {
   return isBaseUrl(text) && new URL(text).origin === text;
 }
 
-/** The one spelling of a base address: normalised, and without a slash at its end. */
+/** A base address normalized, without a slash at its end. */
 export function normalBaseUrl(text: string): string {
   const url = new URL(text);
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
@@ -38,7 +36,7 @@ export function isUtcInstant(text: string): boolean {
   return text.endsWith('Z') && parseInstant(text) !== null;
 }
 
-/** A whole number from `min` to `max` in plain digits; null when it is none. */
+/** A whole number from `min` to `max` in plain digits; null for any other text. */
 export function wholeNumber(text: string, min: number, max: number): number | null {
   if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
   const number = Number(text);

@@ -13,15 +13,15 @@ export function isInTheClear({ host, tls_certificate, trusted_proxies }: Setting
 }
 
 /**
- * Whose X-Forwarded-For is trusted, with the setting as given. If only this machine can connect, other clients come
- * through a proxy on it: counted by its address, they would all be one client.
+ * The proxies whose X-Forwarded-For is trusted. If only this machine can connect, other clients come through a proxy on
+ * it: counted by its address, they would all be one client.
  */
 export function trustedProxies({ host, trusted_proxies }: Settings['server']): string[] {
   if (trusted_proxies.length === 0) return isLoopback(host) ? [...LOOPBACK] : [];
   return trusted_proxies.filter((proxy) => proxy !== NO_PROXY);
 }
 
-/** Whether nothing can listen on one host while something listens on the other, on the same port. */
+/** Whether two servers with these hosts cannot listen on the same port. */
 export function isSamePlace(one: string, other: string): boolean {
   const hosts = [one.toLowerCase(), other.toLowerCase()];
   if (hosts[0] === hosts[1] || hosts.includes(ALL)) return true;
@@ -29,10 +29,10 @@ export function isSamePlace(one: string, other: string): boolean {
   return hosts.includes('localhost') && hosts.every(isLoopback);
 }
 
-/** An address of this machine alone; a name other than localhost could be anything. */
+/** Whether only this machine can reach it; a name other than localhost could be any address. */
 export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
 }
 
-/** The advice where an address cannot be listened on. */
+/** Advice if it cannot listen on an address. */
 export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';

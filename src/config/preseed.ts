@@ -1,14 +1,13 @@
 /**
- * `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration file: what a start creates if it is missing.
- * The members are the options of `account add`, `subscription add` and `key create`, under the same rules.
+ * `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration file: a start creates those that are missing.
+ * The members are the options of `account add`, `subscription add` and `key create`, with the same rules.
  *
- * Lists may be written as TOML's, or as the option takes them: `["text"]`, `"text,image"`.
+ * Lists can be TOML arrays or text as in the options: `["text"]`, `"text,image"`.
  */
 import path from 'node:path';
 import { isKeyId, KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { nearest } from '../nearest.ts';
-import { isTable, plainValue, shown } from './raw-value.ts';
 import {
   listItems,
   type Reading,
@@ -23,12 +22,13 @@ import {
   readSubscriptionId,
   readSwitch,
   readZone,
-} from './setting-terms.ts';
+} from './option-values.ts';
+import { isTable, plainValue, shown } from './raw-value.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 export type PreseedTable = (typeof PRESEED_TABLES)[number];
 
-/** A key before its secret file was read. */
+/** A key before its secret file is read. */
 export interface ConfiguredKey extends SeedKeyTerms {
   readonly source:
     | { readonly kind: 'hash'; readonly id: string; readonly prefix: string; readonly hash: Buffer }
@@ -42,7 +42,7 @@ export interface Preseed {
   readonly keys: readonly ConfiguredKey[];
 }
 
-/** Entries of each kind; a larger installation is set up with commands. */
+/** Entries of each kind; larger installations use commands. */
 const ENTRIES_MAX = 1000;
 
 export interface PreseedSource {
@@ -50,11 +50,11 @@ export interface PreseedSource {
   readonly file: string;
   /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
   readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
-  /** The first part of keys without their own: the setting `[keys] prefix`. */
+  /** The default prefix of keys: the setting `[keys] prefix`. */
   readonly prefix: string;
 }
 
-/** @param problems gets a line for each problem; the entries are only valid if there is none */
+/** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
   const read = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
     membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
@@ -195,7 +195,7 @@ function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problem
   });
 }
 
-/** The members of one entry, read one after the other; any that was not read is unknown. */
+/** The members of one entry, read one by one; members that were not read are unknown. */
 class Members {
   readonly place: string;
   readonly #values: ReadonlyMap<string, unknown>;
@@ -276,14 +276,14 @@ class Members {
   }
 }
 
-/** A value as the option would take it; null when it is a list or a table. */
+/** A value as text for the option; null for a list or a table. */
 function textOf(value: unknown): string | null {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' ? value : null;
 }
 
-/** The items of a list, or of a text with commas; null when it is neither. */
+/** The items of a list, or of a text with commas; null for anything else. */
 function itemsOf(value: unknown): string[] | null {
   if (!Array.isArray(value)) {
     const text = textOf(value);

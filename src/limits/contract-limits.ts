@@ -1,4 +1,4 @@
-/** The numbers that the contract fixes (contract: Limits); those an operator may set are settings instead. */
+/** The numbers that the contract fixes (contract: Limits). Those that an operator can set are settings. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 
 /** Rows of a page: `limit`. */
@@ -20,53 +20,52 @@ export const DOMAINS_MAX = 20;
 /** Characters (code points) of `source_id`. */
 export const SOURCE_ID_CHARACTERS_MAX = 200;
 
-/** Rows of a page of the period endpoint that reads more than one stream. */
+/** Rows of a period page over more than one stream. */
 export const PERIOD_ROWS_MAX = 200;
 
-/** Pages of which one answer of the digests has the digests; each takes about three milliseconds. */
+/** Digests in one response; each takes about three milliseconds. */
 export const DIGESTS_MAX = 20;
 
 /** Calendar days of a period whose ends are dates. */
 export const PERIOD_DAYS_MAX = 31;
 
-/** Length of every other period: an hour is added for clock changes. */
+/** Length of any other period, with an hour for clock changes. */
 export const PERIOD_MAX_MS = PERIOD_DAYS_MAX * DAY_MS + HOUR_MS;
 
-/** Storage shards that a period reaches: a shard is one UTC day of one stream. */
+/** Storage shards of a period request: a shard is one UTC day of one stream. */
 export const SHARDS_MAX = 64;
 
 /** How old `since` may be, inclusive. */
 export const SINCE_AGE_MAX_MS = 31 * DAY_MS;
 
-/** A page of the change stream ends after so many chunks, however few of their rows pass the filters. */
+/** Chunks of a change stream page, however few of their rows pass the filters. */
 export const PAGE_CHUNKS_MAX = 50;
 
 /**
- * Rows of a chunk, as they lie in the requested streams. A page that reads 50 chunks and finds nothing must not hold
- * up the others: with four times as many rows, light requests waited 200 ms while two clients scanned and a million
- * rows were ingested.
+ * Rows of a chunk, before filtering. A page that reads 50 chunks must not delay other requests: with four times as many
+ * rows, light requests waited 200 ms while two clients scanned and a million rows were ingested.
  */
 export const CHUNK_ROWS = 64;
 
-/** Bytes of the body of a token request. */
+/** Body of a token request. */
 export const TOKEN_BODY_BYTES_MAX = 4096;
 
 /** How long an access token lasts. */
 export const TOKEN_LIFETIME_MS = HOUR_MS;
 
-/** How far back `data_gaps` go, and how many there are of each content type. */
+/** How far back `data_gaps` go, and their number per content type. */
 export const DATA_GAP_AGE_MAX_MS = 90 * DAY_MS;
 export const DATA_GAPS_MAX = 200;
 
 /** The longest `Prefer: wait` of the change stream. */
 export const WAIT_SECONDS_MAX = 60;
 
-/** How long a client may keep the answer of `/v1/me`. */
+/** How long clients may cache `/v1/me`. */
 export const ME_CACHE_SECONDS = 60;
 
-/** There are no files yet, neither exports nor deliveries. */
+/** Files, that is exports and deliveries, come with a later version. */
 export const DAILY_FILE_ROWS = 0;
 export const EXPORTS_PER_DAY = 0;
 
-/** The span over which requests are counted. */
+/** The window in which requests are counted. */
 export const RATE_WINDOW_MS = MINUTE_MS;

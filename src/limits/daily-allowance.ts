@@ -1,21 +1,20 @@
 /**
- * The daily row allowance of an account and of a key (contract: Limits; Errors, `daily_allowance`): whether a read is
- * let in, and what it costs.
+ * The daily row allowance of accounts and keys (contract: Limits; Errors, `daily_allowance`).
  *
- * A request is let in while the rows used are below the allowance, and is then served whole. The allowance is the one
- * that account and key have at that moment; only the rows are remembered.
+ * A request is accepted while the used rows are below the allowance, and is then served completely. The allowance is the
+ * current one of the account and the key; only the rows are stored.
  */
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { accountUsageId, type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
 
-/** Who reads: a credential has these members. */
+/** The members of a credential that matter here. */
 export interface RowReader {
   readonly key_id: string;
-  /** The key's own allowance; null: only the account's holds. */
+  /** The key's own allowance; null: only that of the account applies. */
   readonly daily_rows: number | null;
-  /** `daily_rows` null: the setting's. */
+  /** `daily_rows` null: that of the setting. */
   readonly account: {
     readonly id: string;
     /** Epoch milliseconds. */
@@ -25,24 +24,24 @@ export interface RowReader {
 }
 
 export interface Throttle {
-  /** `account` where both are used up. */
+  /** `account` if both are used up. */
   readonly by: RowHolder;
   /** Rows a day. */
   readonly allowance: number;
-  /** Rows read today: the request that used the allowance up was served whole. */
+  /** Rows read today: more than the allowance, since the last request was served completely. */
   readonly used: number;
   /** The next 00:00 UTC, epoch milliseconds. */
   readonly until_ms: number;
 }
 
 export interface DailyAllowance {
-  /** The account's. */
+  /** The allowance of the account. */
   rowsOf(reader: RowReader): number;
-  /** Null while reads are let in. */
+  /** Null while reads are accepted. */
   throttle(reader: RowReader, nowMs: number): Throttle | null;
   /** @throws Refused `daily_allowance` */
   require(reader: RowReader, nowMs: number): void;
-  /** Counts rows on the day on which the request was let in. */
+  /** Counts rows for the day on which the request was accepted. */
   count(reader: RowReader, rows: number, nowMs: number): void;
 }
 

@@ -1,29 +1,27 @@
 /**
- * How many rows each account and each key has read, by UTC day (contract: Limits, Daily row allowance). Counted in
- * memory; usage-keeper.ts has it written.
+ * Rows read by each account and key, by UTC day (contract: Limits, Daily row allowance). Counted in memory;
+ * usage-keeper.ts has them written.
  *
- * Each day of the clock has counts of its own, and those of the few days next to it are kept. So a clock that is set
- * back finds what the earlier day had used already, one that was ahead for a while leaves today's counts as they
- * were, and no day is given out twice.
+ * The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that were already used
+ * on that day still count.
  */
 import { DAY_MS } from '../time.ts';
 
 export type RowHolder = 'account' | 'key';
 
-/** One count, as it is stored. */
+/** One count as stored. */
 export interface UsedRows {
   /** Days since 1970-01-01, UTC. */
   readonly day: number;
   readonly holder: RowHolder;
-  /** Of an account: {@link accountUsageId}; of a key: its id, which no other key ever gets. */
+  /** For an account: {@link accountUsageId}; for a key: its id, which is never used again. */
   readonly id: string;
   readonly rows: number;
 }
 
 /**
- * The name under which an account's rows are counted. An account that was removed and added again has the id of
- * before, but another `created_at`, and so starts with nothing used. A running appliance needs no word of a removal,
- * and a count that it still writes for the removed account does no harm: it goes with its day.
+ * The id under which the rows of an account are counted. An account that was removed and added again has the same id but
+ * another `created_at`, so it starts at zero, and the running appliance need not be told of the removal.
  */
 export function accountUsageId({
   id,
@@ -39,15 +37,15 @@ export interface DailyRows {
   /** Rows read on the day of `nowMs`. */
   used(holder: RowHolder, id: string, nowMs: number): number;
   add(holder: RowHolder, id: string, rows: number, nowMs: number): void;
-  /** Counts that are not written yet. */
+  /** The counts that are not written yet. */
   unwritten(): UsedRows[];
-  /** Takes note that these were written; what has grown since stays unwritten. */
+  /** Call when these were written; a count that has grown since stays unwritten. */
   markWritten(counts: readonly UsedRows[]): void;
-  /** The days that are kept, here and in the store. */
+  /** The days to keep, here and in the database. */
   days(): number[];
 }
 
-/** The clock's own day and its neighbours on both sides: more would only be kept for clocks that err by days. */
+/** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
 interface Count {
@@ -57,9 +55,9 @@ interface Count {
   rows: number;
 }
 
-/** @param stored what was counted before this start */
+/** @param stored the counts of earlier runs */
 export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
-  // Only accounts and keys that have read something stand here: a key must be verified for that.
+  // Bounded by the number of accounts and keys: only verified keys read rows.
   const days = new Map<number, Map<string, Count>>();
   const unwritten = new Set<Count>();
   for (const count of stored) countsOf(count.day).set(nameOf(count.holder, count.id), { ...count });
@@ -116,7 +114,6 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
 }
 
-/** A holder has no colon: no two are alike. */
 function nameOf(holder: RowHolder, id: string): string {
   return `${holder}:${id}`;
 }

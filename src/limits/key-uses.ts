@@ -1,23 +1,20 @@
-/**
- * When each key was last used, and how far it follows the change stream, for those who look after keys. Noted in memory;
- * usage-keeper.ts has it written.
- */
+/** When each key was last used, and how far it has read the change stream. In memory; usage-keeper.ts has it written. */
 
-/** As it is stored. */
+/** One use as stored. */
 export interface KeyUse {
   readonly key_id: string;
   /** Epoch milliseconds. */
   readonly last_used_at: number;
-  /** Of the cursor of the change stream that it was given last; null: none since this was written last. */
+  /** Of the last change stream cursor given to it; null: none since the last write. */
   readonly position: number | null;
 }
 
 export interface KeyUses {
-  /** A request was answered for this key, which was proven, or for a token of it. @param position see {@link KeyUse} */
+  /** Call for each response to this verified key, or to a token of it. @param position see {@link KeyUse} */
   note(keyId: string, nowMs: number, position?: number): void;
-  /** Uses that are not written yet: as many as keys were used since. */
+  /** The uses that are not written yet. */
   unwritten(): KeyUse[];
-  /** Takes note that these were written; what was used again since stays unwritten. */
+  /** Call when these were written; a key that was used since stays unwritten. */
   markWritten(uses: readonly KeyUse[]): void;
 }
 

@@ -1,4 +1,4 @@
-/** The limits that keep requests out, by the names that metrics have for them. */
+/** The limits that refuse requests, by their names in the metrics. */
 export const LIMITS = [
   'requests',
   'token_requests',

@@ -1,6 +1,6 @@
 /**
- * What the console shows of requests over time: how many there were in each minute of the last day, and which keys were
- * refused and why. Counted in memory; usage-keeper.ts has it written.
+ * Requests over time, for the console: their number in each minute of the last day, and refusals by key and reason.
+ * Counted in memory; usage-keeper.ts has them written.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS, MINUTE_MS } from '../time.ts';
@@ -8,7 +8,7 @@ import { DAY_MS, MINUTE_MS } from '../time.ts';
 export const COUNTED = ['requests', 'refused', 'rows_served', 'rows_ingested'] as const;
 export type Counted = (typeof COUNTED)[number];
 
-/** What was counted since the last write. */
+/** A count since the last write. */
 export interface MinuteCount {
   /** Minutes since 1970-01-01. */
   readonly minute: number;
@@ -16,13 +16,13 @@ export interface MinuteCount {
   readonly count: number;
 }
 
-/** Requests with one key that were refused on one UTC day, since the last write. */
+/** Refused requests of one key on one UTC day, since the last write. */
 export interface Refusals {
   /** Days since 1970-01-01. */
   readonly day: number;
-  /** As the request named it: the key need not be there. */
+  /** As named in the request: the key need not exist. */
   readonly key_id: string;
-  /** Of the problem document. */
+  /** The error code. */
   readonly code: string;
   readonly count: number;
   /** Epoch milliseconds. */
@@ -36,17 +36,17 @@ export interface UnwrittenCounts {
 
 export interface RequestCounts {
   add(counted: Counted, count: number): void;
-  /** A request that named this key was refused. */
+  /** Counts a refused request that named this key. */
   refuse(keyId: string, code: string): void;
-  /** What was counted since it was asked for last: whoever takes it writes it, or gives it back. */
+  /** Removes and returns the counts: the caller writes them or gives them back. */
   take(): UnwrittenCounts;
   giveBack(counts: UnwrittenCounts): void;
 }
 
-/** How long they are kept. A day of 1,440 whole minutes, and the one that is not over. */
+/** A day of 1,440 complete minutes, and the current one. */
 export const MINUTES_KEPT = DAY_MS / MINUTE_MS + 1;
 export const REFUSAL_DAYS_KEPT = 7;
-/** Ids of keys can be made up: so many are noted between two writes. */
+/** Bounded between two writes, since requests can invent key ids. */
 const REFUSALS_MAX = 1000;
 
 export function createRequestCounts(now: () => number): RequestCounts {

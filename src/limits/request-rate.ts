@@ -1,15 +1,15 @@
 /**
- * Requests a minute and key (contract: Limits), counted in memory.
+ * Requests per minute, counted in memory by key, address or client id (contract: Limits).
  *
- * A window is fixed and begins with the first request that finds none running, so `reset` is exact: after it the
- * whole allowance is there again. A sliding window would be fairer at its edges, but its reset says only when the
- * next single request fits, and a client that waits for it runs into 429 again at once.
+ * The windows are fixed: each begins with the first request after the previous one, so `reset` is exact, and after it
+ * the full allowance is available. With a sliding window, a client that waited for the reset could send one request, and
+ * would get 429 for the next.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { SECOND_MS } from '../time.ts';
 import { RATE_WINDOW_MS } from './contract-limits.ts';
 
-/** What is told to the client (draft-ietf-httpapi-ratelimit-headers-06). */
+/** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
 export interface Rate {
   readonly allowed: boolean;
   readonly limit: number;
@@ -19,10 +19,12 @@ export interface Rate {
 }
 
 export interface RequestRate {
-  /** Counts one request of a key; a refused one counts for nothing, as the window does not move. */
-  take(keyId: string, nowMs: number): Rate;
-  /** Where a key stands now, counting nothing: for an answer that was waited for. */
-  current(keyId: string, nowMs: number): Rate;
+  /** Counts one request, unless it is refused. */
+  take(name: string, nowMs: number): Rate;
+  /** As {@link take}, as seconds to wait, at least 1; null if the request is allowed. */
+  secondsToWait(name: string, nowMs: number): number | null;
+  /** The state without counting a request, for the response to a long poll. */
+  current(name: string, nowMs: number): Rate;
 }
 
 interface Window {
@@ -30,38 +32,43 @@ interface Window {
   count: number;
 }
 
-/** Only keys that were verified are counted; still, what is kept is bounded. */
-const KEYS_MAX = 10_000;
+/** Clients choose addresses and client ids, so the number of windows is bounded. */
+const NAMES_MAX = 10_000;
 
 /** @param limit requests in a window */
-export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRate {
-  const windows = new BoundedMap<string, Window>(keysMax);
-  const told = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
+export function createRequestRate(limit: number, namesMax = NAMES_MAX): RequestRate {
+  const windows = new BoundedMap<string, Window>(namesMax);
+  const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
     allowed,
     limit,
     remaining: limit - count,
     reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
   });
-  return {
-    take(keyId, nowMs) {
-      let window = windows.get(keyId);
+  const rate: RequestRate = {
+    take(name, nowMs) {
+      let window = windows.get(name);
       if (window === undefined || !isRunning(window, nowMs)) {
         window = { startMs: nowMs, count: 0 };
-        windows.set(keyId, window);
+        windows.set(name, window);
       }
       const allowed = window.count < limit;
       if (allowed) window.count += 1;
-      return told(window, allowed, nowMs);
+      return rateOf(window, allowed, nowMs);
     },
-    current(keyId, nowMs) {
-      const window = windows.get(keyId);
+    secondsToWait(name, nowMs) {
+      const { allowed, reset_seconds } = rate.take(name, nowMs);
+      return allowed ? null : reset_seconds;
+    },
+    current(name, nowMs) {
+      const window = windows.get(name);
       const isOver = window === undefined || !isRunning(window, nowMs);
-      return told(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);
+      return rateOf(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);
     },
   };
+  return rate;
 }
 
-/** A window that begins in the future belongs to a clock that was set back: it would never end. */
+/** A window that begins in the future is from before the clock was set back: it would never end. */
 function isRunning(window: Window, nowMs: number): boolean {
   return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
 }

@@ -1,44 +1,37 @@
 /**
- * Requests a minute to the token endpoint, per address and per client id (contract: Limits), counted in memory.
+ * Requests per minute to the token endpoint, by address and by client id (contract: Limits), counted in memory before
+ * anything is verified.
  *
- * Both are counted before anything is verified, and whoever asks can choose a client id, and within an IPv6 network
- * the address: so a network of 64 bits counts as one address, and what is kept is bounded.
- *
- * A client id is public. So that nobody who knows one can use up what its owner may ask, it has two windows: one for
- * the networks that proved the key lately, one for all others.
+ * A client id is public. So that others cannot use up the limit of its owner, it has two windows: one for networks that
+ * proved the key recently, one for all others.
  */
 import { addressNetwork } from '../addresses.ts';
-import { createRequestRate, type RequestRate } from './request-rate.ts';
+import { createRequestRate } from './request-rate.ts';
 import type { UnseenKeyIds } from './unseen-key-ids.ts';
 
 export interface TokenRate {
-  /** Counts a request. @returns seconds to wait, at least 1; null when it may go on */
+  /** Counts a request. @returns seconds to wait, at least 1; null if it is allowed */
   takeAddress(address: string, nowMs: number): number | null;
   takeClient(clientId: string, address: string, nowMs: number): number | null;
-  /** The request that was counted last for this client id had the right secret. */
+  /** Call when the last request counted for this client id had the right secret. */
   markProven(clientId: string, address: string, nowMs: number): void;
 }
 
-/** @param limit requests in a window, for each; @param seen which networks proved a key, with a token or the key itself */
+/** @param limit requests per window; @param seen the networks that proved a key */
 export function createTokenRate(limit: number, seen: Pick<UnseenKeyIds, 'isSeen' | 'markSeen'>): TokenRate {
   const addresses = createRequestRate(limit);
   const owners = createRequestRate(limit);
   const strangers = createRequestRate(limit);
   return {
-    takeAddress: (address, nowMs) => secondsToWait(addresses, addressNetwork(address), nowMs),
+    takeAddress: (address, nowMs) => addresses.secondsToWait(addressNetwork(address), nowMs),
     takeClient(clientId, address, nowMs) {
       const clients = seen.isSeen(clientId, address, nowMs) ? owners : strangers;
-      return secondsToWait(clients, clientId, nowMs);
+      return clients.secondsToWait(clientId, nowMs);
     },
     markProven(clientId, address, nowMs) {
-      // It was counted with the others: the owner has no request more for that.
+      // It was counted with the others; count it for the owner as well.
       if (!seen.isSeen(clientId, address, nowMs)) owners.take(clientId, nowMs);
       seen.markSeen(clientId, address, nowMs);
     },
   };
-}
-
-function secondsToWait(rate: RequestRate, name: string, nowMs: number): number | null {
-  const { allowed, reset_seconds } = rate.take(name, nowMs);
-  return allowed ? null : reset_seconds;
 }

@@ -1,9 +1,8 @@
 /**
- * `usage.db`: what the running appliance counts and may lose. Rows read by day, so that they outlive a restart: read
- * at the start, written by the thread for it. And of each key when it was last used, and how far it
- * follows the change stream: commands and metrics read that.
+ * `usage.db`: counts of the running appliance that may be lost. Rows read by day, which the start reads back; for each
+ * key its last use and its position in the change stream; requests over time. The usage thread writes it.
  *
- * In no log and no backup. A file that cannot be used is worth no failed start: it is set aside, and a new one made.
+ * It is in no log and no backup. If the file cannot be used, the start renames it and creates a new one.
  */
 
 import { renameSync, rmSync } from 'node:fs';
@@ -23,7 +22,7 @@ import {
   type UnwrittenCounts,
 } from './request-counts.ts';
 
-/** What one write stores. */
+/** The content of one write. */
 export interface Usage {
   /** Counts that are new or have grown. */
   readonly counts: readonly UsedRows[];
@@ -35,13 +34,12 @@ export interface Usage {
   readonly requests?: UnwrittenCounts;
 }
 
-/** What is known of one key. */
 export interface KeyUsage {
-  /** Epoch milliseconds; null when no use is known. */
+  /** Epoch milliseconds; null if no use is known. */
   readonly last_used_at: number | null;
   /** Rows read on this UTC day. */
   readonly rows_today: number;
-  /** Of the cursor of the change stream that it was given last; null: none. */
+  /** Of the last change stream cursor given to it; null: none. */
   readonly position: number | null;
 }
 
@@ -106,10 +104,10 @@ const UPSERT_MINUTE = `
   INSERT INTO minute_count (minute, counted, count) VALUES (:minute, :counted, :count)
   ON CONFLICT (minute, counted) DO UPDATE SET count = count + excluded.count`;
 
-/** A clock that was ahead leaves minutes that are still to come. */
+/** Also deletes minutes in the future, from a clock that was ahead. */
 const DELETE_MINUTES = 'DELETE FROM minute_count WHERE minute <= :minute - :kept OR minute > :minute + :kept';
 
-/** Whoever makes up ids of keys does not fill the disk. */
+/** Requests can invent key ids: they must not fill the disk. */
 const REFUSALS_MAX = 20_000;
 
 const UPSERT_REFUSALS = `
@@ -133,7 +131,7 @@ const SELECT_ROWS_OF_ACCOUNTS = "SELECT id, rows FROM row_usage WHERE holder = '
 
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
-/** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
+/** Created if missing. Commits do not wait for the disk: a power failure may lose the last writes. */
 export function openUsage(path: string): Database {
   const db = openDatabase(path, 'write', USAGE_SCHEMA);
   db.pragma('synchronous = NORMAL');
@@ -141,26 +139,26 @@ export function openUsage(path: string): Database {
 }
 
 /**
- * What was counted before this start.
+ * The counts of earlier runs.
  *
- * @param onAnew told why nothing is taken over; on a full disk the file stays where it is
+ * @param onUnusable called with the reason if the file is not used; on a full disk it is not renamed
  */
-export function readUsageAtStart(path: string, onAnew: (reason: string) => void): UsedRows[] {
+export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): UsedRows[] {
   try {
     if (isEmpty(path)) throw emptied(path);
     const db = openUsage(path);
     try {
       const found = db.pragma('quick_check(1)', { simple: true });
       if (found !== 'ok') throw new DatabaseDamage(String(found));
-      // Others read these; here only that they are there counts, or every write would fail.
+      // Checks that the other tables exist: without them every write would fail.
       for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
       return readUsedRows(db);
     } finally {
       db.close();
     }
   } catch (error) {
-    // What these advise is meant for databases that must not be lost.
-    onAnew(
+    // The advice of a Refused is for databases that must not be lost.
+    onUnusable(
       error instanceof Refused
         ? 'it is empty, belongs to another program, or has another schema'
         : reasonOf(error),
@@ -170,7 +168,7 @@ export function readUsageAtStart(path: string, onAnew: (reason: string) => void)
   }
 }
 
-/** Not deleted: it may be another program's. SQLite would join a log left beside it to the new database. */
+/** Renames instead of deleting: the file may belong to another program. SQLite would apply a leftover -wal to the new file. */
 function setAside(path: string): void {
   for (const end of ['', '-wal', '-shm', '-journal']) {
     rmSync(`${path}.damaged${end}`, { recursive: true, force: true });
@@ -183,9 +181,9 @@ export function readUsedRows(db: Database): UsedRows[] {
 }
 
 /**
- * What is known of the keys, read beside a running appliance, which writes every second.
+ * The use of the keys, read by other processes while the appliance writes every second.
  *
- * @returns null when the file cannot be read: it is worth no failed command; nothing where there is none yet
+ * @returns null if the file cannot be read, which must not fail a command; empty if it does not exist yet
  */
 export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, KeyUsage> | null {
   return inspect<ReadonlyMap<string, KeyUsage>>(path, new Map(), (db) => {
@@ -198,7 +196,7 @@ export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, K
   });
 }
 
-/** Rows that each account has read on this UTC day, by {@link accountUsageId}; read as the keys are. */
+/** Rows that each account has read on this UTC day, by {@link accountUsageId}; as {@link readKeyUsage}. */
 export function readAccountRows(path: string, nowMs: number): ReadonlyMap<string, number> | null {
   return inspect<ReadonlyMap<string, number>>(path, new Map(), (db) => {
     const rows = db.prepare<unknown[], { id: string; rows: number }>(SELECT_ROWS_OF_ACCOUNTS);
@@ -206,14 +204,13 @@ export function readAccountRows(path: string, nowMs: number): ReadonlyMap<string
   });
 }
 
-/** What is known of requests over time. */
 export interface RequestHistory {
   readonly minutes: readonly MinuteCount[];
-  /** Of the last seven days together, the most frequent first. */
+  /** Of the last seven days, the most frequent first. */
   readonly refusals: readonly Omit<Refusals, 'day'>[];
 }
 
-/** Read as the keys are. */
+/** As {@link readKeyUsage}. */
 export function readRequestHistory(path: string, nowMs: number): RequestHistory | null {
   return inspect<RequestHistory>(path, { minutes: [], refusals: [] }, (db) => {
     const through = Math.floor(nowMs / MINUTE_MS);

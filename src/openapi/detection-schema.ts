@@ -1,8 +1,8 @@
 /**
  * The schema of a detection, made from the field table (contract: Detection).
  *
- * A detection differs by content type, and its members by what was asked for: with `fields` only `id` and
- * `version` are certain. The document says that; the tests ask for every member where `fields` was not given.
+ * With `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a
+ * response to a request without `fields`.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS, bandsOf } from '../detection/band.ts';
@@ -23,13 +23,13 @@ import {
 
 export interface DetectionShape {
   readonly content_type: ContentType;
-  /** Which members must be there. */
+  /** The required members. */
   readonly required: 'id and version' | 'every field';
-  /** Whether `event` is a member: on the change stream alone. */
+  /** Whether `event` is a member: only on the change stream. */
   readonly event: boolean;
 }
 
-/** What the field table does not say of a field: its form and its range, by path. */
+/** Form and range of fields, by path. */
 const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
   id: (type) => Type.String({ pattern: detectionIdPattern(TYPE_RULES[type].id_letter) }),
   version: () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
@@ -45,7 +45,7 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
   classification: () => ref('Classification'),
 };
 
-/** The same members for both content types: one schema. */
+/** Objects with the same members for both content types: one schema. */
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
 const ALWAYS = new Set(['id', 'version']);
 
@@ -53,10 +53,7 @@ export function detectionSchema(shape: DetectionShape): TSchema {
   return objectOf(fieldsOf(shape), '', shape);
 }
 
-/**
- * The objects and choices of words within a detection as schemas of their own: what generators of clients make of
- * them are types that have a name.
- */
+/** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
 export function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
     Band: words(BANDS),
@@ -96,7 +93,7 @@ function fieldsOf({ content_type, event }: DetectionShape): Field[] {
   );
 }
 
-/** @param prefix path of the object with a dot behind it; empty for the detection itself */
+/** @param prefix path of the object and a dot; empty for the detection itself */
 function objectOf(fields: readonly Field[], prefix: string, shape: DetectionShape): TSchema {
   const members: TProperties = {};
   for (const { path } of fields) {

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the service, put together from its endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
+/** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
@@ -20,7 +20,7 @@ Errors are problem documents (RFC 9457), except OAuth 2.0 errors at the token en
 
 ${errorTable()}`;
 
-/** Of those with one code; 408 and 431 have that of the nearest. */
+/** Without 408 and 431, which use the code of the closest error. */
 function errorTable(): string {
   const rows = Object.entries(PROBLEMS).map(
     ([code, { status, title, action }]) => `| \`${code}\` | ${status} | ${title} | ${action} |`,
@@ -117,7 +117,7 @@ function printedOperation(operation: Operation, shared: SharedParts): Json {
   };
 }
 
-/** A list is an array, repeated: `a=1&a=2`; or one text, `a=1,2`. No style says both, so the schema does. */
+/** A list is repeated, `a=1&a=2`, or one text, `a=1,2`. No style describes both, so the schema does. */
 function printedParameter({ component: _, schema, description, ...parameter }: Parameter): Json {
   if (schema.type !== 'array') return { ...parameter, description, schema: printedSchema(schema) };
   return {
@@ -156,7 +156,7 @@ function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: 
 
 function security(access: Operation['access']): Json[] {
   switch (access) {
-    case 'nobody in particular':
+    case 'none':
       return [];
     case 'client credentials':
       return [{ client: [] }, {}];
@@ -199,8 +199,8 @@ function securitySchemes(): Json {
 }
 
 /**
- * A schema as the document shows it: without what only the tests need (`$id`, closed objects), and in the short
- * forms of JSON Schema: `enum` for a choice of words, a list of types for what can be null.
+ * A schema without what only the tests need (`$id`, closed objects), in the short forms of JSON Schema: `enum` for a
+ * choice of words, a list of types for a nullable value.
  */
 function printedSchema(schema: TSchema): Json {
   return shortened(JSON.parse(JSON.stringify(schema)));

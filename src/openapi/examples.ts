@@ -1,4 +1,4 @@
-/** An example of every body, made up; the tests hold each against its schema. */
+/** An invented example of every body; the tests check each against its schema. */
 import { schemaFields } from '../detection/schema.ts';
 import { EXAMPLE_TIME } from './vocabulary.ts';
 
@@ -173,7 +173,7 @@ export const DEGRADED_EXAMPLES = {
   },
 };
 
-/** Members in the order of the stream: `event` behind `version`. */
+/** With `event` after `version`, as on the stream. */
 function withEvent(
   { id, version, ...rest }: typeof TEXT | typeof IMAGE,
   event: 'created' | 'updated',

@@ -1,4 +1,4 @@
-/** Every endpoint: what it takes, what it answers (contract: Endpoints). */
+/** The endpoints: parameters and responses (contract: Endpoints). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { DIGESTS_MAX, TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
@@ -36,8 +36,8 @@ import {
 } from './responses.ts';
 import { closed, words } from './vocabulary.ts';
 
-/** A credential with this scope or with any, the client's credentials, or none. */
-export type Access = Scope | 'any scope' | 'client credentials' | 'nobody in particular';
+/** What a request needs: a credential with this scope or with any, the client's credentials, or nothing. */
+export type Access = Scope | 'any scope' | 'client credentials' | 'none';
 
 export interface Operation {
   readonly path: string;
@@ -74,14 +74,11 @@ const CHANGES: Operation = {
   responses: {
     200: success({
       description: 'A page of the stream. It can be empty.',
-      cacheControl: 'no-store',
-      rate: 'always',
       schema: 'ChangesPage',
       headers: { ...NEXT_LINK, ...WAITED },
       examples: CHANGES_EXAMPLES,
     }),
-    ...keyedProblems(),
-    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+    ...keyedProblems(['rate_limited', 'daily_allowance']),
   },
 };
 
@@ -98,14 +95,11 @@ const PERIOD: Operation = {
   responses: {
     200: success({
       description: 'A page of the period. It can be empty.',
-      cacheControl: 'no-store',
-      rate: 'always',
       schema: 'RangePage',
       headers: NEXT_LINK,
       examples: PERIOD_EXAMPLES,
     }),
-    ...keyedProblems(),
-    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+    ...keyedProblems(['rate_limited', 'daily_allowance']),
   },
 };
 
@@ -119,8 +113,6 @@ const DIGESTS: Operation = {
     ...PERIOD.responses,
     200: success({
       description: 'The digests of the next pages. There can be none.',
-      cacheControl: 'no-store',
-      rate: 'always',
       schema: 'DigestsPage',
       headers: NEXT_LINK,
       examples: DIGESTS_EXAMPLES,
@@ -141,14 +133,11 @@ const DETECTION: Operation = {
   responses: {
     200: success({
       description: 'The detection.',
-      cacheControl: 'no-store',
-      rate: 'always',
       schema: 'Detection',
       examples: DETECTION_EXAMPLES,
     }),
-    ...keyedProblems(),
+    ...keyedProblems(['rate_limited', 'daily_allowance']),
     404: problem(['not_found'], 'always'),
-    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
   },
 };
 
@@ -166,7 +155,6 @@ const ME: Operation = {
     200: success({
       description: 'Details of the credential, and what it can read.',
       cacheControl: 'private, max-age=60',
-      rate: 'always',
       schema: 'Me',
       examples: ME_EXAMPLES,
       headers: {
@@ -176,8 +164,7 @@ const ME: Operation = {
         ),
       },
     }),
-    ...keyedProblems(),
-    429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
+    ...keyedProblems(['rate_limited']),
   },
 };
 
@@ -194,7 +181,6 @@ const SCHEMA: Operation = {
     200: success({
       description: 'The fields.',
       cacheControl: 'no-cache',
-      rate: 'always',
       schema: 'Schema',
       examples: SCHEMA_EXAMPLES,
       headers: ETAG,
@@ -203,11 +189,9 @@ const SCHEMA: Operation = {
       name: 'NotModified',
       description: 'Not modified: the client has the current version.',
       cacheControl: 'no-cache',
-      rate: 'always',
       headers: ETAG,
     }),
-    ...keyedProblems(),
-    429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
+    ...keyedProblems(['rate_limited']),
   },
 };
 
@@ -255,12 +239,11 @@ const HEALTH: Operation = {
   tag: 'Service',
   summary: 'Check health',
   description: 'No authentication and no rate limit.',
-  access: 'nobody in particular',
+  access: 'none',
   parameters: [],
   responses: {
     200: success({
       description: 'Healthy.',
-      cacheControl: 'no-store',
       rate: 'never',
       schema: 'Health',
       examples: HEALTH_EXAMPLES,
@@ -269,7 +252,6 @@ const HEALTH: Operation = {
     503: success({
       description:
         'Degraded: an urgent alert (one that needs somebody now) is open, or an export has stalled.',
-      cacheControl: 'no-store',
       rate: 'never',
       schema: 'Health',
       examples: DEGRADED_EXAMPLES,
@@ -285,7 +267,7 @@ const PHOTO: Operation = {
   summary: 'Retrieve a photo',
   description:
     'Returns the photo of the agency, at the signed address that a detection carries in `source.image_url`. The signature never expires.',
-  access: 'nobody in particular',
+  access: 'none',
   parameters: PHOTO_PARAMETERS,
   responses: photoResponses(),
 };
@@ -324,7 +306,6 @@ function tokenResponses(): Record<string, Response> {
   const refused = (errors: Readonly<Record<string, string>>, headers = {}): Response =>
     success({
       description: Object.keys(errors).join('; '),
-      cacheControl: 'no-store',
       rate: 'never',
       schema: 'OAuthError',
       examples: Object.fromEntries(
@@ -335,7 +316,6 @@ function tokenResponses(): Record<string, Response> {
   return {
     200: success({
       description: 'The token.',
-      cacheControl: 'no-store',
       rate: 'never',
       schema: 'Token',
       examples: TOKEN_EXAMPLES,

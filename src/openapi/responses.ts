@@ -1,4 +1,4 @@
-/** What an endpoint answers: status, headers, body (contract: Endpoints, Errors). */
+/** Responses: status, headers, body (contract: Endpoints, Errors). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import { EXAMPLE_REQUEST_ID } from './examples.ts';
@@ -11,7 +11,7 @@ export interface Header {
 }
 
 export interface Response {
-  /** As a component, where several endpoints have it; empty where only one does. */
+  /** The name of its component if several endpoints have it, else empty. */
   readonly name: string;
   readonly description: string;
   readonly headers: Readonly<Record<string, Header>>;
@@ -21,7 +21,7 @@ export interface Response {
   >;
 }
 
-/** When the rate-limit headers are there: with every answer, once the credential was verified, or never. */
+/** When the rate-limit headers are sent. */
 export type RateHeaders = 'always' | 'once verified' | 'never';
 
 export type CacheControl =
@@ -34,8 +34,10 @@ export interface Success {
   /** Of {@link Response}. */
   readonly name?: string;
   readonly description: string;
-  readonly cacheControl: CacheControl;
-  readonly rate: RateHeaders;
+  /** Default: no-store. */
+  readonly cacheControl?: CacheControl;
+  /** Default: always. */
+  readonly rate?: RateHeaders;
   /** Of the JSON body; absent: no body. */
   readonly schema?: string;
   readonly examples?: Readonly<Record<string, unknown>>;
@@ -55,7 +57,7 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   },
 };
 
-/** An answer over 1 KiB is compressed where the request accepts it. */
+/** Responses over 1 KiB are compressed if the client accepts it. */
 const COMPRESSED: Readonly<Record<string, Header>> = {
   'Content-Encoding': optional(
     Type.Union([Type.Literal('gzip'), Type.Literal('zstd')]),
@@ -63,7 +65,7 @@ const COMPRESSED: Readonly<Record<string, Header>> = {
   ),
 };
 
-/** `Link`, on a page that has another one behind it. */
+/** `Link`, on every page but the last. */
 export const NEXT_LINK = {
   Link: optional(
     text('^<.+>; rel="next"$'),
@@ -84,7 +86,8 @@ export function text(pattern?: string): TSchema {
 }
 
 export function success(kind: Success): Response {
-  const { name = '', description, cacheControl, rate, schema, examples = {}, headers = {} } = kind;
+  const { name = '', description, schema, examples = {}, headers = {} } = kind;
+  const { cacheControl = 'no-store', rate = 'always' } = kind;
   return {
     name,
     description,
@@ -98,7 +101,7 @@ export function success(kind: Success): Response {
   };
 }
 
-/** @param codes of one status; further headers beside those that every such problem has */
+/** @param codes of one status; @param headers in addition to those of every problem */
 export function problem(
   codes: readonly ProblemCode[],
   rate: RateHeaders,
@@ -122,7 +125,7 @@ export const RETRY_AFTER = {
   'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
 };
 
-/** Request line and headers over 32 KiB: refused before anything is read of them, with the code of a 400. */
+/** Request line and headers over 32 KiB, with the code of a 400. */
 export const HEAD_TOO_LARGE: Response = {
   name: 'RequestHeaderFieldsTooLarge',
   description: 'Request line and headers too large',
@@ -141,14 +144,15 @@ export const HEAD_TOO_LARGE: Response = {
   },
 };
 
-/** What every endpoint for a credential can answer beside its own. */
-export function keyedProblems(): Record<string, Response> {
+/** The problems of every endpoint that needs a credential. @param limits the codes of its 429 */
+export function keyedProblems(limits: readonly ProblemCode[]): Record<string, Response> {
   return {
     400: problem(['invalid_request'], 'once verified'),
     401: problem(['unauthorized'], 'never', {
       'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
     }),
     403: problem(['forbidden'], 'once verified'),
+    429: problem(limits, 'once verified', RETRY_AFTER),
     431: HEAD_TOO_LARGE,
     500: problem(['internal'], 'once verified', {
       'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
@@ -157,7 +161,7 @@ export function keyedProblems(): Record<string, Response> {
   };
 }
 
-/** What an endpoint for anybody can answer beside its own. */
+/** The problems of every endpoint without authentication. */
 export function openProblems(): Record<string, Response> {
   const anonymous = (response: Response): Response => ({ ...response, name: `Anonymous${response.name}` });
   return {
@@ -167,7 +171,7 @@ export function openProblems(): Record<string, Response> {
   };
 }
 
-/** What a path without an endpoint, and a method that a path has not, are answered with. */
+/** The responses for an unknown path, and for a method that a path does not support. */
 export const UNROUTED: Readonly<Record<string, Response>> = {
   404: problem(['not_found'], 'never'),
   405: problem(['method_not_allowed'], 'never', {

@@ -1,4 +1,4 @@
-/** The named schemas of the document: everything that an answer's body can be (contract: Resources and their fields). */
+/** The named schemas of the document: all response bodies (contract: Resources and their fields). */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
 import { CONTENT_TYPES, type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
@@ -42,7 +42,7 @@ const RANGE_END = {
   as_of: AS_OF,
 };
 
-/** By name; each has its address in the document as `$id`. */
+/** By name; the `$id` of each is its address in the document. */
 export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   StreamCursor: Type.String({
     pattern: CURSOR_PATTERN,

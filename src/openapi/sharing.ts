@@ -1,23 +1,23 @@
-/** Moves parts that several endpoints of the document share into components, with references to them. */
+/** Moves parts that several endpoints have to the components of the document. */
 
 type Json = Record<string, unknown>;
 
-/** A part as printed, and what it is called where it is shared: generators of clients make it a type. */
+/** A part, and the name of its component: generators of clients use it for a type. */
 export interface Part {
   readonly name: string;
   readonly part: Json;
 }
 
 export interface Shared {
-  /** Parts that are used at least twice, by name. */
+  /** The parts that occur at least twice, by name. */
   readonly components: Json;
-  /** @returns a reference where it is shared, else itself */
+  /** @returns a reference if the part is a component, else the part */
   refer(part: Json): Json;
 }
 
 /**
- * @param kind of the components: `responses`, `parameters`
- * @throws Error where two parts that are shared have one name, or one has none
+ * @param kind the section of the components: `responses`, `parameters`
+ * @throws Error if two components have the same name, or one has none
  */
 export function share(kind: string, parts: readonly Part[]): Shared {
   const counts = new Map<string, number>();
@@ -31,7 +31,7 @@ export function share(kind: string, parts: readonly Part[]): Shared {
     const text = JSON.stringify(part);
     if (names.has(text) || (counts.get(text) ?? 0) < 2) continue;
     if (name === '' || Object.hasOwn(components, name))
-      throw new Error(`${kind}: a name of its own for ${text}`);
+      throw new Error(`${kind}: this part needs a name of its own: ${text}`);
     names.set(text, name);
     components[name] = part;
   }

@@ -1,8 +1,8 @@
 /**
- * The small schemas that all others are put together from.
+ * The basic schemas from which all others are made.
  *
- * The schemas here are closed: a member that the contract does not name does not fit. The tests hold every answer
- * against them as they are; the printed document opens them, since a later version may add members.
+ * Objects are closed: a member that the contract does not name is an error, and the tests check every response that way.
+ * The printed document opens them, because a later version may add members.
  */
 import {
   type TLiteral,
@@ -63,7 +63,7 @@ export function count(): TSchema {
   return Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 }
 
-/** A number that names something: a subscription, a publisher, an article. */
+/** The id of a subscription, publisher or article. */
 export function numberedId(minimum: 0 | 1 = 0): TSchema {
   return Type.Integer({ minimum, maximum: NUMBER_MAX });
 }
@@ -72,7 +72,7 @@ export function contentType(): TSchema {
   return words(CONTENT_TYPES);
 }
 
-/** `rate_limited` and `If-None-Match` as components are called, `RateLimited` and `IfNoneMatch`. */
+/** The names of components: `RateLimited` for `rate_limited`, `IfNoneMatch` for `If-None-Match`. */
 export function pascalCase(name: string): string {
   return name.replace(/(?:^|[_-])(\w)/g, (_, first: string) => first.toUpperCase());
 }

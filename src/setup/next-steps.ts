@@ -54,7 +54,7 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
 export function stepsAfterUndo(
   root: string,
   removed: ReadonlySet<PlannedFile['what']>,
-  left: LeftBehind,
+  left: Remaining,
 ): string[] {
   if (removed.size === 0) return [];
   const isService = removed.has('unit') || removed.has('user');
@@ -78,7 +78,7 @@ export function stepsAfterUndo(
 }
 
 /** Paths as they are in the finished system; null if a folder is in the data folder, or is not known. */
-export interface LeftBehind {
+export interface Remaining {
   readonly data: string;
   readonly drop: string | null;
   readonly backups: string | null;

@@ -1,5 +1,5 @@
 /** Reads the body of an action, member by member, by the rules of the commands' options. */
-import type { Reading } from '../../config/setting-terms.ts';
+import type { Reading } from '../../config/option-values.ts';
 import { type ExportName, isExportName } from '../../detection/content-type.ts';
 import { Refused } from '../../refused.ts';
 import { parseInstant, WINDOW_MS } from '../../time.ts';

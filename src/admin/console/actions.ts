@@ -17,7 +17,7 @@ import {
   readName,
   readOverlap,
   readScopes,
-} from '../../config/setting-terms.ts';
+} from '../../config/option-values.ts';
 import { noteOperation } from '../../history/operation-note.ts';
 import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
 import { Refused } from '../../refused.ts';

@@ -17,8 +17,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'authorize',
     ],
     [
-      'proves(kept ?? NO_KEY) && kept !== undefined',
-      'kept !== undefined',
+      'proves(cached ?? NO_KEY) && cached !== undefined',
+      'cached !== undefined',
       'a kept key is proven again',
       'authorize',
     ],

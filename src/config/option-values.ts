@@ -1,8 +1,8 @@
 /**
- * The values of accounts, subscriptions and keys: one rule for each value, for the options of the commands and for the
- * configuration alike. No I/O.
+ * The values of accounts, subscriptions and keys: one rule for each, used for command options, the configuration and the
+ * console. No I/O.
  *
- * A value comes as text, a list as its items; a value without quotes (a number, a time) comes as its text.
+ * A value is read from its text, a list from its items.
  */
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
@@ -13,12 +13,12 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
 import { wholeNumber } from './format.ts';
 
-/** The value of a text, or what was expected instead. */
+/** The value of a text, or a description of what was expected. */
 export type Reading<Value> =
   | { readonly kind: 'read'; readonly value: Value }
   | { readonly kind: 'wrong'; readonly expected: string };
 
-/** The greatest allowance; practically unlimited. */
+/** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
 const ADDRESSES_MAX = 100;
 const KEY_SUBSCRIPTIONS_MAX = 1000;
@@ -49,7 +49,7 @@ export function readSubscriptionId(text: string): Reading<number> {
   return id === null ? wrong(`a whole number from 1 to ${grouped(NUMBER_MAX)}`) : read(id);
 }
 
-/** A daily row allowance; null for none of its own. */
+/** A daily row allowance; null for `none`. */
 export function readDailyRows(text: string): Reading<number | null> {
   if (text === NONE) return read(null);
   const rows = wholeNumber(text, 1, DAILY_ROWS_MAX);
@@ -65,21 +65,21 @@ export function readZone(text: string): Reading<string> {
   return zone === null ? wrong('an IANA time zone such as Europe/Berlin or UTC') : read(zone);
 }
 
-/** Content types, in their one order. */
+/** Content types, in the order of CONTENT_TYPES. */
 export function readContentTypes(items: readonly string[]): Reading<ContentType[]> {
   return items.length > 0 && items.every(isContentType)
     ? read(CONTENT_TYPES.filter((type) => items.includes(type)))
     : wrong('text, image or text,image');
 }
 
-/** Scopes, in their one order. */
+/** Scopes, in the order of SCOPES. */
 export function readScopes(items: readonly string[]): Reading<Scope[]> {
   return items.length > 0 && items.every(isScope)
     ? read(SCOPES.filter((scope) => items.includes(scope)))
     : wrong(`one or more of ${SCOPES.join(', ')}`);
 }
 
-/** `7001`, `7002:text`; one subscription with two types as `7001:text`, `7001:image`. By id. */
+/** `7001`, `7002:text`; `7001:text`, `7001:image` for one subscription with two types. Sorted by id. */
 export function readKeySubscriptions(items: readonly string[]): Reading<KeySubscription[]> {
   const typesById = new Map<number, Set<ContentType> | null>();
   for (const item of items) {
@@ -106,14 +106,14 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   );
 }
 
-/** When a key expires, epoch milliseconds; null for never. It may be in the past. */
+/** The expiry of a key, epoch milliseconds, possibly in the past; null for never. */
 export function readExpires(text: string): Reading<number | null> {
   if (text === NONE) return read(null);
   const ms = parseInstant(text);
   return ms === null ? wrong('a time such as 2027-01-01T00:00:00Z, or none') : read(ms);
 }
 
-/** How long an old key keeps working beside its new one, in milliseconds. */
+/** How long an old key remains valid beside its new one, in milliseconds. */
 export function readOverlap(text: string): Reading<number> {
   const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? 0);
@@ -121,7 +121,7 @@ export function readOverlap(text: string): Reading<number> {
   return isRead ? read(ms) : wrong('a duration of at most 366 days, such as 7d, 12h, 30m or 0');
 }
 
-/** Addresses and networks; `none` alone is an empty list. */
+/** Addresses and networks; a single `none` is an empty list. */
 export function readAddresses(items: readonly string[]): Reading<string[]> {
   if (items.length === 1 && items[0] === NONE) return read([]);
   if (!items.every(isAddressOrNetwork)) {

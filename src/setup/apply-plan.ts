@@ -3,8 +3,8 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync } from 'node:
 import path from 'node:path';
 import { loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
-import { type LeftBehind, nextSteps, stepsAfterUndo } from './next-steps.ts';
-import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './own-file.ts';
+import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './marked-file.ts';
+import { nextSteps, type Remaining, stepsAfterUndo } from './next-steps.ts';
 import {
   below,
   ENABLED_PATH,
@@ -37,7 +37,7 @@ export interface SetupResult {
   readonly next: readonly string[];
 }
 
-/** What to undo; paths as they are in the finished system. */
+/** The installation to undo; paths as they are in the finished system. */
 export interface UndoChoices {
   readonly root: string;
   readonly data: string;
@@ -49,7 +49,7 @@ export interface UndoChoices {
   readonly isService: boolean;
 }
 
-/** A folder of ours, which is removed when it is empty. */
+/** The folder of the configuration, which is removed when it is empty. */
 const OWN_FOLDER = path.dirname(SERVICE_CONFIG);
 const DATA_FOLDER_MODE = 0o700;
 
@@ -90,7 +90,7 @@ function place({ what, path, text }: PlannedFile, root: string, isDry: boolean):
   return { what, path, outcome: 'renewed', ...shown };
 }
 
-/** The note on a unit, or an entry of a user, that was kept although it differs from what was asked for. */
+/** The note on a unit, or an entry of a user, that was kept although it differs from the plan. */
 function notAppliedTo({ what, path, text }: PlannedFile, root: string): string[] {
   const file = below(root, path);
   const state = stateOf(file);
@@ -109,7 +109,7 @@ const REASONS = {
 };
 
 /** @throws Refused while the service is enabled, and if something cannot be removed */
-export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
+export function undoSetup(choices: UndoChoices, isDry: boolean): SetupResult {
   const { root, configs, isService } = choices;
   const enabled = below(root, ENABLED_PATH);
   if (isService && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
@@ -118,7 +118,7 @@ export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
       `the service is enabled (${enabled}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
-  const leftBehind = leftBehindBy(choices);
+  const remaining = remainingOf(choices);
   const ours = configs.map((config): [PlannedFile['what'], string] => ['configuration', config]);
   if (isService) ours.push(['unit', UNIT_PATH], ['user', SYSUSERS_PATH]);
   const files = ours.map(([what, path]) => remove(what, path, root, isDry));
@@ -129,11 +129,11 @@ export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
   const left = files
     .filter(({ reason }) => reason === REASONS.changed)
     .map((file) => `${file.path}: ${file.reason}. To remove it anyway: rm ${pasted(below(root, file.path))}`);
-  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(root, removed, leftBehind) };
+  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(root, removed, remaining) };
 }
 
 /** Read before the configuration is removed, which names the folders. */
-function leftBehindBy({ root, data, configs, program }: UndoChoices): LeftBehind {
+function remainingOf({ root, data, configs, program }: UndoChoices): Remaining {
   const outside = (folder: string) => (folder.startsWith(`${data}/`) ? null : folder);
   const config = configs.map((one) => below(root, one)).find((one) => existsSync(one));
   try {
