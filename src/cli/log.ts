@@ -83,17 +83,8 @@ function isWanted(ms: number, { from, to }: Given): boolean {
   return ms >= (from ?? 0) && ms < (to ?? Number.POSITIVE_INFINITY);
 }
 
-function textOf({
-  at,
-  kind,
-  command,
-  actor,
-  sudo_user,
-  subject,
-  id,
-  change,
-  members,
-}: AuditedChange): string {
+function textOf(audited: AuditedChange): string {
+  const { at, kind, command, actor, sudo_user, subject, id, change, members } = audited;
   const who = sudo_user === null ? (actor ?? 'wirewatch') : `${actor} (${sudo_user})`;
   const what = id === null ? subject : `${subject} ${id}`;
   const values = Object.entries(members).map(([name, { from, to }]) =>

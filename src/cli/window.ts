@@ -83,7 +83,7 @@ function releaseCommand(release: Release): Register {
         start === undefined
           ? withDetections(configOf(self), [], (db) => windowsWithHeldFile(db, exportName, from))
           : [start];
-      const released: Released[] = [];
+      const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
       for (const each of starts)
         released.push(await releaseWindow(self, release, { export: exportName, start: each }));
       const documents = released.map(({ document }) => document);
@@ -98,20 +98,8 @@ function releaseCommand(release: Release): Register {
   });
 }
 
-/** The result for one window. */
-interface Released {
-  readonly document: {
-    readonly export: ExportName;
-    readonly window_start: string;
-    readonly status: WindowStatus | undefined;
-    readonly file: string;
-    readonly outcome: string;
-    readonly reason: string | null;
-  };
-  readonly text: string;
-}
-
-async function releaseWindow(command: Command, release: Release, window: Given): Promise<Released> {
+/** @returns the document and the text of one window */
+async function releaseWindow(command: Command, release: Release, window: Given) {
   const { export: exportName, start } = window;
   const { from } = release;
   requireStatus(statusOf(command, window), release, exportName, start);
