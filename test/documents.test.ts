@@ -1,6 +1,6 @@
 /** The documents match the program: settings, commands, endpoints, files and log lines. */
+
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,8 +12,11 @@ import { PROBLEMS } from '../src/http/problem.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { openApiDocument } from '../src/openapi/document.ts';
+import { runToEnd } from './support/command.ts';
 import { tableRows, topic, words } from './support/manual.ts';
 import { testsByName } from './support/test-files.ts';
+
+const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
@@ -206,35 +209,22 @@ describe('the manual', () => {
   });
 
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
-    const list = wirewatch(root, 'manual', '--json');
+    const list = wirewatch('manual', '--json');
     assert.deepEqual(
       JSON.parse(list.stdout).map(({ topic }: { topic: string }) => topic),
       [...manual.keys()],
     );
-    const contents = wirewatch(root, 'manual').stdout;
+    const contents = wirewatch('manual').stdout;
     for (const name of manual.keys()) assert.match(contents, new RegExp(`^  ${name} `, 'm'));
     const layout = { columns: 100, styled: false };
-    assert.equal(
-      wirewatch(root, 'manual', 'settings').stdout,
-      terminalText(manual.get('settings') ?? '', layout),
-    );
-    const json = JSON.parse(wirewatch(root, 'manual', 'security', '--json').stdout);
+    assert.equal(wirewatch('manual', 'settings').stdout, terminalText(manual.get('settings') ?? '', layout));
+    const json = JSON.parse(wirewatch('manual', 'security', '--json').stdout);
     assert.deepEqual(json, { topic: 'security', markdown: manual.get('security') });
-    const unknown = wirewatch(root, 'manual', 'cooking');
+    const unknown = wirewatch('manual', 'cooking');
     assert.equal(unknown.status, 2);
     assert.match(unknown.stderr, /no topic "cooking"\. To list the topics, run: wirewatch manual/);
   });
 });
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
-
-function wirewatch(cwd: string, ...args: string[]) {
-  const main = path.join(root, 'dist', 'main.cjs');
-  return spawnSync(process.execPath, [main, ...args], { cwd, encoding: 'utf8', env: cleanEnv() });
-}
 
 function temporaryFolder(): string {
   return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));

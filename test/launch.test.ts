@@ -1,16 +1,13 @@
 /** A Node that is too old gets a message, not a syntax error. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { cleanEnv } from './support/scripts.ts';
 
 const root = path.join(import.meta.dirname, '..');
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
 
 test('an older Node is told which one is needed, and gets the command that runs it there, exit 78', () => {
   // As if: the program asks process.versions alone. The real thing follows where this machine has one.

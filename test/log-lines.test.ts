@@ -1,27 +1,12 @@
 /** The program's log: the form of a line, and secrets redacted. */
+
 import assert from 'node:assert/strict';
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import path from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import { withoutSecrets } from '../src/log.ts';
-
-const root = path.join(import.meta.dirname, '..');
-const source = (file: string) => JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
-
-/** Runs a few lines as a module of their own, for ends that no command has at hand. */
-function script(code: string, env: Record<string, string> = {}): SpawnSyncReturns<string> {
-  const args = ['--input-type=module', '--eval', code];
-  return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', env: cleanEnv(env) });
-}
+import { runScript, source } from './support/scripts.ts';
 
 test('a log line is JSON on stderr with level, time and msg, written also when the process exits at once', () => {
-  const end = script(
+  const end = runScript(
     `import { createLogger } from ${source('log.ts')};
      const log = createLogger({ level: 'info' });
      log.debug('unseen');

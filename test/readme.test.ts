@@ -1,4 +1,5 @@
 /** README's way to a real appliance, and the manual's quick start behind it, run as they are written. */
+
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,17 +11,13 @@ import { after, before, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/ingest/drop/drop-folder.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { example, topic } from './support/manual.ts';
+import { cleanEnv } from './support/scripts.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
 
 const manual = new Map(TOPICS.map(({ name, markdown }) => [name, markdown]));
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
 
 function has(tool: string): boolean {
   return spawnSync(tool, ['--version']).status === 0;

@@ -1,23 +1,15 @@
 /** What is bundled: every package is named with its licence, and the executable takes no code from the environment. */
+
 import assert from 'node:assert/strict';
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
+import { runToEnd } from '../support/command.ts';
+import { cleanEnv } from '../support/scripts.ts';
+
+const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
-
-function wirewatch(...args: string[]): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, ['dist/main.cjs', ...args], {
-    cwd: root,
-    encoding: 'utf8',
-    env: cleanEnv(),
-  });
-}
 
 test('licenses, run from the sources, says where licences lie then', () => {
   const options = { cwd: root, encoding: 'utf8', env: cleanEnv() } as const;

@@ -1,40 +1,24 @@
 /** The frame of the command line: exit codes, messages, help, common options, option values. */
+
 import assert from 'node:assert/strict';
-import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
+import { type SpawnSyncReturns, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/data-folder.ts';
 import { instantValue, integerValue, listValue, switchValue } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import { runToEnd } from '../support/command.ts';
+import { cleanEnv, runScript, source } from '../support/scripts.ts';
+
+const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
-const source = (file: string) => JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
-
-function wirewatch(...args: string[]): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, ['dist/main.cjs', ...args], {
-    cwd: root,
-    encoding: 'utf8',
-    env: cleanEnv(),
-  });
-}
-
-/** Runs a few lines as a module of their own, for ends that no command has at hand. */
-function script(code: string, env: Record<string, string> = {}): SpawnSyncReturns<string> {
-  const args = ['--input-type=module', '--eval', code];
-  return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', env: cleanEnv(env) });
-}
 
 /** The end of a command that throws this. */
 function endOf(thrown: string, env: Record<string, string> = {}): SpawnSyncReturns<string> {
-  return script(
+  return runScript(
     `import { reportEnd } from ${source('cli/program.ts')};
      import { Refused } from ${source('refused.ts')};
      process.exitCode = reportEnd(${thrown});`,
@@ -189,7 +173,7 @@ test('keys, tokens and passwords that were typed in a wrong place are not repeat
 });
 
 test('a wrong configuration ends in 78', () => {
-  const end = script(
+  const end = runScript(
     `import { reportEnd } from ${source('cli/program.ts')};
      import { loadConfig } from ${source('config/load.ts')};
      try { loadConfig({ flags: {}, env: process.env, file: undefined, dataFolder: '/nonexistent' }); }

@@ -1,6 +1,6 @@
 /** `wirewatch generate`: which files its options mean, what it prints and what it refuses. */
+
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -9,12 +9,10 @@ import { type GenerateOptions, plannedFiles, register } from '../../src/cli/gene
 import { EXPORT_NAMES } from '../../src/detection/content-type.ts';
 import type { SampleSubscription } from '../../src/generate/rows.ts';
 import { Refused } from '../../src/refused.ts';
+import { runToEnd } from '../support/command.ts';
 import { BOTH, csvValues, folderOf, START_MS, WINDOW_MS } from '../support/sample-rows.ts';
 
-function wirewatch(...args: string[]) {
-  const cwd = path.join(import.meta.dirname, '..', '..');
-  return spawnSync(process.execPath, ['dist/main.cjs', ...args], { cwd, encoding: 'utf8' });
-}
+const wirewatch = (...args: string[]) => runToEnd(args);
 
 const OPTIONS: GenerateOptions = {
   out: 'drop',

@@ -1,23 +1,13 @@
 /** The manual's examples of writers of export files: what they write is valid. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { runToEnd } from '../support/command.ts';
 import { example } from '../support/manual.ts';
-
-const root = path.join(import.meta.dirname, '..', '..');
-
-function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return { ...Object.fromEntries(own), ...env };
-}
-
-function wirewatch(cwd: string, ...args: string[]) {
-  const main = path.join(root, 'dist', 'main.cjs');
-  return spawnSync(process.execPath, [main, ...args], { cwd, encoding: 'utf8', env: cleanEnv() });
-}
 
 function has(tool: string): boolean {
   return spawnSync(tool, ['--version']).status === 0;
@@ -44,7 +34,7 @@ describe("the manual's writers", () => {
   }
 
   function assertValid(file: string): void {
-    const { stdout, stderr } = wirewatch(folder, 'ingest', 'validate', file, '--json');
+    const { stdout, stderr } = runToEnd(['ingest', 'validate', file, '--json'], {}, folder);
     assert.equal(stderr, '');
     const { valid, rows, errors, ignored_columns } = JSON.parse(stdout);
     assert.deepEqual(

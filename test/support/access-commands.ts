@@ -1,13 +1,10 @@
 /** Commands on one data folder with two accounts and three subscriptions, and checks of how they end. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { after, before } from 'node:test';
-import { programCommand } from './command.ts';
+import { runProgram } from './program.ts';
 
 export const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
@@ -41,12 +38,9 @@ export function prepareAccess(): void {
 
 /** Runs one command on the shared data folder, unless it names another. */
 export async function wirewatch(...args: string[]): Promise<End> {
-  const { command, args: all, options } = programCommand(args, { WIREWATCH_DATA: root });
-  const child = spawn(command, all, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = once(child, 'close');
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  const [code] = await ended;
-  return { code, stdout, stderr };
+  const run = runProgram(args, { WIREWATCH_DATA: root });
+  const code = await run.ended;
+  return { code, stdout: run.printed(), stderr: run.told() };
 }
 
 export async function json(...args: string[]) {
