@@ -35,7 +35,7 @@ interface Result {
   readonly health: unknown;
 }
 
-interface Given {
+interface Values {
   readonly url?: string;
   readonly host?: string;
   readonly port?: string;
@@ -58,8 +58,8 @@ export const register = defineCommand({
     ),
   ],
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
-  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...given }: Given, self) {
-    const asked = askedOf(self, given);
+  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }: Values, self) {
+    const asked = askedOf(self, values);
     const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
     const { healthy, reason } = result;
     if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
@@ -70,7 +70,7 @@ export const register = defineCommand({
 });
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: Given): Asked | null {
+function askedOf(command: Command, { url, host, port }: Values): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
   if (host === undefined && port === undefined) {
     const folder = commandFolder(command);

@@ -96,13 +96,13 @@ function verdictOf(
 /** @param name under which the file was dropped, or would be */
 async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const judged = judgeName(name);
-  if (judged.kind !== 'export') {
+  const checked = judgeName(name);
+  if (checked.kind !== 'export') {
     const unread =
-      judged.kind === 'refused' ? judged.reason : 'the name marks a file that is still being written';
+      checked.kind === 'refused' ? checked.reason : 'the name marks a file that is still being written';
     return verdictOf(path, null, null, unread);
   }
-  const { file } = judged;
+  const { file } = checked;
   const { checkExport } = await import('../ingest/rules/dry-run.ts');
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
   const result = await withProgress(({ update }) =>
@@ -127,11 +127,11 @@ interface Explanation extends Verdict {
   readonly history: readonly FileDocument[];
 }
 
-async function explainFile(given: string, config: Config): Promise<Explanation> {
-  const name = basename(given);
+async function explainFile(fileOrName: string, config: Config): Promise<Explanation> {
+  const name = basename(fileOrName);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
-  const path = existsSync(given) ? given : (pathOfDropped(history, config) ?? given);
-  const judged = judgeName(name);
+  const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
+  const checked = judgeName(name);
   const unread = {
     window_status: null,
     advice: null,
@@ -143,20 +143,20 @@ async function explainFile(given: string, config: Config): Promise<Explanation> 
   if (!existsSync(path)) {
     if (history.length === 0) requireFile(path);
     return {
-      ...verdictOf(path, judged.kind === 'export' ? judged.file : null, null),
+      ...verdictOf(path, checked.kind === 'export' ? checked.file : null, null),
       when_dropped: 'nothing would happen: the file is no longer there, and only its history is known',
       ...unread,
     };
   }
   const verdict = await validateFile(path, config, name);
-  if (judged.kind !== 'export') {
+  if (checked.kind !== 'export') {
     const when_dropped =
-      judged.kind === 'refused'
+      checked.kind === 'refused'
         ? 'it would be refused, because of its name'
         : 'it would be ignored until it has its final name';
     return { ...verdict, when_dropped, ...unread };
   }
-  const { file } = judged;
+  const { file } = checked;
   const { effect, result } = await effectOf(path, file, config);
   const { sha256, unknown_rows } = result.counts;
   const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
