@@ -30,7 +30,7 @@ export interface CommandSpec<Values> {
   /** Without the program's name. */
   readonly examples: readonly string[];
   /**
-   * @param given arguments and options by name; null for an option given as `none`
+   * @param values of arguments and options, by name; null for an option given as `none`
    * @returns null if there is nothing to print
    */
   readonly run: (values: Values, command: Command) => Result | null | Promise<Result | null>;
