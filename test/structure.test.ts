@@ -1,11 +1,9 @@
-/** The structure of the sources: who imports whom, one door a dependency, sizes, names, and what must stand nowhere. */
+/** The structure of the sources: who imports whom, one place for each dependency, sizes. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-
-const root = path.join(import.meta.dirname, '..');
+import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
 
 /**
  * Rooms and what each may import besides itself; a file directly in src/ is a room of its own. A line here is a
@@ -318,68 +316,10 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   tldts: ['ingest/rules/article-address.ts'],
 };
 
-const TOP_LEVEL = [
-  '.ci',
-  '.gitignore',
-  '.npmrc',
-  'ARCHITECTURE.md',
-  'CHANGELOG.md',
-  'LICENSE',
-  'README.md',
-  'biome.json',
-  'build',
-  'config',
-  'package-lock.json',
-  'package.json',
-  'src',
-  'test',
-  'tsconfig.json',
-];
-
-/** What is no room: the whole program, its build, the contract's rules one by one, and what takes minutes. */
-const TEST_FOLDERS = ['appliance', 'build', 'contract', 'long'];
-
 const LINES_MAX = 400;
-
-interface SourceFile {
-  /** Relative to src/, with slashes. */
-  readonly name: string;
-  readonly text: string;
-  /** As written. */
-  readonly imports: readonly string[];
-  /** Those of them that are there at run time. */
-  readonly loaded: readonly string[];
-}
-
-/** Statements that Node takes out before it runs a file. */
-const TYPE_IMPORT = /^(import|export) type\b[^;]*;/gm;
-
-const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src'), {
-  recursive: true,
-  encoding: 'utf8',
-})
-  .map((name) => name.replaceAll('\\', '/'))
-  .filter((name) => name.endsWith('.ts'))
-  .sort()
-  .map((name) => {
-    const text = readFileSync(path.join(root, 'src', name), 'utf8');
-    return { name, text, imports: importsOf(text), loaded: importsOf(text.replaceAll(TYPE_IMPORT, '')) };
-  });
-
-/** What a file names behind `from`, `import` and `import(`, types included: they tie rooms together as well. */
-function importsOf(text: string): string[] {
-  const statements = text.matchAll(
-    /^\s*(?:import|export)\b[^;]*?\bfrom\s+'([^']+)'|^\s*import\s+'([^']+)'|\bimport\('([^']+)'\)/gm,
-  );
-  return [...statements].map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '');
-}
 
 function targetOf(file: SourceFile, specifier: string): string {
   return path.posix.join(path.posix.dirname(file.name), specifier);
-}
-
-function roomOf(name: string): string {
-  return name.split('/')[0] ?? name;
 }
 
 function packageOf(specifier: string): string {
@@ -387,21 +327,6 @@ function packageOf(specifier: string): string {
     .split('/')
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/');
-}
-
-/** What belongs to the project: what git has and would add; without git, all but what is made. */
-function projectFiles(): string[] {
-  if (existsSync(path.join(root, '.git'))) {
-    const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
-    const listed = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
-    return [...new Set(listed)].filter((name) => name !== '' && existsSync(path.join(root, name))).sort();
-  }
-  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|wirewatch-lab|\.git)(\/|$)/;
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
-    .filter((name) => !made.test(name))
-    .sort();
 }
 
 test('the reader of imports sees every form of them', () => {
@@ -510,73 +435,5 @@ test('no source file is longer than 400 lines; each opens with its job', () => {
     const lines = text.split('\n').length - 1;
     assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: look for the seam`);
     assert.ok(text.startsWith('/**'), `src/${name} does not open with a comment that says what it is for`);
-  }
-});
-
-test('a test lies in the folder of its room, and is found by its name alone', () => {
-  const rooms = new Set([...sources.map(({ name }) => roomOf(name)), ...TEST_FOLDERS]);
-  const names = new Map<string, string>();
-  for (const name of projectFiles().filter((file) => file.endsWith('.test.ts'))) {
-    const [, folder = '', ...rest] = name.split('/');
-    assert.ok(rest.length === 0 || rooms.has(folder), `${name}: src/${folder} does not exist`);
-    const short = path.posix.basename(name);
-    assert.ok(!names.has(short), `${name} and ${names.get(short)} have one name`);
-    names.set(short, name);
-  }
-  assert.ok(names.size > 100);
-});
-
-test('files and folders have kebab-case names', () => {
-  const named = projectFiles().filter((name) => /^(src|test|build|config)\//.test(name));
-  assert.ok(named.length > sources.length);
-  for (const name of named) {
-    for (const part of name.replace(/README\.md$/, 'readme.md').split('/'))
-      assert.match(part, /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/, name);
-  }
-});
-
-test('at the top level is only what people expect there', () => {
-  const found = new Set(projectFiles().map((name) => name.split('/')[0] ?? ''));
-  assert.deepEqual(
-    [...found].filter((name) => !TOP_LEVEL.includes(name)),
-    [],
-  );
-  assert.deepEqual(
-    TOP_LEVEL.filter((name) => !found.has(name)),
-    [],
-  );
-});
-
-test('the packages have exact versions, and the lockfile names no registry', () => {
-  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
-    readFileSync(path.join(root, 'package.json'), 'utf8'),
-  );
-  const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
-  assert.ok(versions.length > 10);
-  for (const [name, version] of versions) assert.match(String(version), /^\d+\.\d+\.\d+$/, name);
-  assert.doesNotMatch(readFileSync(path.join(root, 'package-lock.json'), 'utf8'), /"resolved": *"/);
-  assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);
-});
-
-test('nothing names the machine it was made on, a registry, or how the work was divided', () => {
-  // Put together here, since this file is looked through as well.
-  const forbidden = [
-    ['\\.\\./sha', 'red\\b'],
-    ['(?<![\\w.-])/(root|home|Users)/', '[a-z]'],
-    ['(?<![\\w.-])/work/', '(main|shared)'],
-    ['registry\\.', '(npmjs|yarnpkg|npmmirror)'],
-    ['(art', 'ifactory|verd', 'accio)'],
-    ['\\bdecisions? ', '\\d'],
-  ].map((parts) => new RegExp(parts.join(''), 'i'));
-  for (const name of projectFiles()) {
-    const text = readFileSync(path.join(root, name), 'utf8');
-    for (const pattern of forbidden) {
-      const found = pattern.exec(text);
-      assert.equal(
-        found,
-        null,
-        `${name}: ${text.slice(Math.max(0, (found?.index ?? 0) - 40), (found?.index ?? 0) + 60)}`,
-      );
-    }
   }
 });

@@ -52,7 +52,7 @@ const DAILY_ROWS = option(
   dailyRowsValue,
 );
 
-interface Given {
+interface Values {
   readonly id: string;
   readonly name?: string;
   readonly dailyRows?: number | null;
@@ -68,7 +68,7 @@ const add = subcommand('add', 'add an account', {
   arguments: [argument('<id>', 'account id: letters, digits, dots, dashes and underscores', accountIdValue)],
   options: [requiredOption(...NAME), DAILY_ROWS],
   examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
-  run({ id, name, dailyRows: daily_rows = null }: Given & { readonly name: string }, self) {
+  run({ id, name, dailyRows: daily_rows = null }: Values & { readonly name: string }, self) {
     const account = withAccess(self, (db) => addAccount(db, { id, name, daily_rows }, Date.now()), {
       create: true,
     });
@@ -78,7 +78,7 @@ const add = subcommand('add', 'add an account', {
 
 const list = subcommand('list', 'list all accounts', {
   examples: ['account list', 'account list --json'],
-  run: (_given, self) =>
+  run: (_values, self) =>
     listResult(
       withAccess(self, listAccounts).map(accountDocument),
       COLUMNS,
@@ -89,7 +89,7 @@ const list = subcommand('list', 'list all accounts', {
 const show = subcommand('show', 'show one account', {
   arguments: [ID],
   examples: ['account show acme'],
-  run: ({ id }: Given, self) => shown(withAccess(self, (db) => getAccount(db, id))),
+  run: ({ id }: Values, self) => shown(withAccess(self, (db) => getAccount(db, id))),
 });
 
 const set = subcommand('set', 'change an account. Values that you do not give stay unchanged', {
@@ -104,7 +104,7 @@ const set = subcommand('set', 'change an account. Values that you do not give st
     ),
   ],
   examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
-  run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }: Given, self) {
+  run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }: Values, self) {
     requireChanges(self);
     const account = withAccess(self, (db) => setAccount(db, id, { name, daily_rows, print_metadata }));
     const replay =
@@ -116,7 +116,7 @@ const set = subcommand('set', 'change an account. Values that you do not give st
 const suspend = subcommand('suspend', 'refuse all keys of an account until it is resumed', {
   arguments: [ID],
   examples: ['account suspend acme'],
-  run({ id }: Given, self) {
+  run({ id }: Values, self) {
     const account = withAccess(self, (db) => suspendAccount(db, id, Date.now()), { urgent: true });
     const next = `All its keys are refused with status 403. To accept them again: wirewatch account resume ${id}`;
     return shown(account, `Account ${id} is suspended.`, next);
@@ -126,7 +126,7 @@ const suspend = subcommand('suspend', 'refuse all keys of an account until it is
 const resume = subcommand('resume', 'let the keys of a suspended account work again', {
   arguments: [ID],
   examples: ['account resume acme'],
-  run: ({ id }: Given, self) =>
+  run: ({ id }: Values, self) =>
     shown(
       withAccess(self, (db) => resumeAccount(db, id)),
       `Account ${id} is active.`,
@@ -140,7 +140,7 @@ const remove = subcommand(
     arguments: [ID],
     options: [YES_OPTION, DROP_OPTION],
     examples: ['account remove acme', 'account remove acme --yes --json'],
-    async run({ id, yes = false }: Given, self) {
+    async run({ id, yes = false }: Values, self) {
       const { removeWithRows } = await import('./removal.ts');
       return removeWithRows(self, yes, {
         label: `account ${id}`,

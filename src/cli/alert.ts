@@ -13,7 +13,7 @@ export const register = subcommand(
   'list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running',
   {
     examples: ['alert list', 'alert list --json'],
-    async run(_given, self) {
+    async run(_values, self) {
       const config = configOf(self);
       requireInstallation(config);
       const isRunning = isLocked(folderOf(config).serveLock);

@@ -9,7 +9,7 @@ import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, integerValue } from './options.ts';
 import { withProgress } from './output.ts';
 
-interface Given {
+interface Values {
   readonly 'backup-folder': string;
   readonly force?: boolean;
   readonly keepDays?: number;
@@ -29,7 +29,7 @@ export const register = defineCommand({
     DROP_OPTION,
   ],
   examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, force = false, keepDays }: Given, self) {
+  async run({ 'backup-folder': folder, force = false, keepDays }: Values, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);

@@ -12,7 +12,7 @@ import { withProgress } from './output.ts';
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
-  async run(_given, self) {
+  async run(_values, self) {
     const findings = await withProgress(({ update }) =>
       checkInstallation({
         root: commandFolder(self).root,

@@ -20,7 +20,7 @@ export interface Result {
   readonly failed?: boolean;
 }
 
-export interface CommandSpec<Given> {
+export interface CommandSpec<Values> {
   readonly arguments?: readonly Argument[];
   readonly options?: readonly Option[];
   /** Shown below the options. */
@@ -30,16 +30,16 @@ export interface CommandSpec<Given> {
   /** Without the program's name. */
   readonly examples: readonly string[];
   /**
-   * @param given arguments and options by name; null for an option given as `none`
+   * @param values of arguments and options, by name; null for an option given as `none`
    * @returns null if there is nothing to print
    */
-  readonly run: (given: Given, command: Command) => Result | null | Promise<Result | null>;
+  readonly run: (values: Values, command: Command) => Result | null | Promise<Result | null>;
 }
 
 /** The value of an option given as `none`. The runner turns it into null, which commander would replace by `''`. */
 export const NONE = Symbol('none');
 
-export function defineCommand<Given extends object>(spec: CommandSpec<Given>): Register {
+export function defineCommand<Values extends object>(spec: CommandSpec<Values>): Register {
   return (command) => {
     for (const argument of spec.arguments ?? []) command.addArgument(argument);
     for (const option of spec.options ?? []) command.addOption(option);
@@ -47,7 +47,7 @@ export function defineCommand<Given extends object>(spec: CommandSpec<Given>): R
     if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
-      const result = await spec.run(givenTo<Given>(command), command);
+      const result = await spec.run(valuesOf<Values>(command), command);
       if (result === null) return;
       print(result.value, { ...result, json: commonOptions(command).json });
       if (result.failed === true) process.exitCode = 1;
@@ -55,10 +55,10 @@ export function defineCommand<Given extends object>(spec: CommandSpec<Given>): R
   };
 }
 
-export function subcommand<Given extends object>(
+export function subcommand<Values extends object>(
   name: string,
   description: string,
-  spec: CommandSpec<Given>,
+  spec: CommandSpec<Values>,
 ): Register {
   return (parent, wholeProgram) =>
     defineCommand(spec)(parent.command(name).description(description), wholeProgram);
@@ -89,12 +89,12 @@ export function requiredOption<Value>(flags: string, description: string, read?:
 }
 
 /** The type is what the command says of its own arguments and options: commander knows them at run time only. */
-function givenTo<Given>(command: Command): Given {
+function valuesOf<Values>(command: Command): Values {
   const operands = command.registeredArguments.map((one, at) => [one.name(), command.processedArgs[at]]);
-  const given = Object.entries({ ...Object.fromEntries(operands), ...command.opts() })
+  const values = Object.entries({ ...Object.fromEntries(operands), ...command.opts() })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, value === NONE ? null : value]);
-  return Object.fromEntries(given) as Given;
+  return Object.fromEntries(values) as Values;
 }
 
 /** @param none what is printed if there are no entries */

@@ -15,7 +15,7 @@ import { defineCommand, option, type Result } from './command.ts';
 import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
 
-interface Given {
+interface Values {
   readonly as?: string;
   readonly readOnly?: boolean;
   readonly endAll?: boolean;
@@ -24,16 +24,16 @@ interface Given {
 export const register = defineCommand({
   options: [
     option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
-    option('--read-only', 'a session that can look at everything and change nothing'),
+    option('--read-only', 'a session that shows everything and can change nothing'),
     option('--end-all', 'end every session, and every link that was not used yet'),
   ],
   examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
-  run(given: Given, self) {
-    if (given.endAll === true && (given.as !== undefined || given.readOnly !== undefined))
-      throw new Refused('usage', '--end-all makes no link: give it without --as and --read-only.');
+  run(values: Values, self) {
+    if (values.endAll === true && (values.as !== undefined || values.readOnly !== undefined))
+      throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
     const config = configOf(self);
     requireInstallation(config);
-    return given.endAll === true ? endAll(self) : makeConsoleLink(self, folderOf(config), given);
+    return values.endAll === true ? endAll(self) : makeConsoleLink(self, folderOf(config), values);
   },
 });
 
@@ -55,7 +55,7 @@ function endAll(command: Command): Result {
   };
 }
 
-function makeConsoleLink(command: Command, folder: DataFolder, { as, readOnly = false }: Given): Result {
+function makeConsoleLink(command: Command, folder: DataFolder, { as, readOnly = false }: Values): Result {
   const epoch = withAccess(command, readConsoleEpoch);
   const nowMs = Date.now();
   const { actor, sudo_user = actor } = operationOf(command);
@@ -63,7 +63,7 @@ function makeConsoleLink(command: Command, folder: DataFolder, { as, readOnly = 
   const url = linkInto(addressOf(folder), folder, person, { epoch, nowMs });
   return {
     value: { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
-    text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', which can only look' : ''}.`,
+    text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', read-only' : ''}.`,
   };
 }
 

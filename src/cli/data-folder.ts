@@ -1,6 +1,4 @@
-/**
- * Which data folder a command works on: the flag, then the environment, then a folder where it is run.
- */
+/** The data folder of a command: the flag, then the environment, then a folder in the working directory. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Refused } from '../refused.ts';
@@ -12,20 +10,20 @@ const FOLDERS: Readonly<Record<InstallationKind, string>> = {
   demo: 'wirewatch-demo',
   lab: 'wirewatch-lab',
 };
-/** Lies in the folder of a lab, and in no other. */
+/** In the folder of a lab only. */
 export const LAB_FILE = 'wirewatch-lab.json';
 /** In the folder of a lab: its API key, for the exam. */
 export const LAB_KEY_FILE = 'key.txt';
 
 /**
  * @returns the absolute path; the store checks whether it exists and who owns it
- * @throws Refused `configuration` for the folder of a lab, unless it is asked for one
+ * @throws Refused `configuration` for the folder of a lab, unless `kind` is lab
  */
 export function resolveDataFolder(
   options: Pick<CommonOptions, 'data'>,
   { kind = 'appliance', env = process.env }: ResolveOptions = {},
 ): string {
-  // An empty variable counts as none: it would otherwise mean the folder in which the command is run.
+  // An empty variable counts as unset: otherwise it would mean the working directory.
   const root = path.resolve(options.data || env.WIREWATCH_DATA || FOLDERS[kind]);
   if (kind !== 'lab' && existsSync(path.join(root, LAB_FILE))) {
     throw new Refused(

@@ -36,7 +36,7 @@ export const register = defineCommand({
     json: 'print the sample keys and the commands as JSON',
   },
   examples: ['demo', 'demo --port 9090'],
-  async run(_given, self) {
+  async run(_values, self) {
     const serving = await serveAppliance(self, 'demo', { ingestThread: bootIngestThread() }).catch(
       (error: unknown) => {
         throw advisedForNpm(error);

@@ -84,8 +84,8 @@ export const register = defineCommand({
     'generate --out samples --windows 6 --rows 50000 --form csv.zst --seed monday',
     'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
   ],
-  async run(given: GenerateOptions) {
-    const written = await writeFiles(given);
+  async run(values: GenerateOptions) {
+    const written = await writeFiles(values);
     return {
       value: written,
       text: () =>

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option } from './command.ts';
@@ -35,7 +35,7 @@ interface Result {
   readonly health: unknown;
 }
 
-interface Given {
+interface Values {
   readonly url?: string;
   readonly host?: string;
   readonly port?: string;
@@ -58,8 +58,8 @@ export const register = defineCommand({
     ),
   ],
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
-  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...given }: Given, self) {
-    const asked = askedOf(self, given);
+  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }: Values, self) {
+    const asked = askedOf(self, values);
     const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
     const { healthy, reason } = result;
     if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
@@ -70,7 +70,7 @@ export const register = defineCommand({
 });
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: Given): Asked | null {
+function askedOf(command: Command, { url, host, port }: Values): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
   if (host === undefined && port === undefined) {
     const folder = commandFolder(command);
@@ -99,10 +99,10 @@ async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result
   const address = `${url}/v1/health`;
   try {
     const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
-    const health = parsed(body);
-    const isHealth = memberOf(health, 'status') !== undefined && memberOf(health, 'alerts') !== undefined;
-    const reason = !isHealth ? foreignAnswer(address, status) : status === 200 ? null : degraded(health);
-    return { healthy: reason === null, url, status, reason, health: isHealth ? health : null };
+    const health = readHealth(body);
+    const reason =
+      health === null ? foreignAnswer(address, status) : status === 200 ? null : degraded(health);
+    return { healthy: reason === null, url, status, reason, health };
   } catch (error) {
     return { healthy: false, url, status: null, reason: unreached(url, error, seconds), health: null };
   }
@@ -128,33 +128,20 @@ async function get(
   return { status: answer.statusCode ?? 0, body };
 }
 
-function degraded(health: unknown): string {
-  const open = countOf(health, 'open');
-  const pageWorthy = countOf(health, 'page_worthy');
-  const needing =
-    pageWorthy > 0
-      ? `${pageWorthy === 1 ? '1 open alert needs' : `${pageWorthy} open alerts need`} attention now`
-      : null;
-  const exports = memberOf(health, 'exports');
-  const ends = EXPORT_NAMES.map((name) => ({
-    name,
-    at: memberOf(memberOf(exports, name), 'newest_done'),
-  }));
-  const done = ends.map(({ name, at }) =>
-    typeof at === 'string'
-      ? `the newest finished window of ${name} ended at ${at}`
-      : `no window of ${name} has been finished yet`,
-  );
+function degraded({ alerts, exports }: Health): string {
+  const { open, page_worthy } = alerts;
+  const ends = EXPORT_NAMES.map((name) => ({ name, at: exports[name].newest_done }));
   const isNew = open === 0 && ends.every(({ at }) => at === null);
+  const needing = page_worthy === 1 ? '1 open alert needs' : `${page_worthy} open alerts need`;
+  const done = ends.map(({ name, at }) =>
+    at === null
+      ? `no window of ${name} has been finished yet`
+      : `the newest finished window of ${name} ended at ${at}`,
+  );
   const reasons = isNew
     ? ['no export file has been read yet']
-    : [needing, ...done].filter((part) => part !== null);
-  return `degraded: ${reasons.join('; ')}. See: wirewatch ${pageWorthy > 0 ? 'alert list' : 'ingest status'}`;
-}
-
-function countOf(health: unknown, name: 'open' | 'page_worthy'): number {
-  const count = memberOf(memberOf(health, 'alerts'), name);
-  return typeof count === 'number' ? count : 0;
+    : [...(page_worthy > 0 ? [`${needing} attention now`] : []), ...done];
+  return `degraded: ${reasons.join('; ')}. See: wirewatch ${page_worthy > 0 ? 'alert list' : 'ingest status'}`;
 }
 
 function foreignAnswer(address: string, status: number): string {
@@ -164,20 +151,27 @@ function foreignAnswer(address: string, status: number): string {
 function unreached(url: string, error: unknown, seconds: number): string {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
     return `no answer from ${url} within ${seconds} s`;
-  const code = memberOf(error, 'code');
-  if (code === 'ECONNREFUSED')
+  if (isErrorCode(error, 'ECONNREFUSED'))
     return `nothing is listening at ${url}. Start Wirewatch with "wirewatch serve", or name another address with --url`;
   return `${url}: ${reasonOf(error)}`;
 }
 
-function parsed(body: string): unknown {
+/** What GET /v1/health says about the reasons. */
+interface Health {
+  readonly alerts: { readonly open: number; readonly page_worthy: number };
+  readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
+}
+
+/** @returns null if it is not the health of a Wirewatch */
+function readHealth(body: string): Health | null {
   try {
-    return JSON.parse(body);
+    const health = JSON.parse(body);
+    const counts = [health.alerts.open, health.alerts.page_worthy];
+    const ends = EXPORT_NAMES.map((name) => health.exports[name].newest_done);
+    const isHealth =
+      counts.every(Number.isInteger) && ends.every((end) => end === null || typeof end === 'string');
+    return isHealth ? health : null;
   } catch {
     return null;
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }

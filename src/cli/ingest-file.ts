@@ -8,7 +8,7 @@ import { type FileDocument, fileDocument, filesNamed, findSameContent } from '..
 import { readSubscribers, type Subscribers } from '../ingest/apply/subscribers.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/format/file-name.ts';
-import type { ErrorGroup, LineError } from '../ingest/format/line-errors.ts';
+import type { ErrorGroup } from '../ingest/format/line-errors.ts';
 import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { nearest } from '../nearest.ts';
@@ -60,40 +60,56 @@ export const explain = subcommand(
   },
 );
 
-interface Verdict {
-  readonly file: string;
-  readonly valid: boolean;
-  readonly export: string | null;
-  readonly window_start: string | null;
-  readonly label: string | null;
-  readonly rows: number;
-  /** Why it is not valid, if the cause is not in single rows. */
-  readonly reason: string | null;
-  readonly errors_total: number;
-  readonly rows_with_errors: number;
-  readonly errors: readonly LineError[];
-  /** All errors by column and kind. */
-  readonly error_groups: readonly ErrorGroup[];
-  readonly ignored_columns: readonly string[];
-  /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
-  readonly names_without_id: number;
+type Verdict = ReturnType<typeof verdictOf>;
+
+/**
+ * @param named null if the name is not that of an export file
+ * @param result null if the file was not read
+ * @param unread why it was not read
+ */
+function verdictOf(
+  file: string,
+  named: ExportFileName | null,
+  result: ReadingResult | null,
+  unread: string | null = null,
+) {
+  const bad = result?.kind === 'bad' ? result : null;
+  return {
+    file,
+    valid: result?.kind === 'read',
+    export: named?.export ?? null,
+    window_start: named?.kind === 'window' ? formatMs(named.window_start) : null,
+    label: named?.kind === 'backfill' ? named.label : null,
+    rows: result?.counts.rows ?? 0,
+    /** Why it is not valid, if the cause is not in single rows. */
+    reason: result !== null && 'reason' in result ? result.reason : unread,
+    errors_total: bad?.errors_total ?? 0,
+    rows_with_errors: bad?.rows_with_errors ?? 0,
+    errors: bad?.errors ?? [],
+    /** All errors by column and kind. */
+    error_groups: bad?.error_groups ?? [],
+    ignored_columns: result?.counts.ignored_columns ?? [],
+    /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
+    names_without_id: result?.counts.names_without_id ?? 0,
+  };
 }
 
 /** @param name under which the file was dropped, or would be */
 async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const judged = judgeName(name);
-  if (judged.kind !== 'export') {
-    const reason =
-      judged.kind === 'refused' ? judged.reason : 'the name marks a file that is still being written';
-    return { ...NOT_AN_EXPORT, file: path, reason };
+  const checked = judgeName(name);
+  if (checked.kind !== 'export') {
+    const unread =
+      checked.kind === 'refused' ? checked.reason : 'the name marks a file that is still being written';
+    return verdictOf(path, null, null, unread);
   }
+  const { file } = checked;
   const { checkExport } = await import('../ingest/rules/dry-run.ts');
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
   const result = await withProgress(({ update }) =>
-    checkExport(path, judged.file, rules, { onProgress: (rows) => update(judged.file.name, rows) }),
+    checkExport(path, file, rules, { onProgress: (rows) => update(file.name, rows) }),
   );
-  return { file: path, ...nameDocument(judged.file), ...resultDocument(result) };
+  return verdictOf(path, file, result);
 }
 
 interface Explanation extends Verdict {
@@ -104,7 +120,7 @@ interface Explanation extends Verdict {
   readonly advice: string | null;
   /** The number of an earlier file with the same content. */
   readonly same_content_as: number | null;
-  /** Rows of subscriptions or content types that the appliance does not have. */
+  /** Rows of subscriptions or content types that do not exist. */
   readonly unknown_rows: Readonly<Record<string, number>>;
   /** What its rows would change now; null if the file would not be applied. */
   readonly effect: Effect | null;
@@ -112,12 +128,12 @@ interface Explanation extends Verdict {
   readonly history: readonly FileDocument[];
 }
 
-async function explainFile(given: string, config: Config): Promise<Explanation> {
-  const name = basename(given);
+async function explainFile(fileOrName: string, config: Config): Promise<Explanation> {
+  const name = basename(fileOrName);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
-  const path = existsSync(given) ? given : (pathOfDropped(history, config) ?? given);
-  const judged = judgeName(name);
-  const untold = {
+  const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
+  const checked = judgeName(name);
+  const unread = {
     window_status: null,
     advice: null,
     same_content_as: null,
@@ -127,33 +143,30 @@ async function explainFile(given: string, config: Config): Promise<Explanation> 
   };
   if (!existsSync(path)) {
     if (history.length === 0) requireFile(path);
-    const named = judged.kind === 'export' ? nameDocument(judged.file) : {};
     return {
-      ...NOT_AN_EXPORT,
-      ...named,
-      file: path,
+      ...verdictOf(path, checked.kind === 'export' ? checked.file : null, null),
       when_dropped: 'nothing would happen: the file is no longer there, and only its history is known',
-      ...untold,
+      ...unread,
     };
   }
   const verdict = await validateFile(path, config, name);
-  if (judged.kind !== 'export') {
-    const fate =
-      judged.kind === 'refused'
+  if (checked.kind !== 'export') {
+    const when_dropped =
+      checked.kind === 'refused'
         ? 'it would be refused, because of its name'
         : 'it would be ignored until it has its final name';
-    return { ...verdict, when_dropped: fate, ...untold };
+    return { ...verdict, when_dropped, ...unread };
   }
-  const { file } = judged;
-  const status = withDetections(config, null, (db) =>
-    file.kind === 'window' ? (findWindow(db, file.export, file.window_start)?.status ?? null) : null,
-  );
+  const { file } = checked;
   const { effect, result } = await effectOf(path, file, config);
   const { sha256, unknown_rows } = result.counts;
-  const same = withDetections(config, null, (db) => findSameContent(db, file, sha256));
+  const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
+    status: file.kind === 'window' ? (findWindow(db, file.export, file.window_start)?.status ?? null) : null,
+    same: findSameContent(db, file, sha256),
+  }));
   return {
     ...verdict,
-    when_dropped: fateOf(file, config, result, { status, same }),
+    when_dropped: whenDropped(file, config, result, { status, same }),
     window_status: status,
     advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
     same_content_as: same,
@@ -161,6 +174,12 @@ async function explainFile(given: string, config: Config): Promise<Explanation> 
     effect: result.kind === 'read' ? effect : null,
     history,
   };
+}
+
+/** What the database has about a file: the status of its window, and the number of a file with the same content. */
+interface Known {
+  readonly status: WindowStatus | null;
+  readonly same: number | null;
 }
 
 /** The path of the newest file that was dropped with a name, if it still exists. */
@@ -206,11 +225,11 @@ function subscribersOf(config: Config): Subscribers {
   }
 }
 
-function fateOf(
+function whenDropped(
   file: ExportFileName,
   config: Config,
   result: ReadingResult,
-  { status, same }: { readonly status: WindowStatus | null; readonly same: number | null },
+  { status, same }: Known,
 ): string {
   if (file.kind === 'window') {
     const due = judgeWindow(file.window_start, Date.now());
@@ -226,46 +245,6 @@ function fateOf(
   if (result.kind !== 'read') return 'it would fail, and none of its rows would be applied';
   if (same !== null) return `it would change nothing, because file number ${same} had the same content`;
   return 'it would be applied';
-}
-
-const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
-  valid: false,
-  export: null,
-  window_start: null,
-  label: null,
-  rows: 0,
-  reason: null,
-  errors_total: 0,
-  rows_with_errors: 0,
-  errors: [],
-  error_groups: [],
-  ignored_columns: [],
-  names_without_id: 0,
-};
-
-function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_start' | 'label'> {
-  return {
-    export: file.export,
-    window_start: file.kind === 'window' ? formatMs(file.window_start) : null,
-    label: file.kind === 'backfill' ? file.label : null,
-  };
-}
-
-function resultDocument(
-  result: ReadingResult,
-): Omit<Verdict, 'file' | keyof ReturnType<typeof nameDocument>> {
-  const bad = result.kind === 'bad' ? result : NOT_AN_EXPORT;
-  return {
-    valid: result.kind === 'read',
-    rows: result.counts.rows,
-    reason: 'reason' in result ? result.reason : null,
-    errors_total: bad.errors_total,
-    rows_with_errors: bad.rows_with_errors,
-    errors: bad.errors,
-    error_groups: bad.error_groups,
-    ignored_columns: result.counts.ignored_columns,
-    names_without_id: result.counts.names_without_id,
-  };
 }
 
 function rulesOf(config: Config): ReadingRules {
@@ -305,7 +284,7 @@ function verdictText(verdict: Verdict): string {
   return [`invalid: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
 }
 
-/** None has errors where the file breaks the format as a whole. */
+/** If the file as a whole breaks the format, no row has errors. */
 function rowsText({ rows_with_errors, rows }: Verdict): string {
   const all = counted(rows, 'row');
   return rows_with_errors === 0 || rows === 1 ? all : `${grouped(rows_with_errors)} of ${all}`;

@@ -41,7 +41,7 @@ function replayText(counts: ReplayCounts): string {
 
 const pause = subcommand('pause', 'stop reading dropped files until "ingest resume", also across restarts', {
   examples: ['ingest pause'],
-  run(_given, self) {
+  run(_values, self) {
     const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true });
     const paused_since = formatMs(pausedMs);
     return {
@@ -53,7 +53,7 @@ const pause = subcommand('pause', 'stop reading dropped files until "ingest resu
 
 const resume = subcommand('resume', 'resume reading dropped files after "ingest pause"', {
   examples: ['ingest resume'],
-  run(_given, self) {
+  run(_values, self) {
     const pausedMs = withAccess(self, resumeIngest);
     return {
       value: { paused: false, paused_since: null },

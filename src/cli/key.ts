@@ -98,7 +98,7 @@ const LIMITS = [
   option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue),
 ];
 
-interface Terms {
+interface KeyValues {
   readonly account: string;
   readonly name: string;
   readonly scopes: KeyTerms['scopes'];
@@ -108,7 +108,7 @@ interface Terms {
   readonly dailyRows?: number | null;
 }
 
-interface GivenId {
+interface IdValue {
   readonly id: string;
 }
 
@@ -124,7 +124,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
     'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
     'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
   ],
-  run(given: Terms, self) {
+  run(values: KeyValues, self) {
     const config = configOf(self);
     const { prefix } = config.keys;
     const { id, key } = createKey(prefix);
@@ -133,13 +133,13 @@ const create = subcommand('create', 'create a key. It is shown only once', {
       id,
       prefix,
       hash: hashKey(key),
-      account_id: given.account,
-      name: given.name,
-      scopes: given.scopes,
-      subscriptions: given.subscriptions,
-      expires_at: given.expires ?? null,
-      allow_addresses: given.allowAddress ?? [],
-      daily_rows: given.dailyRows ?? null,
+      account_id: values.account,
+      name: values.name,
+      scopes: values.scopes,
+      subscriptions: values.subscriptions,
+      expires_at: values.expires ?? null,
+      allow_addresses: values.allowAddress ?? [],
+      daily_rows: values.dailyRows ?? null,
     };
     const created = withAccess(self, (db) => addKey(db, added, nowMs));
     const { base_url } = config.server;
@@ -158,7 +158,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
 
 const list = subcommand('list', 'list all keys', {
   examples: ['key list', 'key list --json'],
-  run(_given, self) {
+  run(_values, self) {
     const nowMs = Date.now();
     const keys = withAccess(self, listKeys);
     const usage = usageOfKeys(self, nowMs);
@@ -173,7 +173,7 @@ const list = subcommand('list', 'list all keys', {
 const show = subcommand('show', 'show one key, without its secret', {
   arguments: [ID],
   examples: ['key show abcdefghij23'],
-  run: ({ id }: GivenId, self) =>
+  run: ({ id }: IdValue, self) =>
     keyResult(
       self,
       withAccess(self, (db) => getKey(db, id)),
@@ -200,16 +200,16 @@ const set = subcommand(
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
       'key set abcdefghij23 --allow-address none --daily-rows none',
     ],
-    run({ id, ...given }: GivenId & Partial<Terms>, self) {
+    run({ id, ...values }: IdValue & Partial<KeyValues>, self) {
       requireChanges(self);
       const changes = {
-        account_id: given.account,
-        name: given.name,
-        scopes: given.scopes,
-        subscriptions: given.subscriptions,
-        expires_at: given.expires,
-        allow_addresses: given.allowAddress,
-        daily_rows: given.dailyRows,
+        account_id: values.account,
+        name: values.name,
+        scopes: values.scopes,
+        subscriptions: values.subscriptions,
+        expires_at: values.expires,
+        allow_addresses: values.allowAddress,
+        daily_rows: values.dailyRows,
       };
       const changed = withAccess(self, (db) => setKey(db, id, changes));
       return keyResult(self, changed, `Changed key ${id}.`);
@@ -235,7 +235,7 @@ const rotate = subcommand(
       ),
     ],
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
-    run({ id, overlap, expires }: GivenId & { overlap?: number; expires?: number | null }, self) {
+    run({ id, overlap, expires }: IdValue & { overlap?: number; expires?: number | null }, self) {
       const config = configOf(self);
       const { prefix } = config.keys;
       const made = createKey(prefix);
@@ -275,7 +275,7 @@ const revoke = subcommand('revoke', 'revoke a key permanently', {
   arguments: [ID],
   options: [YES_OPTION],
   examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
-  async run({ id, yes = false }: GivenId & { yes?: boolean }, self) {
+  async run({ id, yes = false }: IdValue & { yes?: boolean }, self) {
     const nowMs = Date.now();
     const { name, account_id, revoked_at } = withAccess(self, (db) => getKey(db, id));
     if (!yes && revoked_at === null)

@@ -9,7 +9,7 @@ import { defineCommand, option } from './command.ts';
 import { commandFolder } from './installation.ts';
 import { commonOptions, instantValue } from './options.ts';
 
-interface Given {
+interface Values {
   readonly access?: boolean;
   readonly from?: number;
   readonly to?: number;
@@ -40,9 +40,9 @@ export const register = defineCommand({
   ],
   help: HELP,
   examples: ['log --access', 'log --access --from 2026-11-01T00:00:00Z --json', 'log --follow'],
-  async run(given: Given, self) {
-    const { access = false, follow = false } = given;
-    if (follow && given.to !== undefined)
+  async run(values: Values, self) {
+    const { access = false, follow = false } = values;
+    if (follow && values.to !== undefined)
       throw new Refused('usage', '--follow and --to cannot be combined: leave one of them out');
     const folder = commandFolder(self);
     const path = access ? folder.accessLog : folder.log;
@@ -51,20 +51,20 @@ export const register = defineCommand({
         'configuration',
         `there is no log in ${path}. Name the data folder of the installation with --data.`,
       );
-    if (access) await printAudit(path, given, commonOptions(self).json);
-    else await printLines(path, given);
+    if (access) await printAudit(path, values, commonOptions(self).json);
+    else await printLines(path, values);
     return null;
   },
 });
 
-async function printLines(path: string, options: Given): Promise<void> {
+async function printLines(path: string, options: Values): Promise<void> {
   for await (const entry of readEntries(path, 'detections', wantedOf(options))) {
     if (!isWanted(timeOf(entry), options)) continue;
     for (const lines of entry.lines()) await write(lines);
   }
 }
 
-async function printAudit(path: string, options: Given, json: boolean): Promise<void> {
+async function printAudit(path: string, options: Values, json: boolean): Promise<void> {
   const trail = new AuditTrail();
   // From the beginning: the old value of a member comes from an earlier entry.
   for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
@@ -75,25 +75,16 @@ async function printAudit(path: string, options: Given, json: boolean): Promise<
   }
 }
 
-function wantedOf({ from, follow }: Given): EntriesWanted {
+function wantedOf({ from, follow }: Values): EntriesWanted {
   return { fromMs: from ?? 0, follow: follow === true };
 }
 
-function isWanted(ms: number, { from, to }: Given): boolean {
+function isWanted(ms: number, { from, to }: Values): boolean {
   return ms >= (from ?? 0) && ms < (to ?? Number.POSITIVE_INFINITY);
 }
 
-function textOf({
-  at,
-  kind,
-  command,
-  actor,
-  sudo_user,
-  subject,
-  id,
-  change,
-  members,
-}: AuditedChange): string {
+function textOf(audited: AuditedChange): string {
+  const { at, kind, command, actor, sudo_user, subject, id, change, members } = audited;
   const who = sudo_user === null ? (actor ?? 'wirewatch') : `${actor} (${sudo_user})`;
   const what = id === null ? subject : `${subject} ${id}`;
   const values = Object.entries(members).map(([name, { from, to }]) =>

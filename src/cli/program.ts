@@ -13,172 +13,138 @@ import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { VERSION_TEXT } from './version.ts';
 
-/** A command: its line in the help, and its file. */
 interface CommandEntry {
-  readonly name: string;
+  /** Its line in the help. */
   readonly description: string;
   readonly load: () => Promise<{ register: Register }>;
 }
 
 /** Every command, in the order of the help. */
-const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: 'serve',
+const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  serve: {
     description:
       'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
     load: () => import('./serve.ts'),
   },
-  {
-    name: 'demo',
+  demo: {
     description:
       'run Wirewatch with a sample agency, sample keys and a steady flow of export files. Prints ready-to-run curl commands',
     load: () => import('./demo.ts'),
   },
-  {
-    name: 'lab',
+  lab: {
     description:
       'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins anew',
     load: () => import('./lab.ts'),
   },
-  {
-    name: 'account',
+  account: {
     description: 'add, show, change and remove accounts: the customers of this installation',
     load: () => import('./account.ts'),
   },
-  {
-    name: 'subscription',
+  subscription: {
     description: 'add, show, change and remove the subscriptions of an account, to which detections belong',
     load: () => import('./subscription.ts'),
   },
-  {
-    name: 'key',
+  key: {
     description: 'create, show, change and revoke the API keys of clients',
     load: () => import('./key.ts'),
   },
-  {
-    name: 'window',
+  window: {
     description:
       'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
     load: () => import('./window.ts'),
   },
-  {
-    name: 'ingest',
+  ingest: {
     description:
       'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
     load: () => import('./ingest.ts'),
   },
-  {
-    name: 'alert',
-    description: 'list current problems and how to fix them',
-    load: () => import('./alert.ts'),
-  },
-  {
-    name: 'status',
+  alert: { description: 'list current problems and how to fix them', load: () => import('./alert.ts') },
+  status: {
     description: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
     load: () => import('./status.ts'),
   },
-  {
-    name: 'console',
+  console: {
     description: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
     load: () => import('./console.ts'),
   },
-  {
-    name: 'log',
+  log: {
     description:
       'print the history of detections from the log, or with --access the audit trail: who changed what',
     load: () => import('./log.ts'),
   },
-  {
-    name: 'backup',
+  backup: {
     description: 'update a backup folder or write a single backup file, whether or not Wirewatch is running',
     load: () => import('./backup.ts'),
   },
-  {
-    name: 'restore',
+  restore: {
     description: 'restore a backup into the data folder while Wirewatch is stopped, or rehearse a restore',
     load: () => import('./restore.ts'),
   },
-  {
-    name: 'verify',
+  verify: {
     description:
       'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
     load: () => import('./verify.ts'),
   },
-  {
-    name: 'rebuild',
+  rebuild: {
     description:
       'rebuild detections.db from its log, or with --log the logs from the databases. Wirewatch must be stopped',
     load: () => import('./rebuild.ts'),
   },
-  {
-    name: 'pull',
+  pull: {
     description: 'copy detections from a Detection Reporting API into a file and keep the copy up to date',
     load: () => import('./pull.ts'),
   },
-  {
-    name: 'check',
+  check: {
     description:
       'check the installation and suggest fixes. Changes nothing, and works while Wirewatch is running. Exit code 1 if anything is bad',
     load: () => import('./check.ts'),
   },
-  {
-    name: 'healthcheck',
+  healthcheck: {
     description:
       'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, --host or --port, check whatever listens there',
     load: () => import('./healthcheck.ts'),
   },
-  {
-    name: 'setup',
+  setup: {
     description:
       'write a commented configuration file and, on a system with systemd, a hardened service unit',
     load: () => import('./setup.ts'),
   },
-  {
-    name: 'sample',
+  sample: {
     description:
       'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
     load: () => import('./sample.ts'),
   },
-  {
-    name: 'generate',
+  generate: {
     description:
       'write sample export files of any size. With the same --start and --seed, the bytes are always the same',
     load: () => import('./generate.ts'),
   },
-  {
-    name: 'openapi',
-    description: 'print the OpenAPI 3.1 document of the API',
-    load: () => import('./openapi.ts'),
-  },
-  {
-    name: 'manual',
+  openapi: { description: 'print the OpenAPI 3.1 document of the API', load: () => import('./openapi.ts') },
+  manual: {
     description: 'read the manual offline. Without a topic, list the topics',
     load: () => import('./manual.ts'),
   },
-  {
-    name: 'completion',
+  completion: {
     description: 'print a completion script for bash, zsh or fish',
     load: () => import('./completion.ts'),
   },
-  {
-    name: 'licenses',
+  licenses: {
     description: 'print the licences of all bundled software',
     load: () => import('./licenses.ts'),
   },
-  {
-    name: 'version',
+  version: {
     description: 'show the version, the commit and the runtime',
     load: () => import('./version.ts'),
   },
-];
+};
 
-export const EXIT_FAILED = 1;
-export const EXIT_USAGE = 2;
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
 /** EX_CONFIG of sysexits.h: a service manager should not restart the program before somebody fixes it. */
-export const EXIT_CONFIGURATION = 78;
+const EXIT_CONFIGURATION = 78;
 
 /** All others end with {@link EXIT_FAILED}. */
-const EXIT_BY_CODE: Partial<Record<RefusedCode, number>> = {
+const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
   usage: EXIT_USAGE,
   invalid_request: EXIT_USAGE,
   configuration: EXIT_CONFIGURATION,
@@ -227,9 +193,8 @@ export function reportEnd(error: unknown): number {
   const debug = process.env.WIREWATCH_DEBUG === '1';
   const refused = error instanceof Refused;
   const message = error instanceof Error ? error.message || error.name : String(error);
-  const advice = adviceOn(error);
-  const source = debug ? '' : ' (set WIREWATCH_DEBUG=1 to see the stack trace)';
-  const fault = `${message.replace(/\s*\n\s*/g, ' ')}${advice || source}`;
+  const hint = debug ? '' : ' (set WIREWATCH_DEBUG=1 to see the stack trace)';
+  const fault = `${message.replace(/\s*\n\s*/g, ' ')}${adviceOn(error) || hint}`;
   process.stderr.write(`wirewatch: ${printable(cleanText(refused ? message : fault))}\n`);
   if (debug) process.stderr.write(`${printable(cleanText(inspect(error)))}\n`);
   if (refused) return EXIT_BY_CODE[error.code] ?? EXIT_FAILED;
@@ -260,7 +225,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   addCommonOptions(program);
   program.version(VERSION_TEXT, '--version', 'show the version, the commit and the runtime');
   addExamples(program, ['demo', 'setup --dry-run', 'manual quick-start']);
-  for (const { name, description, load } of COMMANDS) {
+  for (const [name, { description, load }] of Object.entries(COMMANDS)) {
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;
     const { register } = await load();

@@ -12,7 +12,7 @@ import { withProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
-interface Given {
+interface Values {
   readonly 'backup-folder': string;
   readonly replace?: boolean;
   readonly until?: number;
@@ -42,8 +42,8 @@ export const register = defineCommand({
     'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
     'restore --rehearse /backups/wirewatch',
   ],
-  run(given: Given, self) {
-    const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = given;
+  run(values: Values, self) {
+    const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
     if (isRehearsal && (replace || until !== undefined))
       throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
     const config = configOf(self);

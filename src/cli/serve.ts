@@ -10,7 +10,7 @@ export const register = defineCommand({
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
   ],
-  async run(_given, self) {
+  async run(_values, self) {
     // The thread loads its code on another processor while this one loads the server.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');

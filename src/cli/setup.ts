@@ -13,7 +13,7 @@ import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-interface Given {
+interface Values {
   /** Unset: whether systemd is found. */
   readonly service?: boolean;
   readonly user?: string;
@@ -56,13 +56,13 @@ export const register = defineCommand({
     'setup --no-service --data ./wirewatch-data',
     'setup --undo',
   ],
-  run(given: Given, self) {
-    const { undo = false, dryRun: isDry = false } = given;
+  run(values: Values, self) {
+    const { undo = false, dryRun: isDry = false } = values;
     const common = commonOptions(self);
-    const places = placesOf(given, common);
+    const places = placesOf(values, common);
     const result = undo
-      ? undoSetup(undoChoicesOf(given, common, places), isDry)
-      : setUp(choicesOf(given, settingFlags(self), places), isDry);
+      ? undoSetup(undoChoicesOf(values, common, places), isDry)
+      : setUp(choicesOf(values, settingFlags(self), places), isDry);
     return {
       value: result,
       text: () => resultText(result, places.root),
@@ -78,7 +78,7 @@ interface Places {
   readonly config: string;
 }
 
-function placesOf({ root, service }: Given, common: CommonOptions): Places {
+function placesOf({ root, service }: Values, common: CommonOptions): Places {
   const folder = path.resolve(root);
   const isService = service ?? isSystemdThere(folder);
   const data = isService
@@ -88,8 +88,8 @@ function placesOf({ root, service }: Given, common: CommonOptions): Places {
   return { root: folder, isService, data, config: path.resolve(config) };
 }
 
-function choicesOf(given: Given, flags: SettingFlags, { isService, ...places }: Places): SetupChoices {
-  const { service, user, dynamicUser: isDynamic = false, program } = given;
+function choicesOf(values: Values, flags: SettingFlags, { isService, ...places }: Places): SetupChoices {
+  const { service, user, dynamicUser: isDynamic = false, program } = values;
   if (isDynamic && user !== undefined)
     throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
   return {
@@ -108,10 +108,10 @@ function choicesOf(given: Given, flags: SettingFlags, { isService, ...places }: 
 }
 
 /** Includes the files of a service even if systemd is not found: it may have been set up with --service. */
-function undoChoicesOf(given: Given, common: CommonOptions, { root, data, config }: Places): UndoChoices {
-  const isService = given.service !== false;
+function undoChoicesOf(values: Values, common: CommonOptions, { root, data, config }: Places): UndoChoices {
+  const isService = values.service !== false;
   const configs = isService && common.config === undefined ? new Set([config, SERVICE_CONFIG]) : [config];
-  const program = given.program ?? ownCommand().join(' ');
+  const program = values.program ?? ownCommand().join(' ');
   return { root, data, configs: [...configs], isService, program };
 }
 

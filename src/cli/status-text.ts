@@ -25,9 +25,9 @@ export function statusText(status: Status, nowMs: number, width: number): string
   const hanging = (first: string, text: string) => wrapped(text, width, ' '.repeat(first.length), first);
   const files = status.not_applied.slice(0, FILES_SHOWN).flatMap(({ file, outcome, report }) => {
     const reason = report.reason ?? 'see: wirewatch ingest status';
-    // An alert that gives it is above.
-    const isTold = status.alerts.some(({ detail }) => detail.includes(reason));
-    return hanging(`  ${outcome.padEnd(8)}`, isTold ? file : `${file}: ${reason}`);
+    // Not repeated if an alert above gives it.
+    const isShown = status.alerts.some(({ detail }) => detail.includes(reason));
+    return hanging(`  ${outcome.padEnd(8)}`, isShown ? file : `${file}: ${reason}`);
   });
   return [
     ...lines.flatMap(([label, value]) => hanging(label.padEnd(labels), value)),

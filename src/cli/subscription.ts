@@ -44,7 +44,7 @@ const ID = argument('<id>', 'subscription id: a number, as in the exports', subs
 const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-interface Given {
+interface Values {
   readonly id: number;
   readonly account?: string;
   /** `''`: none. */
@@ -70,9 +70,9 @@ const add = subcommand('add', 'add a subscription to an account', {
     'subscription add 7001 --account acme',
     'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
   ],
-  run(given: Given & { readonly account: string }, self) {
-    const { id, account: account_id, name = null, timeZone: time_zone = 'UTC' } = given;
-    const content_types = given.contentTypes ?? CONTENT_TYPES;
+  run(values: Values & { readonly account: string }, self) {
+    const { id, account: account_id, name = null, timeZone: time_zone = 'UTC' } = values;
+    const content_types = values.contentTypes ?? CONTENT_TYPES;
     const added = { id, account_id, name, time_zone, content_types };
     const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
     const next = `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`;
@@ -82,7 +82,7 @@ const add = subcommand('add', 'add a subscription to an account', {
 
 const list = subcommand('list', 'list all subscriptions', {
   examples: ['subscription list', 'subscription list --json'],
-  run: (_given, self) =>
+  run: (_values, self) =>
     listResult(
       withAccess(self, listSubscriptions).map(subscriptionDocument),
       COLUMNS,
@@ -93,7 +93,7 @@ const list = subcommand('list', 'list all subscriptions', {
 const show = subcommand('show', 'show one subscription', {
   arguments: [ID],
   examples: ['subscription show 7001'],
-  run: ({ id }: Given, self) => shown(withAccess(self, (db) => getSubscription(db, id))),
+  run: ({ id }: Values, self) => shown(withAccess(self, (db) => getSubscription(db, id))),
 });
 
 const set = subcommand('set', 'change a subscription. Values that you do not give stay unchanged', {
@@ -111,7 +111,7 @@ const set = subcommand('set', 'change a subscription. Values that you do not giv
     option('--content-types <types>', TYPES_HELP, contentTypesValue),
   ],
   examples: ['subscription set 7001 --time-zone Europe/London'],
-  run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }: Given, self) {
+  run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }: Values, self) {
     requireChanges(self);
     const changes = { account_id, name: name === '' ? null : name, time_zone, content_types };
     return shown(
@@ -128,7 +128,7 @@ const remove = subcommand(
     arguments: [ID],
     options: [YES_OPTION, DROP_OPTION],
     examples: ['subscription remove 7001', 'subscription remove 7001 --yes --json'],
-    async run({ id, yes = false }: Given, self) {
+    async run({ id, yes = false }: Values, self) {
       const { finishOpenRemoval, removeWithRows } = await import('./removal.ts');
       if (withAccess(self, (db) => findSubscription(db, id)) === null) {
         const finished = await finishOpenRemoval(self, id);

@@ -25,7 +25,7 @@ const EXPORT = argument('<export>', 'newswire or imagewire', exportValue);
 const START_HELP =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
-interface Given {
+interface Values {
   readonly export: ExportName;
   /** Epoch milliseconds. */
   readonly start: number;
@@ -50,8 +50,8 @@ const list = subcommand('list', 'list windows and their status, the newest first
     ),
   ],
   examples: ['window list', 'window list newswire --status failed'],
-  run(given: { export?: ExportName; status?: WindowStatus; limit?: number }, self) {
-    const { export: exportName = null, status = null, limit = WINDOWS_DEFAULT } = given;
+  run(values: { export?: ExportName; status?: WindowStatus; limit?: number }, self) {
+    const { export: exportName = null, status = null, limit = WINDOWS_DEFAULT } = values;
     const wanted = { export: exportName, status, limit };
     const windows = withDetections(configOf(self), [], (db) => listWindows(db, wanted));
     const none =
@@ -74,7 +74,7 @@ function releaseCommand(release: Release): Register {
     options: [option('--all', `all ${from} windows with a file in held/, the oldest first`), DROP_OPTION],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
     async run(
-      { export: exportName, start, all = false }: Partial<Given> & { export: ExportName; all?: boolean },
+      { export: exportName, start, all = false }: Partial<Values> & { export: ExportName; all?: boolean },
       self,
     ) {
       if ((start === undefined) !== all)
@@ -83,7 +83,7 @@ function releaseCommand(release: Release): Register {
         start === undefined
           ? withDetections(configOf(self), [], (db) => windowsWithHeldFile(db, exportName, from))
           : [start];
-      const released: Released[] = [];
+      const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
       for (const each of starts)
         released.push(await releaseWindow(self, release, { export: exportName, start: each }));
       const documents = released.map(({ document }) => document);
@@ -98,20 +98,8 @@ function releaseCommand(release: Release): Register {
   });
 }
 
-/** The result for one window. */
-interface Released {
-  readonly document: {
-    readonly export: ExportName;
-    readonly window_start: string;
-    readonly status: WindowStatus | undefined;
-    readonly file: string;
-    readonly outcome: string;
-    readonly reason: string | null;
-  };
-  readonly text: string;
-}
-
-async function releaseWindow(command: Command, release: Release, window: Given): Promise<Released> {
+/** @returns the document and the text of one window */
+async function releaseWindow(command: Command, release: Release, window: Values) {
   const { export: exportName, start } = window;
   const { from } = release;
   requireStatus(statusOf(command, window), release, exportName, start);
@@ -137,7 +125,7 @@ const expect = subcommand(
     arguments: [EXPORT, argument('<start>', START_HELP, windowStartValue)],
     options: [DROP_OPTION],
     examples: ['window expect newswire 20261121T1010Z'],
-    async run({ export: exportName, start }: Given, self) {
+    async run({ export: exportName, start }: Values, self) {
       const from = formatMs(start);
       if (start > Date.now())
         throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
@@ -172,7 +160,7 @@ function windowDocument({ export: exportName, window_start, status, since, file 
   };
 }
 
-function statusOf(command: Command, { export: exportName, start }: Given): WindowStatus | undefined {
+function statusOf(command: Command, { export: exportName, start }: Values): WindowStatus | undefined {
   return withDetections(configOf(command), undefined, (db) => findWindow(db, exportName, start)?.status);
 }
 

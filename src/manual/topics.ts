@@ -38,147 +38,58 @@ export interface Topic {
   readonly markdown: string;
 }
 
-interface Part {
-  readonly title: string;
-  readonly topics: readonly Topic[];
-}
+type Line = readonly [name: string, title: string, markdown: string];
 
-export const PARTS: readonly Part[] = [
-  {
-    title: 'Getting started',
-    topics: [
-      {
-        name: 'concepts',
-        title: 'detections, versions, the change stream, exports, windows',
-        markdown: concepts,
-      },
-      {
-        name: 'quick-start',
-        title: 'from nothing to the first page of the change stream',
-        markdown: quickStart,
-      },
-      {
-        name: 'installation',
-        title: 'the executable: requirements, install, update, build',
-        markdown: installation,
-      },
-      {
-        name: 'service',
-        title: 'running it permanently: systemd, containers, other supervisors',
-        markdown: service,
-      },
+const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
+  'Getting started': [
+    ['concepts', 'detections, versions, the change stream, exports, windows', concepts],
+    ['quick-start', 'from nothing to the first page of the change stream', quickStart],
+    ['installation', 'the executable: requirements, install, update, build', installation],
+    ['service', 'running it permanently: systemd, containers, other supervisors', service],
+  ],
+  Exports: [
+    ['your-exports', 'from a CSV dump to a running feed, step by step', yourExports],
+    ['export-format', 'the files in the drop folder: names, rows, columns', exportFormat],
+  ],
+  Clients: [
+    ['client-guide', 'writing a client: the copy, the stream, errors, testing', clientGuide],
+    [
+      'testing-your-client',
+      'bad days on command: the lab, with curl, pytest and node:test; the exam',
+      testingYourClient,
     ],
-  },
-  {
-    title: 'Exports',
-    topics: [
-      {
-        name: 'your-exports',
-        title: 'from a CSV dump to a running feed, step by step',
-        markdown: yourExports,
-      },
-      {
-        name: 'export-format',
-        title: 'the files in the drop folder: names, rows, columns',
-        markdown: exportFormat,
-      },
-    ],
-  },
-  {
-    title: 'Clients',
-    topics: [
-      {
-        name: 'client-guide',
-        title: 'writing a client: the copy, the stream, errors, testing',
-        markdown: clientGuide,
-      },
-      {
-        name: 'testing-your-client',
-        title: 'bad days on command: the lab, with curl, pytest and node:test; the exam',
-        markdown: testingYourClient,
-      },
-      {
-        name: 'change-stream',
-        title: 'the change stream: parameters, answers, errors, a complete client',
-        markdown: changeStream,
-      },
-      { name: 'periods', title: 'the current state of a period', markdown: periods },
-      { name: 'tokens', title: 'access tokens in place of a key (OAuth 2.0)', markdown: tokens },
-      {
-        name: 'pull',
-        title: 'the client that comes with Wirewatch: a copy that stays up to date',
-        markdown: pull,
-      },
-    ],
-  },
-  {
-    title: 'Operating',
-    topics: [
-      {
-        name: 'operations',
-        title: 'daily work: failed and held files, replay, removing customers, damage',
-        markdown: operations,
-      },
-      {
-        name: 'troubleshooting',
-        title: 'by symptom: what to check, likely causes, the fix',
-        markdown: troubleshooting,
-      },
-      { name: 'alerts', title: 'every alert with what to do, health, missing windows', markdown: alerts },
-      {
-        name: 'log-lines',
-        title: "the program's log: rotation, every warning and error",
-        markdown: logLines,
-      },
-      {
-        name: 'console',
-        title: 'the console in a browser: links, sessions, what it can do',
-        markdown: consoleTopic,
-      },
-      {
-        name: 'monitoring',
-        title: 'metrics for Prometheus, the administration port, Grafana',
-        markdown: monitoring,
-      },
-      { name: 'backup', title: 'backup, schedule, rehearsal, restore', markdown: backup },
-      {
-        name: 'disaster-recovery',
-        title: 'when the machine is lost: a second one takes over',
-        markdown: disasterRecovery,
-      },
-      {
-        name: 'security',
-        title: 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail',
-        markdown: security,
-      },
-    ],
-  },
-  {
-    title: 'Reference',
-    topics: [
-      { name: 'glossary', title: 'every term in one line', markdown: glossary },
-      { name: 'files', title: 'the data folder and the drop folder', markdown: files },
-      { name: 'commands', title: 'every command with its options', markdown: commands },
-      { name: 'settings', title: 'every setting, its default, and where to set it', markdown: settings },
-      {
-        name: 'preseeding',
-        title: 'accounts, subscriptions and keys in the configuration',
-        markdown: preseeding,
-      },
-      {
-        name: 'log-format',
-        title: 'the format of the log, with a reader in Python',
-        markdown: logFormat,
-      },
-      {
-        name: 'invariants',
-        title: 'what must always hold, the test that holds it, what was done to break it',
-        markdown: invariants,
-      },
-      { name: 'speed', title: 'what was measured, compared with what', markdown: speed },
-      { name: 'growth', title: 'disk space to plan for, memory, limits', markdown: growth },
-    ],
-  },
-];
+    ['change-stream', 'the change stream: parameters, answers, errors, a complete client', changeStream],
+    ['periods', 'the current state of a period', periods],
+    ['tokens', 'access tokens in place of a key (OAuth 2.0)', tokens],
+    ['pull', 'the client that comes with Wirewatch: a copy that stays up to date', pull],
+  ],
+  Operating: [
+    ['operations', 'daily work: failed and held files, replay, removing customers, damage', operations],
+    ['troubleshooting', 'by symptom: what to check, likely causes, the fix', troubleshooting],
+    ['alerts', 'every alert with what to do, health, missing windows', alerts],
+    ['log-lines', "the program's log: rotation, every warning and error", logLines],
+    ['console', 'the console in a browser: links, sessions, what it can do', consoleTopic],
+    ['monitoring', 'metrics for Prometheus, the administration port, Grafana', monitoring],
+    ['backup', 'backup, schedule, rehearsal, restore', backup],
+    ['disaster-recovery', 'when the machine is lost: a second one takes over', disasterRecovery],
+    ['security', 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail', security],
+  ],
+  Reference: [
+    ['glossary', 'every term in one line', glossary],
+    ['files', 'the data folder and the drop folder', files],
+    ['commands', 'every command with its options', commands],
+    ['settings', 'every setting, its default, and where to set it', settings],
+    ['preseeding', 'accounts, subscriptions and keys in the configuration', preseeding],
+    ['log-format', 'the format of the log, with a reader in Python', logFormat],
+    ['invariants', 'what must always hold, the test that holds it, what was done to break it', invariants],
+    ['speed', 'what was measured, compared with what', speed],
+    ['growth', 'disk space to plan for, memory, limits', growth],
+  ],
+};
+
+export const PARTS = Object.entries(CONTENTS).map(([title, topics]) => ({
+  title,
+  topics: topics.map(([name, title, markdown]): Topic => ({ name, title, markdown })),
+}));
 
 export const TOPICS: readonly Topic[] = PARTS.flatMap(({ topics }) => topics);

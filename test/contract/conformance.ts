@@ -297,8 +297,8 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Authentication', [
     '1. all but token and health want a Bearer credential | every-credential | every endpoint but the token endpoint and health wants one',
     '2. the form of a key | key | a key has prefix, "live", a 12-character id and a 52-character secret',
-    '2. shown once | access-commands | key create prints the key once, and only its hash is stored',
-    '3. made by the operator | access-commands | key create for people: the key, that it is shown once, and a call to paste',
+    '2. shown once | key-commands | key create prints the key once, and only its hash is stored',
+    '3. made by the operator | key-commands | key create for people: the key, that it is shown once, and a call to paste',
     '4. detection endpoints want detections:read, me and schema any scope | every-credential | the detection endpoints want detections:read; me and schema take any scope',
     '5. client credentials | clients | gets a token with -u and -d, and reads with it',
     '5. a token is sent like a key | every-credential | an access token is sent like a key, and reads what the key reads',

@@ -4,6 +4,7 @@
  * what it does (the colours of a terminal, say); an executable not even that, and an empty folder to run in, since it
  * has to do without both.
  */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,17 @@ export function programCommand(
     args: [MAIN, ...args],
     options: { env: { WIREWATCH_HASTE: HASTE, PATH: process.env.PATH, ...settings } },
   };
+}
+
+/** Runs the program to its end. @param cwd its working directory */
+export function runToEnd(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): SpawnSyncReturns<string> {
+  const { command, args: all, options } = programCommand(args, settings);
+  const place = cwd === undefined ? {} : { cwd };
+  return spawnSync(command, all, { ...options, ...place, encoding: 'utf8' });
 }
 
 let folders: { cwd: string; addon: string } | undefined;

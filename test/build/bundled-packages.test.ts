@@ -1,0 +1,47 @@
+/** What is bundled: every package is named with its licence, and the executable takes no code from the environment. */
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { test } from 'node:test';
+import { runToEnd } from '../support/command.ts';
+import { cleanEnv } from '../support/scripts.ts';
+
+const wirewatch = (...args: string[]) => runToEnd(args);
+
+const root = path.join(import.meta.dirname, '..', '..');
+
+test('licenses, run from the sources, says where licences lie then', () => {
+  const options = { cwd: root, encoding: 'utf8', env: cleanEnv() } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['src/main.ts', 'licenses'], options);
+  assert.deepEqual([status, stdout], [1, '']);
+  assert.match(stderr, /Each package in node_modules contains its own licence/);
+});
+
+test('licenses names packages that come inside others, too', () => {
+  const { status, stdout, stderr } = wirewatch('licenses', '--json');
+  assert.equal(status, 0, stderr);
+  const names = JSON.parse(stdout).map(({ name }: { name: string }) => name);
+  for (const name of ['tar', '@isaacs/fs-minipass', 'chownr', 'minipass', 'minizlib', 'yallist'])
+    assert.ok(names.includes(name), name);
+  for (const name of ['tldts', 'tldts-core']) assert.ok(names.includes(name), name);
+});
+
+test('no executable is made with a Node that takes code from the environment', () => {
+  const args = ['build/executable.mjs', '--target', 'darwin-arm64'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, /newest Node for darwin-arm64 is 24\.0\.0.*NODE_OPTIONS/);
+});
+
+test('no file is bundled that has code of another package inside, as its source map tells', () => {
+  const refusal = (...inputs: string[]) => {
+    const code = `import { refuseHidden } from './build/licenses.mjs'; refuseHidden('.', ${JSON.stringify(inputs)});`;
+    const args = ['--input-type=module', '--eval', code];
+    return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' }).stderr;
+  };
+  for (const input of ['node_modules/tar/dist/esm/index.min.js', 'node_modules/tldts/dist/cjs/index.js'])
+    assert.match(refusal(input), /contains code of another package/, input);
+  const own = ['node_modules/tar/dist/esm/index.js', 'node_modules/tldts/dist/es6/index.js'];
+  assert.equal(refusal('src/main.ts', 'node_modules/fast-copy/dist/cjs/index.cjs', ...own), '');
+});

@@ -1,0 +1,255 @@
+/** `wirewatch key`, as an operator runs it. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { authenticate, readCredential } from '../../src/auth/authorize.ts';
+import { parseKey } from '../../src/auth/key.ts';
+import { openAccess, textOfSegment } from '../support/access.ts';
+import {
+  createKey,
+  failing,
+  INSTANT,
+  json,
+  prepareAccess,
+  READ_7001,
+  root,
+  wirewatch,
+} from '../support/access-commands.ts';
+
+prepareAccess();
+
+test('key create prints the key once, and only its hash is stored', async () => {
+  const made = await createKey(
+    ...[
+      '--subscriptions',
+      '7002:text,7001',
+      '--scopes',
+      'reports:read,detections:read',
+      '--daily-rows',
+      '500',
+    ],
+    ...[
+      '--expires',
+      '2099-01-01T02:00:00+02:00',
+      '--allow-address',
+      '10.0.0.0/8',
+      '--allow-address',
+      '2001:DB8::1',
+    ],
+  );
+  const { id, key, created_at, ...rest } = made;
+  assert.equal(parseKey(key)?.id, id);
+  assert.match(created_at, INSTANT);
+  assert.deepEqual(rest, {
+    name: 'Test',
+    account: 'acme',
+    scopes: ['detections:read', 'reports:read'],
+    subscriptions: [
+      { id: 7001, content_types: null },
+      { id: 7002, content_types: ['text'] },
+    ],
+    expires_at: '2099-01-01T00:00:00Z',
+    status: 'active',
+    revoked_at: null,
+    allow_addresses: ['10.0.0.0/8', '2001:db8::1'],
+    daily_rows: 500,
+    last_used_at: null,
+    rows_today: 0,
+  });
+  assert.deepEqual(await json('key', 'show', id), { id, ...rest, created_at });
+  const secret = key.slice(-52);
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const content = entry.name.endsWith('.zst') ? textOfSegment(path) : readFileSync(path);
+    assert.ok(!content.includes(secret), `${entry.name} holds the secret`);
+  }
+  const db = openAccess(root);
+  const stored = db.prepare<[string], { hash: Buffer }>('SELECT hash FROM api_key WHERE id = ?').get(id);
+  db.close();
+  assert.deepEqual(stored?.hash, createHash('sha256').update(key).digest());
+});
+
+test('key create for people: the key, that it is shown once, and a call to paste', async () => {
+  const { code, stdout } = await wirewatch('key', 'create', ...READ_7001);
+  assert.equal(code, 0);
+  const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
+  assert.notEqual(parseKey(key), null, stdout);
+  assert.match(stdout, /It is shown only once/);
+  assert.ok(
+    stdout.includes(
+      `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`,
+    ),
+    stdout,
+  );
+});
+
+test("a key reads its own account's subscriptions and the types they have", async () => {
+  const count = (await json('key', 'list')).length;
+  const create = (...more: string[]) => ['key', 'create', ...READ_7001, ...more];
+  await failing(1, /8001 belongs to account other/, ...create('--subscriptions', '7001,8001'));
+  await failing(1, /subscription 9999 does not exist/, ...create('--subscriptions', '9999'));
+  await failing(1, /only the content type text, not image/, ...create('--subscriptions', '7002:image'));
+  await failing(1, /account nobody does not exist/, ...create('--account', 'nobody'));
+  assert.equal((await json('key', 'list')).length, count, 'a refused key was stored');
+});
+
+test('key set changes what is given and nothing else', async () => {
+  const { key, ...made } = await createKey('--allow-address', '10.0.0.1', '--daily-rows', '5');
+  const set = (...more: string[]) => json('key', 'set', made.id, ...more);
+  const renamed = { ...made, name: 'Renamed' };
+  assert.deepEqual(await set('--name', 'Renamed', '--account', 'acme'), renamed);
+  const widened = {
+    ...renamed,
+    subscriptions: [{ id: 7002, content_types: null }],
+    scopes: ['exports:create'],
+  };
+  assert.deepEqual(await set('--subscriptions', '7002', '--scopes', 'exports:create'), widened);
+  const limited = { ...widened, expires_at: '2099-01-01T00:00:00Z', allow_addresses: [], daily_rows: null };
+  assert.deepEqual(
+    await set('--expires', '2099-01-01T00:00:00Z', '--allow-address', 'none', '--daily-rows', 'none'),
+    limited,
+  );
+  assert.deepEqual(await set('--expires', 'none'), { ...limited, expires_at: null });
+  await failing(1, /belongs to account acme/, 'key', 'set', made.id, '--account', 'other', '--name', 'x');
+  await failing(
+    1,
+    /belongs to account other/,
+    'key',
+    'set',
+    made.id,
+    '--subscriptions',
+    '8001',
+    '--name',
+    'x',
+  );
+  assert.deepEqual(await json('key', 'show', made.id), { ...limited, expires_at: null });
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
+});
+
+test('scopes that do nothing yet are called that, in the help and where one is given', async () => {
+  const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
+  assert.match(
+    help,
+    /detections:read \(reports:read and exports:create are accepted, but no endpoint uses them yet\)/,
+  );
+  const made = async (scopes: string) => {
+    const options = ['--account', 'acme', '--name', 'x', '--subscriptions', '7001', '--scopes', scopes];
+    return (await wirewatch('key', 'create', ...options)).stdout;
+  };
+  assert.match(await made('reports:read'), /No endpoint.*uses reports:read\. Without detections:read/);
+  assert.match(await made('detections:read,exports:create'), /No endpoint.*uses exports:create\.\n/);
+  assert.doesNotMatch(await made('detections:read'), /No endpoint|Without/);
+});
+
+test('key rotate: a key with the same rights, and an end for the old one', async () => {
+  const more = ['--allow-address', '10.0.0.0/8', '--daily-rows', '500'];
+  const old = await createKey(...more);
+  const { id: _, key, created_at, ...terms } = old;
+  const before = Date.now();
+  const rotated = await json('key', 'rotate', old.id);
+  assert.equal(parseKey(rotated.key)?.id, rotated.id);
+  assert.notEqual(rotated.id, old.id);
+  const { id, key: newKey, created_at: _at, replaces, replaced_expires_at, ...same } = rotated;
+  assert.deepEqual([same, replaces], [terms, old.id]);
+  const week = 7 * 86_400_000;
+  const end = Date.parse(replaced_expires_at);
+  assert.ok(end > before + week - 1000 && end <= Date.now() + week);
+  assert.deepEqual(await json('key', 'show', old.id), {
+    ...terms,
+    id: old.id,
+    created_at,
+    expires_at: replaced_expires_at,
+  });
+  const reader = createAccessReader(join(root, 'access.db'));
+  const reads = (with_: string, nowMs: number) =>
+    authenticate(reader, readCredential(`Bearer ${with_}`), '10.1.2.3', nowMs).key_id;
+  try {
+    assert.deepEqual([reads(key, end - 1), reads(newKey, end)], [old.id, id], 'both, until it ends');
+    assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
+  } finally {
+    reader.close();
+  }
+});
+
+test('key rotate: --overlap and --expires; an end that comes before stays; what has ended is refused', async () => {
+  const soon = '2099-01-01T00:00:00Z';
+  const made = await createKey('--expires', soon);
+  const next = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', 'none');
+  assert.equal(next.expires_at, null);
+  assert.ok(next.replaced_expires_at < soon);
+  const again = await json('key', 'rotate', made.id, '--overlap', '366d');
+  assert.deepEqual([again.expires_at, again.replaced_expires_at], Array(2).fill(next.replaced_expires_at));
+  const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
+  assert.match(
+    text,
+    new RegExp(`with the rights of ${next.id}. The old key expires at .*shown only once`, 's'),
+  );
+  assert.equal((await json('key', 'show', next.id)).status, 'expired');
+  await failing(1, /is expired, so it cannot be rotated.*key create/, 'key', 'rotate', next.id);
+  await json('key', 'revoke', made.id, '--yes');
+  await failing(1, /is revoked/, 'key', 'rotate', made.id);
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'rotate', 'abcdefghij23');
+  for (const wrong of ['7', '-1d', '1.5h', '367d', '1w', ''])
+    await failing(2, /Expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
+  const keys = await json('key', 'list');
+  assert.equal((await json('key', 'show', again.id)).status, 'active');
+  assert.equal((await json('key', 'list')).length, keys.length);
+});
+
+test('key revoke asks, and does nothing where there is nobody to answer', async () => {
+  const { id } = await createKey();
+  await failing(
+    2,
+    /permanently revokes key .* \(Test\) of account acme\. .*Not confirmed: add --yes\.$/m,
+    'key',
+    'revoke',
+    id,
+  );
+  assert.equal((await json('key', 'show', id)).status, 'active');
+});
+
+test('key revoke ends the key for the next request, and may be repeated', async () => {
+  const { id, key } = await createKey();
+  const reader = createAccessReader(join(root, 'access.db'));
+  try {
+    assert.equal(authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()).key_id, id);
+    const first = await wirewatch('key', 'revoke', id, '--yes');
+    assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
+    assert.throws(() => authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()), {
+      code: 'unauthorized',
+    });
+  } finally {
+    reader.close();
+  }
+  const revoked = await json('key', 'show', id);
+  assert.equal(revoked.status, 'revoked');
+  assert.match(revoked.revoked_at, INSTANT);
+  const second = await wirewatch('key', 'revoke', id);
+  assert.equal(second.code, 0);
+  assert.match(second.stdout, /already revoked/);
+  assert.deepEqual(await json('key', 'revoke', id, '--yes'), revoked);
+  assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
+});
+
+test('a whole key names itself, and a mistyped one is not repeated', async () => {
+  const { id, key } = await createKey();
+  assert.equal((await json('key', 'show', key)).id, id);
+  const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+  const end = await wirewatch('key', 'show', typo);
+  assert.equal(end.code, 2);
+  assert.ok(!end.stderr.includes(typo.slice(-30)), end.stderr);
+});
+
+test('key generate touches nothing, and the configured prefix rules new keys', async () => {
+  const empty = join(root, 'never-made');
+  const { id, key, hash, toml, ...rest } = await json('key', 'generate', '--data', empty);
+  assert.deepEqual(rest, {});
+  assert.ok(toml.startsWith(`[[keys]]\nid = "${id}"\nhash = "${hash}"\nprefix = "ww"\n`), toml);
+  assert.equal(parseKey(key)?.id, id);
+  assert.equal(hash, createHash('sha256').update(key).digest('hex'));
+  assert.ok(!existsSync(empty));
+});

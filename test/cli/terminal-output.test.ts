@@ -1,0 +1,108 @@
+/** What commands print: tables, numbers, colours, the pager, progress. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
+import { type Column, createProgress, table } from '../../src/cli/output.ts';
+import { counted } from '../../src/counted.ts';
+import { printable } from '../../src/printable.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { onTerminal, terminalMissing } from '../support/terminal.ts';
+
+test('a table is aligned, and what comes from outside cannot steer the terminal', () => {
+  const rows = [
+    { name: 'Zoë', rows: 5 },
+    { name: 'evil\u001b[2J\n', rows: null },
+  ];
+  const shown = table(rows, [
+    { title: 'NAME', value: (row) => row.name },
+    { title: 'ROWS', value: (row) => row.rows, align: 'right' },
+  ]);
+  assert.equal(
+    shown,
+    ['NAME             ROWS', 'Zoë                 5', 'evil\\u001b[2J\\n     -'].join('\n'),
+  );
+  assert.equal(printable('a\tb\nc\r\u202e'), 'a\tb\nc\\u000d\\u202e');
+  assert.equal(table([], [{ title: 'NAME', value: () => '' }]), 'NAME');
+});
+
+test('columns for which a line has no room stand below their row, wrapped, and a command in one piece', () => {
+  const columns: Column<{ name: string; since: string | null; what: string }>[] = [
+    { title: 'NAME', value: (row) => row.name },
+    { title: 'SINCE', value: (row) => row.since },
+    { title: 'TO DO', value: (row) => row.what },
+  ];
+  const rows = [
+    {
+      name: 'disk full',
+      since: '2026-11-21T10:10:00Z',
+      what: 'Make room on the disk, then run: wirewatch window reset newswire --all',
+    },
+    { name: 'late', since: null, what: '-' },
+  ];
+  assert.deepEqual(table(rows, columns, 40).split('\n'), [
+    'NAME       SINCE',
+    'disk full  2026-11-21T10:10:00Z',
+    '    to do: Make room on the disk, then',
+    '    run:',
+    '    wirewatch window reset newswire --all',
+    'late       -',
+  ]);
+  assert.deepEqual(table(rows, columns, 30).split('\n').slice(0, 4), [
+    'NAME',
+    'disk full',
+    '    since:',
+    '    2026-11-21T10:10:00Z',
+  ]);
+  assert.equal(table(rows, columns, null).split('\n').length, 3);
+});
+
+test('numbers have separators from five digits on, and agree with their noun', () => {
+  assert.deepEqual(
+    [counted(1, 'key'), counted(0, 'key'), counted(9999, 'key'), counted(12_000, 'key')],
+    ['1 key', '0 keys', '9999 keys', '12,000 keys'],
+  );
+});
+
+describe('on a terminal', { skip: terminalMissing }, () => {
+  const shownBy = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
+    const run = runProgram(args, { TERM: 'xterm-256color', ...env }, { through: onTerminal });
+    await run.ended;
+    return run.printed();
+  };
+
+  test('findings have colours, unless NO_COLOR says otherwise', () =>
+    inFolder(async (folder) => {
+      const args = ['check', '--data', path.join(folder, 'data'), '--port', '0'];
+      assert.match(await shownBy(args, {}), /\u001b\[32mok\u001b\[39m +configuration/);
+      assert.doesNotMatch(await shownBy(args, { NO_COLOR: '1' }), /\u001b\[3\dm/);
+    }));
+
+  test('the manual goes through the pager, and is printed where there is none', async () => {
+    const paged = await shownBy(['manual', 'alerts'], { PAGER: 'sed s/^/PAGED:/' });
+    assert.match(paged, /PAGED:ALERTS/);
+    for (const PAGER of ['', '/nonexistent/pager']) {
+      const printed = await shownBy(['manual', 'alerts'], { PAGER });
+      assert.match(stripVTControlCharacters(printed), /^ALERTS\r?$/m);
+      assert.doesNotMatch(printed, /PAGED/);
+    }
+  });
+});
+
+test('progress redraws one line at most ten times a second, on a terminal only', () => {
+  const drawn: string[] = [];
+  const stream = { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) };
+  let nowMs = 0;
+  const shown = createProgress({ stream, now: () => nowMs });
+  for (; nowMs < 2000; nowMs += 10) shown.update('rows', nowMs * 30, 60_000);
+  shown.end();
+  assert.equal(drawn.length, 21);
+  assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%  30,000/s');
+  assert.equal(drawn[20], '\r\x1b[2K');
+
+  const piped: string[] = [];
+  const silent = createProgress({ stream: { write: (text: string) => piped.push(text) } });
+  silent.update('rows', 1);
+  silent.end();
+  assert.deepEqual(piped, []);
+});

@@ -1,0 +1,144 @@
+/** Sample files: byte-identical, complete or absent, in every form. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { type SampleFile, writeExportFile } from '../../src/generate/files.ts';
+import type { SampleRow } from '../../src/generate/rows.ts';
+import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
+import { Refused } from '../../src/refused.ts';
+import { BOTH, COLUMNS, csvValues, folderOf, rowsOf, START_MS } from '../support/sample-rows.ts';
+
+function sampleOf(exportName: ExportName, form: Form, more: Partial<SampleFile> = {}): SampleFile {
+  return { seed: '1', exportName, form, windowStartMs: START_MS, rows: 1500, subscriptions: BOTH, ...more };
+}
+
+function unpacked(file: string): string {
+  const bytes = readFileSync(file);
+  if (file.endsWith('.gz')) return gunzipSync(bytes).toString();
+  return (file.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes).toString();
+}
+
+function ndjson(text: string): Record<string, unknown>[] {
+  return text === ''
+    ? []
+    : text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+}
+
+test('files are byte-identical from run to run in every form, and unpack to the same rows', async (t) => {
+  const [first, second] = [folderOf(t), folderOf(t)];
+  for (const exportName of EXPORT_NAMES) {
+    const expected = rowsOf(exportName, START_MS, 1500);
+    for (const form of FORMS) {
+      const a = await writeExportFile(first, sampleOf(exportName, form));
+      const b = await writeExportFile(second, sampleOf(exportName, form));
+      assert.equal(path.basename(a.file), `${exportName}.20261121T1010Z.${form}`);
+      assert.deepEqual(a, {
+        file: a.file,
+        export: exportName,
+        window_start: '2026-11-21T10:10:00Z',
+        rows: 1500,
+      });
+      assert.ok(readFileSync(a.file).equals(readFileSync(b.file)), form);
+      const text = unpacked(a.file);
+      if (form.startsWith('ndjson')) assert.deepEqual(ndjson(text), expected);
+      else assert.deepEqual(csvValues(text), expected.map(asText));
+    }
+  }
+  assert.ok(readdirSync(first).every((name) => !name.endsWith('.part')));
+});
+
+function asText(row: SampleRow): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, value === null ? '' : String(value)]),
+  );
+}
+
+test('the header of a CSV file names the columns in the order of the format', async (t) => {
+  const folder = folderOf(t);
+  for (const exportName of EXPORT_NAMES) {
+    const { file } = await writeExportFile(folder, sampleOf(exportName, 'csv', { rows: 0 }));
+    const header = readFileSync(file, 'utf8').trimEnd().split(',');
+    assert.deepEqual(header.toSorted(), COLUMNS[exportName].toSorted());
+    assert.deepEqual(header, Object.keys(rowsOf(exportName, START_MS, 1)[0] ?? {}));
+  }
+});
+
+test('a trailer counts the rows; without rows a file is empty but for it', async (t) => {
+  const folder = folderOf(t);
+  const long = await writeExportFile(folder, sampleOf('newswire', 'ndjson', { trailer: true }));
+  assert.deepEqual(ndjson(unpacked(long.file)).at(-1), { end_of_export: true, rows: 1500 });
+  const none = await writeExportFile(folder, sampleOf('imagewire', 'ndjson', { trailer: true, rows: 0 }));
+  assert.equal(unpacked(none.file), '{"end_of_export":true,"rows":0}\n');
+  const empty = await writeExportFile(folder, sampleOf('imagewire', 'ndjson.zst', { rows: 0 }));
+  assert.equal(unpacked(empty.file), '');
+});
+
+test('a backfill has its label in its name and no window', async (t) => {
+  const backfill = { label: 'autumn-2026', windows: 3 };
+  const written = await writeExportFile(folderOf(t), sampleOf('newswire', 'ndjson', { backfill, rows: 10 }));
+  assert.equal(path.basename(written.file), 'newswire.backfill-autumn-2026.ndjson');
+  assert.equal(written.window_start, null);
+  assert.equal(ndjson(unpacked(written.file)).length, 10);
+});
+
+test('a file that is there is not overwritten', async (t) => {
+  const folder = folderOf(t);
+  const file = path.join(folder, 'newswire.20261121T1010Z.ndjson');
+  writeFileSync(file, 'mine');
+  await assert.rejects(writeExportFile(folder, sampleOf('newswire', 'ndjson')), (error: unknown) => {
+    return error instanceof Refused && error.code === 'failed' && error.message.includes(file);
+  });
+  assert.equal(readFileSync(file, 'utf8'), 'mine');
+  assert.deepEqual(readdirSync(folder), [path.basename(file)]);
+});
+
+test('until it is whole a file has a name that ends in .part, and a stopped one leaves nothing', async (t) => {
+  const folder = folderOf(t);
+  const stop = new AbortController();
+  let during: string[] = [];
+  const onRows = (rows: number) => {
+    if (rows < 20_000 || stop.signal.aborted) return;
+    during = readdirSync(folder);
+    stop.abort();
+  };
+  const writing = writeExportFile(folder, sampleOf('newswire', 'ndjson', { rows: 10_000_000 }), {
+    onRows,
+    signal: stop.signal,
+  });
+  await assert.rejects(writing, (error: unknown) => error instanceof Refused && error.code === 'failed');
+  assert.equal(during.length, 1);
+  assert.match(during[0] ?? '', /^newswire\.20261121T1010Z\.ndjson\..*\.part$/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a folder that cannot be written to is refused with its name', async (t) => {
+  const file = path.join(folderOf(t), 'file');
+  writeFileSync(file, '');
+  await assert.rejects(
+    writeExportFile(path.join(file, 'below'), sampleOf('newswire', 'csv')),
+    (error: unknown) => {
+      return error instanceof Refused && error.code === 'failed' && error.message.includes(file);
+    },
+  );
+});
+
+test('a large file is made in pieces, and tells how far it is', async (t) => {
+  const folder = folderOf(t);
+  const rows = 60_000;
+  const stops: number[] = [];
+  await writeExportFile(folder, sampleOf('imagewire', 'ndjson', { rows }), {
+    onRows: (count) => stops.push(count),
+  });
+  assert.equal(stops.at(-1), rows);
+  assert.ok(stops.length > 20, 'it came in pieces');
+  assert.deepEqual(
+    stops,
+    stops.toSorted((a, b) => a - b),
+  );
+});

@@ -1,0 +1,95 @@
+/** The files of the project: their places and names, exact versions, and what no file may mention. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { projectFiles, roomOf, root, sources } from './support/project-files.ts';
+
+const TOP_LEVEL = [
+  '.ci',
+  '.gitignore',
+  '.npmrc',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  'README.md',
+  'biome.json',
+  'build',
+  'config',
+  'package-lock.json',
+  'package.json',
+  'src',
+  'test',
+  'tsconfig.json',
+];
+
+/** What is no room: the whole program, its build, the contract's rules one by one, and what takes minutes. */
+const TEST_FOLDERS = ['appliance', 'build', 'contract', 'long'];
+
+test('a test lies in the folder of its room, and is found by its name alone', () => {
+  const rooms = new Set([...sources.map(({ name }) => roomOf(name)), ...TEST_FOLDERS]);
+  const names = new Map<string, string>();
+  for (const name of projectFiles().filter((file) => file.endsWith('.test.ts'))) {
+    const [, folder = '', ...rest] = name.split('/');
+    assert.ok(rest.length === 0 || rooms.has(folder), `${name}: src/${folder} does not exist`);
+    const short = path.posix.basename(name);
+    assert.ok(!names.has(short), `${name} and ${names.get(short)} have one name`);
+    names.set(short, name);
+  }
+  assert.ok(names.size > 100);
+});
+
+test('files and folders have kebab-case names', () => {
+  const named = projectFiles().filter((name) => /^(src|test|build|config)\//.test(name));
+  assert.ok(named.length > sources.length);
+  for (const name of named) {
+    for (const part of name.replace(/README\.md$/, 'readme.md').split('/'))
+      assert.match(part, /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/, name);
+  }
+});
+
+test('at the top level is only what people expect there', () => {
+  const found = new Set(projectFiles().map((name) => name.split('/')[0] ?? ''));
+  assert.deepEqual(
+    [...found].filter((name) => !TOP_LEVEL.includes(name)),
+    [],
+  );
+  assert.deepEqual(
+    TOP_LEVEL.filter((name) => !found.has(name)),
+    [],
+  );
+});
+
+test('the packages have exact versions, and the lockfile names no registry', () => {
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+    readFileSync(path.join(root, 'package.json'), 'utf8'),
+  );
+  const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  assert.ok(versions.length > 10);
+  for (const [name, version] of versions) assert.match(String(version), /^\d+\.\d+\.\d+$/, name);
+  assert.doesNotMatch(readFileSync(path.join(root, 'package-lock.json'), 'utf8'), /"resolved": *"/);
+  assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);
+});
+
+test('nothing names the machine it was made on, a registry, or how the work was divided', () => {
+  // Put together here, since this file is looked through as well.
+  const forbidden = [
+    ['\\.\\./sha', 'red\\b'],
+    ['(?<![\\w.-])/(root|home|Users)/', '[a-z]'],
+    ['(?<![\\w.-])/work/', '(main|shared)'],
+    ['registry\\.', '(npmjs|yarnpkg|npmmirror)'],
+    ['(art', 'ifactory|verd', 'accio)'],
+    ['\\bdecisions? ', '\\d'],
+  ].map((parts) => new RegExp(parts.join(''), 'i'));
+  for (const name of projectFiles()) {
+    const text = readFileSync(path.join(root, name), 'utf8');
+    for (const pattern of forbidden) {
+      const found = pattern.exec(text);
+      assert.equal(
+        found,
+        null,
+        `${name}: ${text.slice(Math.max(0, (found?.index ?? 0) - 40), (found?.index ?? 0) + 60)}`,
+      );
+    }
+  }
+});

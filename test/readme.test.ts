@@ -1,0 +1,178 @@
+/** README's way to a real appliance, and the manual's quick start behind it, run as they are written. */
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import { OWN_FOLDERS } from '../src/ingest/drop/drop-folder.ts';
+import { TOPICS } from '../src/manual/topics.ts';
+import { example, topic } from './support/manual.ts';
+import { cleanEnv } from './support/scripts.ts';
+
+const root = path.join(import.meta.dirname, '..');
+const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
+const readme = read('README.md');
+
+const manual = new Map(TOPICS.map(({ name, markdown }) => [name, markdown]));
+
+function has(tool: string): boolean {
+  return spawnSync(tool, ['--version']).status === 0;
+}
+
+function temporaryFolder(): string {
+  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
+}
+
+describe("README's way to a real appliance", { skip: !has('curl') && 'curl is not installed' }, () => {
+  const folder = temporaryFolder();
+  const bin = path.join(folder, 'bin');
+  const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
+  const since = new Date(Date.now() - 1000).toISOString();
+  /** Where a person takes a moment to read on, a script waits until nothing is left to be read. */
+  const UNTIL_READ =
+    'while [ -n "$(find wirewatch-data/drop -maxdepth 1 -name \'*.ndjson*\')$(ls -A wirewatch-data/drop/.taken)" ]; do sleep 0.1; done\n';
+  let appliance: ChildProcess | null = null;
+  let url = '';
+
+  before(() => {
+    mkdirSync(bin);
+    const command = path.join(bin, 'wirewatch');
+    writeFileSync(
+      command,
+      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'dist', 'main.cjs')}' "$@"\n`,
+    );
+    chmodSync(command, 0o755);
+  });
+  after(async () => {
+    if (appliance !== null && appliance.exitCode === null && appliance.pid !== undefined) {
+      const ended = once(appliance, 'exit');
+      process.kill(-appliance.pid, 'SIGTERM');
+      await ended;
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  function sh(code: string) {
+    const script = code.replaceAll('http://127.0.0.1:8080', url === '' ? 'http://unknown.invalid' : url);
+    return spawnSync('sh', ['-eu', '-c', script], { cwd: folder, encoding: 'utf8', env, timeout: 60_000 });
+  }
+
+  /** Starts it in a process group of its own, as the shell of a terminal does, and waits until it listens. */
+  async function start(code: string): Promise<string> {
+    const child = spawn('sh', ['-c', code], {
+      cwd: folder,
+      env,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    appliance = child;
+    const seen: string[] = [];
+    for await (const line of createInterface({ input: child.stderr })) {
+      seen.push(line);
+      // A refusal is plain text.
+      if (!line.startsWith('{')) continue;
+      const { msg, url } = JSON.parse(line);
+      if (msg !== 'listening') continue;
+      child.stderr.resume();
+      return url;
+    }
+    return assert.fail(`it ended before it listened: ${seen.join('\n')}`);
+  }
+
+  test('runs as it is written', async () => {
+    const blocks = [...readme.matchAll(/<!-- (run|run in the background) -->\n```sh\n([\s\S]*?)```/g)];
+    const background = blocks.findIndex(([, how]) => how === 'run in the background');
+    assert.ok(background > 0 && blocks.length > background + 2);
+    const codes = blocks.map(([, , code = '']) => code);
+    const prepared = sh(codes.slice(0, background).join(''));
+    assert.equal(prepared.status, 0, prepared.stderr);
+    url = await start(codes[background] ?? '');
+
+    const [drop = '', calls = ''] = codes.slice(background + 1);
+    const dropped = sh(drop);
+    assert.equal(dropped.status, 0, dropped.stderr);
+    const { status, stdout, stderr } = sh(`${UNTIL_READ}${calls}`);
+    assert.equal(status, 0, stderr);
+    const [me, first, next, ...others] = stdout.replaceAll('}{', '}\n{').trim().split('\n');
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      JSON.parse(me ?? '').subscriptions.map(({ id }: { id: number }) => id),
+      [7001],
+    );
+    assert.deepEqual(
+      JSON.parse(first ?? '').data.map(({ id }: { id: string }) => id),
+      ['t.7001.9001.501'],
+    );
+    assert.deepEqual(JSON.parse(next ?? '').data, []);
+  });
+
+  test('the quick start goes on from there', () => {
+    const [dropCode, readCode] = ['drop', 'read'].map((name) => example('quick-start', name));
+    const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
+    const { status, stdout, stderr } = sh(
+      (dropCode ?? '').replace('wirewatch ingest', `${UNTIL_READ}wirewatch ingest`) +
+        (readCode ?? '').replace('ww_live_…', key),
+    );
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout.match(/ applied +20 /g)?.length, 2, stdout);
+    const page = JSON.parse(stdout.slice(stdout.indexOf('{"data":')));
+    assert.equal(page.data.length, 3);
+    assert.match(page.next_cursor, /^[\w-]+$/);
+    const [, more = ''] = topic('quick-start').match(/(curl [^\n]*cursor=NEXT_CURSOR")/) ?? [];
+    const next = sh(`KEY=${key}\n${more.replace('NEXT_CURSOR', page.next_cursor)}`);
+    assert.ok(JSON.parse(next.stdout).data.length >= 37);
+  });
+
+  test('the files that are there then are those that the manual lists', () => {
+    const text = manual.get('files') ?? '';
+    const own = /(-wal|-shm|-journal)$/;
+    const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
+      (name) => !own.test(name) && name !== 'drop',
+    );
+    assert.deepEqual(found.sort(), [
+      'access-log',
+      'access.db',
+      'address',
+      'alerts.json',
+      'detections.db',
+      'detections.db-identity',
+      'lock',
+      'lock-serve',
+      'lock-state',
+      'log',
+      'reserve',
+      'secret',
+      'usage.db',
+    ]);
+    for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}/?\`[^|]* \\|`, 'm'), name);
+    for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
+  });
+
+  test("the manual's client reads it whole, and goes on where it was", {
+    skip: !has('python3') && 'python3 is not installed',
+  }, async () => {
+    const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
+    const answer = await fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const { data }: { data: { id: string }[] } = JSON.parse(await answer.text());
+    const expected = `${new Set(data.map(({ id }) => id)).size} detections\n`;
+    assert.ok(data.length >= 30);
+    const client = (env: Record<string, string>) =>
+      spawnSync('python3', ['-c', example('change-stream', 'python-client')], {
+        cwd: folder,
+        encoding: 'utf8',
+        env: cleanEnv({ BASE_URL: url, KEY: key, ...env }),
+        timeout: 60_000,
+      });
+    const first = client({ SINCE: since });
+    assert.deepEqual([first.stdout, first.stderr], [expected, '']);
+    // With a cursor, since is not used any more: one that would be refused shows that.
+    const second = client({ SINCE: 'never' });
+    assert.deepEqual([second.stdout, second.stderr], [expected, '']);
+  });
+});

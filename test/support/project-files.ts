@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export const root = path.join(import.meta.dirname, '..', '..');
+
+export interface SourceFile {
+  /** Relative to src/, with slashes. */
+  readonly name: string;
+  readonly text: string;
+  /** As written. */
+  readonly imports: readonly string[];
+  /** Those of them that are there at run time. */
+  readonly loaded: readonly string[];
+}
+
+/** Statements that Node takes out before it runs a file. */
+const TYPE_IMPORT = /^(import|export) type\b[^;]*;/gm;
+
+export const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src'), {
+  recursive: true,
+  encoding: 'utf8',
+})
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => name.endsWith('.ts'))
+  .sort()
+  .map((name) => {
+    const text = readFileSync(path.join(root, 'src', name), 'utf8');
+    return { name, text, imports: importsOf(text), loaded: importsOf(text.replaceAll(TYPE_IMPORT, '')) };
+  });
+
+/** What a file names behind `from`, `import` and `import(`, types included: they tie rooms together as well. */
+export function importsOf(text: string): string[] {
+  const statements = text.matchAll(
+    /^\s*(?:import|export)\b[^;]*?\bfrom\s+'([^']+)'|^\s*import\s+'([^']+)'|\bimport\('([^']+)'\)/gm,
+  );
+  return [...statements].map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '');
+}
+
+export function roomOf(name: string): string {
+  return name.split('/')[0] ?? name;
+}
+
+/** What belongs to the project: what git has and would add; without git, all but what is made. */
+export function projectFiles(): string[] {
+  if (existsSync(path.join(root, '.git'))) {
+    const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
+    const listed = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
+    return [...new Set(listed)].filter((name) => name !== '' && existsSync(path.join(root, name))).sort();
+  }
+  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|wirewatch-lab|\.git)(\/|$)/;
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+    .filter((name) => !made.test(name))
+    .sort();
+}

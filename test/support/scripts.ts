@@ -1,0 +1,26 @@
+/** Processes of tests other than the program: without its settings, and a few lines as a module of their own. */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const root = path.join(import.meta.dirname, '..', '..');
+
+/** The environment of this process without settings of the program. */
+export function cleanEnv(env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
+  return { ...Object.fromEntries(own), ...env };
+}
+
+/** A source file, quoted, as a script imports it. */
+export function source(file: string): string {
+  return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
+}
+
+/** Runs a few lines as a module of their own, for ends that no command has at hand. */
+export function runScript(
+  code: string,
+  env: Readonly<Record<string, string>> = {},
+): SpawnSyncReturns<string> {
+  const args = ['--input-type=module', '--eval', code];
+  return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', env: cleanEnv(env) });
+}
