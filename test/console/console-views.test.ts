@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
-import { busyAnswers, HOSTILE } from '../support/console-answers.ts';
+import { busyAnswers } from '../support/console-answers.ts';
+import { HOSTILE } from '../support/console-records.ts';
 import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
 import { until } from '../support/until.ts';
 

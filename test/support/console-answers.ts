@@ -8,46 +8,31 @@ import type {
   OpenWindow,
   Overview,
   Session,
-  Time,
   WindowDetail,
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
 import type {
-  AccountEntry,
-  AuditEntry,
   AuditPage,
-  Customers,
-  DetectionDetail,
   DetectionEntry,
   DetectionsPage,
-  KeyEntry,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';
+import { DAY_MS, formatMs, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+import {
+  auditEntries,
+  CURL,
+  customers,
+  detection,
+  detectionDetail,
+  HOSTILE,
+  operations,
+} from './console-records.ts';
 
-const MINUTE_MS = 60_000;
-const WINDOW_MS = 10 * MINUTE_MS;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 const DAYS = 90;
 const DAY_WINDOWS = 144;
 const FAILED = 200;
 const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
-
-/** Markup, marks that turn the direction of text, and 10,000 characters. */
-export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(2000)}`;
-const HEADLINES = [
-  'Parliament passes the budget after a night of talks',
-  'Storm closes two Alpine passes, trains run late',
-  'Central bank leaves its rate unchanged',
-  'Harbour city opens its new tidal barrier',
-  'Researchers map the sea floor off the northern coast',
-];
-const PLACES = [
-  ['Morning Courier', 'courier.example'],
-  ['Lakeside Herald', 'herald.example'],
-  [null, 'finance-today.example'],
-  ['The Northern Post', 'post.example'],
-] as const;
 
 /** @returns an answer for each path that is asked with GET, by path without its query */
 export function busyAnswers(nowMs: number): Record<string, unknown> {
@@ -57,7 +42,7 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
   const page: DetectionsPage = {
     detections,
     next: 'cursor',
-    searched_to: iso(nowMs - 7 * DAY_MS),
+    searched_to: formatMs(nowMs - 7 * DAY_MS),
     curl: CURL,
   };
   const filesPage: FilesPage = { files, next: null };
@@ -83,21 +68,15 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
   };
 }
 
-const CURL = `curl -s -H "Authorization: Bearer $WIREWATCH_KEY" 'http://127.0.0.1:8080/v1/detections/changes?limit=50'`;
-
-function iso(ms: number): Time {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
-
 function session(nowMs: number): Session {
   return {
     name: 'kim',
     read_only: false,
-    expires_at: iso(nowMs + DAY_MS / 2),
+    expires_at: formatMs(nowMs + DAY_MS / 2),
     version: '0.1.0',
     demo: false,
     lab: false,
-    now: iso(nowMs),
+    now: formatMs(nowMs),
     base_url: 'http://127.0.0.1:8080',
   };
 }
@@ -118,7 +97,7 @@ function windowMap(nowMs: number): WindowMap {
     return { enabled: true, windows, rows };
   };
   const exports = { newswire: exportOf('newswire', 0), imagewire: exportOf('imagewire', 17) };
-  return { at: iso(nowMs), from: iso(fromMs), exports, open };
+  return { at: formatMs(nowMs), from: formatMs(fromMs), exports, open };
 }
 
 function letterOf(index: number, startMs: number, nowMs: number): WindowLetter {
@@ -133,12 +112,12 @@ function letterOf(index: number, startMs: number, nowMs: number): WindowLetter {
 
 function openWindow(name: ExportName, startMs: number, letter: WindowLetter): OpenWindow {
   const isFailed = letter === 'f';
-  const start = { export: name, window_start: iso(startMs) };
+  const start = { export: name, window_start: formatMs(startMs) };
   return {
     ...start,
-    window_end: iso(startMs + WINDOW_MS),
+    window_end: formatMs(startMs + WINDOW_MS),
     letter,
-    since: iso(startMs + DAY_MS),
+    since: formatMs(startMs + DAY_MS),
     held: isFailed && startMs % (7 * WINDOW_MS) === 0,
     reason: isFailed ? 'line 3, column strength_score: expected a number from 0 to 100, found "high"' : null,
     actions: isFailed ? [{ kind: 'window-reset', ...start }] : [],
@@ -195,94 +174,12 @@ function windowDetail(
   };
 }
 
-function detection(nowMs: number, index: number): DetectionEntry {
-  const [name, domain] = PLACES[index % PLACES.length] ?? PLACES[0];
-  const score = (index * 37) % 100;
-  return {
-    id: `t.7001.${1000 + index}.${50_000 + index}`,
-    version: 1 + (index % 3),
-    event: index % 3 === 0 ? 'created' : 'updated',
-    content_type: 'text',
-    subscription_id: 7001,
-    first_detected_at: iso(nowMs - index * 47_000),
-    first_detected_estimated: false,
-    last_scored_at: iso(nowMs - index * 47_000),
-    exported_at: iso(nowMs - index * 47_000),
-    source: { id: `urn:newsml:agency.example:${1000 + index}`, internal_id: 1000 + index, language: 'en' },
-    strength: { score, band: ['off', 'low', 'medium', 'high', 'max'][Math.floor(score / 20)] ?? 'max' },
-    article: {
-      id: 50_000 + index,
-      url: index === 0 ? 'javascript:alert(1)' : `https://www.${domain}/2026/11/${index}`,
-      domain,
-      headline: index === 0 ? HOSTILE : (HEADLINES[index % HEADLINES.length] ?? null),
-      publisher: name === null ? null : { id: 40 + index, name },
-    },
-  };
-}
-
-function detectionDetail(nowMs: number, current: DetectionEntry): DetectionDetail {
-  const versions = [3, 2, 1].map((version) => ({
-    version,
-    at: iso(nowMs - (4 - version) * 3_600_000),
-    detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
-    changed: version === 1 ? [] : ['strength.score'],
-  }));
-  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
-}
-
-function key(nowMs: number, index: number, behind: number): KeyEntry {
-  const id = `abcdefghij${22 + index}`;
-  return {
-    id,
-    name: ['Rights desk, production', 'Rights desk, staging', 'Licensing bureau'][index] ?? `key ${index}`,
-    status: 'active',
-    scopes: ['detections:read'],
-    subscriptions: ['7001', '7002:text'],
-    allow_addresses: index === 2 ? ['192.0.2.0/24'] : [],
-    created_at: iso(nowMs - 40 * DAY_MS),
-    expires_at: index === 1 ? iso(nowMs + 9 * DAY_MS) : null,
-    revoked_at: null,
-    last_used_at: iso(nowMs - (behind + 1) * MINUTE_MS),
-    daily_rows: null,
-    rows_today: 10_421 * index,
-    refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
-    follower: {
-      rows_behind: behind * 212,
-      minutes_behind: behind,
-      silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
-      behind: behind > 120,
-    },
-    actions: [
-      { kind: 'key-rotate', id },
-      { kind: 'key-revoke', id },
-    ],
-  };
-}
-
-function customers(nowMs: number): Customers {
-  const account: AccountEntry = {
-    id: 'agency',
-    name: 'Agency',
-    suspended_at: null,
-    print_metadata: false,
-    daily_rows: 1_000_000,
-    rows_today: 31_263,
-    subscriptions: [
-      { id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
-      { id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
-    ],
-    keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
-    actions: [{ kind: 'account-suspend', id: 'agency' }],
-  };
-  return { at: iso(nowMs), accounts: [account], scopes: ['detections:read'] };
-}
-
 function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
   const newest = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
   const count = (name: ExportName, letter: string) => map.exports[name].windows.split(letter).length - 1;
   const exportOf = (name: ExportName) => ({
     enabled: true,
-    newest_done: iso(newest),
+    newest_done: formatMs(newest),
     newest_late_seconds: 96,
     not_read: {
       failed: count(name, 'f'),
@@ -297,7 +194,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     );
   const [first] = map.open.filter(({ letter }) => letter === 'f');
   return {
-    at: iso(nowMs),
+    at: formatMs(nowMs),
     version: '0.1.0',
     health: {
       status: 'degraded',
@@ -309,7 +206,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       {
         name: 'disk full',
         page_worthy: true,
-        since: iso(nowMs - 12 * MINUTE_MS),
+        since: formatMs(nowMs - 12 * MINUTE_MS),
         detail: 'the data folder has 0 bytes left',
         what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
         actions: [],
@@ -317,7 +214,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       {
         name: 'failed windows',
         page_worthy: false,
-        since: iso(nowMs - 2 * DAY_MS),
+        since: formatMs(nowMs - 2 * DAY_MS),
         detail: `${EXPORTS.map((name) => `${name}: ${count(name, 'f')} windows`).join('; ')}`,
         what_to_do:
           'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
@@ -333,7 +230,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     },
     not_applied: files.slice(0, 20),
     minutes: {
-      from: iso(nowMs - 1440 * MINUTE_MS),
+      from: formatMs(nowMs - 1440 * MINUTE_MS),
       requests: minutes(40),
       refused: minutes(0.4),
       rows_served: minutes(900),
@@ -349,63 +246,16 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     },
     backup: {
       folder: '/var/backups/wirewatch',
-      newest_at: iso(nowMs - 3_600_000),
-      rehearsed_at: iso(nowMs - 20 * 3_600_000),
+      newest_at: formatMs(nowMs - 3_600_000),
+      rehearsed_at: formatMs(nowMs - 20 * 3_600_000),
     },
-    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
-    keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1 },
+    scrub: { at: formatMs(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
+    keys: { active: 3, used_in_last_day: 2, last_used_at: formatMs(nowMs), behind: 1 },
   };
 }
 
-function auditEntries(nowMs: number): AuditEntry[] {
-  const entry = (minutes: number, more: Partial<AuditEntry>): AuditEntry => ({
-    at: iso(nowMs - minutes * MINUTE_MS),
-    entry: 1000 - minutes,
-    kind: 'command',
-    command: null,
-    actor: 'root',
-    sudo_user: null,
-    subject: 'key',
-    id: 'abcdefghij22',
-    change: 'changed',
-    members: {},
-    ...more,
-  });
-  return [
-    entry(3, {
-      kind: 'console',
-      actor: 'kim',
-      change: 'revoked',
-      members: { revoked_at: { from: null, to: iso(nowMs) } },
-    }),
-    entry(40, {
-      command: 'window reset',
-      subject: 'operation',
-      id: null,
-      change: 'asked',
-      members: { export: { from: null, to: 'newswire' } },
-    }),
-    entry(75, {
-      sudo_user: 'ana',
-      command: 'account set',
-      subject: 'account',
-      id: 'agency',
-      members: { daily_rows: { from: 500_000, to: 1_000_000 } },
-    }),
-  ];
-}
-
-function operations(nowMs: number): OperationsPage['entries'] {
-  return [1, 2, 3].map((index) => ({
-    at: iso(nowMs - index * WINDOW_MS),
-    entry: 4000 - index,
-    kind: 'file',
-    operation: { file: `newswire.20261121T10${index}0Z.ndjson`, outcome: 'applied', rows: 40 + index },
-  }));
-}
-
 function jobs(nowMs: number): Job[] {
-  const job = { by: 'kim', subject: '', started_at: iso(nowMs - 2 * MINUTE_MS) };
+  const job = { by: 'kim', subject: '', started_at: formatMs(nowMs - 2 * MINUTE_MS) };
   return [
     { ...job, id: 2, kind: 'ingest-replay', state: 'running', text: '431 of 1,200 files' },
     {

@@ -1,0 +1,158 @@
+/** Detections, customers and history as the console's endpoints answer them, with hostile content. */
+import type {
+  AccountEntry,
+  AuditEntry,
+  Customers,
+  DetectionDetail,
+  DetectionEntry,
+  KeyEntry,
+  OperationsPage,
+} from '../../src/admin/console/api-records.ts';
+import { DAY_MS, formatMs, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+
+/** Markup, marks that turn the direction of text, and 10,000 characters. */
+export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(2000)}`;
+const HEADLINES = [
+  'Parliament passes the budget after a night of talks',
+  'Storm closes two Alpine passes, trains run late',
+  'Central bank leaves its rate unchanged',
+  'Harbour city opens its new tidal barrier',
+  'Researchers map the sea floor off the northern coast',
+];
+const PLACES = [
+  ['Morning Courier', 'courier.example'],
+  ['Lakeside Herald', 'herald.example'],
+  [null, 'finance-today.example'],
+  ['The Northern Post', 'post.example'],
+] as const;
+
+export const CURL = `curl -s -H "Authorization: Bearer $WIREWATCH_KEY" 'http://127.0.0.1:8080/v1/detections/changes?limit=50'`;
+
+export function detection(nowMs: number, index: number): DetectionEntry {
+  const [name, domain] = PLACES[index % PLACES.length] ?? PLACES[0];
+  const score = (index * 37) % 100;
+  return {
+    id: `t.7001.${1000 + index}.${50_000 + index}`,
+    version: 1 + (index % 3),
+    event: index % 3 === 0 ? 'created' : 'updated',
+    content_type: 'text',
+    subscription_id: 7001,
+    first_detected_at: formatMs(nowMs - index * 47_000),
+    first_detected_estimated: false,
+    last_scored_at: formatMs(nowMs - index * 47_000),
+    exported_at: formatMs(nowMs - index * 47_000),
+    source: { id: `urn:newsml:agency.example:${1000 + index}`, internal_id: 1000 + index, language: 'en' },
+    strength: { score, band: ['off', 'low', 'medium', 'high', 'max'][Math.floor(score / 20)] ?? 'max' },
+    article: {
+      id: 50_000 + index,
+      url: index === 0 ? 'javascript:alert(1)' : `https://www.${domain}/2026/11/${index}`,
+      domain,
+      headline: index === 0 ? HOSTILE : (HEADLINES[index % HEADLINES.length] ?? null),
+      publisher: name === null ? null : { id: 40 + index, name },
+    },
+  };
+}
+
+export function detectionDetail(nowMs: number, current: DetectionEntry): DetectionDetail {
+  const versions = [3, 2, 1].map((version) => ({
+    version,
+    at: formatMs(nowMs - (4 - version) * 3_600_000),
+    detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
+    changed: version === 1 ? [] : ['strength.score'],
+  }));
+  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
+}
+
+function key(nowMs: number, index: number, behind: number): KeyEntry {
+  const id = `abcdefghij${22 + index}`;
+  return {
+    id,
+    name: ['Rights desk, production', 'Rights desk, staging', 'Licensing bureau'][index] ?? `key ${index}`,
+    status: 'active',
+    scopes: ['detections:read'],
+    subscriptions: ['7001', '7002:text'],
+    allow_addresses: index === 2 ? ['192.0.2.0/24'] : [],
+    created_at: formatMs(nowMs - 40 * DAY_MS),
+    expires_at: index === 1 ? formatMs(nowMs + 9 * DAY_MS) : null,
+    revoked_at: null,
+    last_used_at: formatMs(nowMs - (behind + 1) * MINUTE_MS),
+    daily_rows: null,
+    rows_today: 10_421 * index,
+    refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: formatMs(nowMs - 3_600_000) }] : [],
+    follower: {
+      rows_behind: behind * 212,
+      minutes_behind: behind,
+      silent_since: formatMs(nowMs - (behind + 1) * MINUTE_MS),
+      behind: behind > 120,
+    },
+    actions: [
+      { kind: 'key-rotate', id },
+      { kind: 'key-revoke', id },
+    ],
+  };
+}
+
+export function customers(nowMs: number): Customers {
+  const account: AccountEntry = {
+    id: 'agency',
+    name: 'Agency',
+    suspended_at: null,
+    print_metadata: false,
+    daily_rows: 1_000_000,
+    rows_today: 31_263,
+    subscriptions: [
+      { id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
+      { id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
+    ],
+    keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
+    actions: [{ kind: 'account-suspend', id: 'agency' }],
+  };
+  return { at: formatMs(nowMs), accounts: [account], scopes: ['detections:read'] };
+}
+
+export function auditEntries(nowMs: number): AuditEntry[] {
+  const entry = (minutes: number, more: Partial<AuditEntry>): AuditEntry => ({
+    at: formatMs(nowMs - minutes * MINUTE_MS),
+    entry: 1000 - minutes,
+    kind: 'command',
+    command: null,
+    actor: 'root',
+    sudo_user: null,
+    subject: 'key',
+    id: 'abcdefghij22',
+    change: 'changed',
+    members: {},
+    ...more,
+  });
+  return [
+    entry(3, {
+      kind: 'console',
+      actor: 'kim',
+      change: 'revoked',
+      members: { revoked_at: { from: null, to: formatMs(nowMs) } },
+    }),
+    entry(40, {
+      command: 'window reset',
+      subject: 'operation',
+      id: null,
+      change: 'asked',
+      members: { export: { from: null, to: 'newswire' } },
+    }),
+    entry(75, {
+      sudo_user: 'ana',
+      command: 'account set',
+      subject: 'account',
+      id: 'agency',
+      members: { daily_rows: { from: 500_000, to: 1_000_000 } },
+    }),
+  ];
+}
+
+export function operations(nowMs: number): OperationsPage['entries'] {
+  return [1, 2, 3].map((index) => ({
+    at: formatMs(nowMs - index * WINDOW_MS),
+    entry: 4000 - index,
+    kind: 'file',
+    operation: { file: `newswire.20261121T10${index}0Z.ndjson`, outcome: 'applied', rows: 40 + index },
+  }));
+}
