@@ -33,8 +33,8 @@ import {
 } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
+import { streamWriterOn } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
-import { streamWriterOn } from '../support/stream-writer.ts';
 import { checkStreams } from '../support/streams.ts';
 import { until } from '../support/until.ts';
 

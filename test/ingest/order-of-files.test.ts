@@ -19,8 +19,8 @@ import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-expor
 import type { Database } from '../../src/store/database.ts';
 import { openDetections } from '../../src/store/detections.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
+import { streamWriterOn } from '../support/history.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
-import { streamWriterOn } from '../support/stream-writer.ts';
 import { checkStreams } from '../support/streams.ts';
 
 let folder = '';

@@ -4,17 +4,15 @@
  * of them have what the model has, which knows nothing but the rows that were dropped.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/generate/prng.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { programCommand } from '../support/command.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
+import { runProgram } from '../support/program.ts';
 import { atRest } from '../support/rest.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
@@ -325,19 +323,13 @@ class History {
       ['window', 'list', 'newswire'],
       ['verify'],
     ];
-    const codes = await Promise.all(commands.map((args) => this.#command(args)));
+    const data = ['--data', this.#installation.data];
+    const codes = await Promise.all(commands.map((args) => runProgram([...args, ...data]).ended));
     assert.ok(
       codes.every((code) => code === 0 || code === 1),
       `exit codes ${codes}`,
     );
     await this.#rest();
-  }
-
-  async #command(args: readonly string[]): Promise<number | null> {
-    const { command, args: all, options } = programCommand([...args, '--data', this.#installation.data]);
-    const child = spawn(command, all, { ...options, stdio: 'ignore' });
-    const [code] = await once(child, 'exit');
-    return typeof code === 'number' ? code : null;
   }
 
   async #followers(): Promise<void> {
