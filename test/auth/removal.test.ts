@@ -22,7 +22,6 @@ import { readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, openReader, writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from '../support/access.ts';
-import { openAlertsOf } from '../support/alerts.ts';
 import {
   type Appliance,
   createInstallation,
@@ -34,6 +33,7 @@ import {
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
 import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 import { until } from '../support/until.ts';

@@ -12,8 +12,8 @@ import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
+import { atRest } from '../support/installation-state.ts';
 import { runProgram } from '../support/program.ts';
-import { atRest } from '../support/rest.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
 

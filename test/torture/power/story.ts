@@ -1,5 +1,5 @@
 /** A life of the real program that has it all, recorded: what it did to its files, and what clients were told when. */
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../../src/detection/content-type.ts';
@@ -8,9 +8,11 @@ import { FORMS } from '../../../src/ingest/format/file-name.ts';
 import { formatMs, formatWindowStart } from '../../../src/time.ts';
 import { TEST_SETTINGS } from '../../support/appliance.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { filesWaiting } from '../../support/installation-state.ts';
 import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { until } from '../../support/until.ts';
 import { compileLibrary, createInjector, type Injector } from '../io/inject.ts';
-import { type IoEvent, note, notePut, readRecord } from '../io/record.ts';
+import { dropNoted, type IoEvent, note, readRecord } from '../io/record.ts';
 import { Follower, type Page } from './follower.ts';
 
 /** Of the program that is begun again on an image, too; photos' links are the same at every start. */
@@ -320,24 +322,14 @@ class Teller {
   }
 
   #put(name: string, content: Buffer): void {
-    const draft = join(this.#telling.drafts, name);
-    writeFileSync(draft, content);
-    notePut(this.#telling.record, join(this.#drop, name), statSync(draft).ino, content);
-    renameSync(draft, join(this.#drop, name));
+    const { drafts, record } = this.#telling;
+    dropNoted(record, { draft: join(drafts, name), path: join(this.#drop, name), content });
     this.#files += 1;
   }
 
-  /** Waits until nothing waits. */
+  /** Waits until every file is read. */
   async #settled(): Promise<void> {
-    const waiting = () =>
-      [this.#drop, join(this.#drop, '.taken')]
-        .flatMap((folder) => readdirSync(folder))
-        .filter((name) => name.includes('wire.'));
-    const deadline = performance.now() + PATIENCE_MS;
-    while (waiting().length > 0) {
-      if (performance.now() > deadline) throw new Error(`these were not read: ${waiting()}`);
-      await sleep(5);
-    }
+    await until('every file is read', () => filesWaiting(this.#drop).length === 0);
     // Until it rests, and its databases are checkpointed.
     await sleep(60);
   }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { isComplaint, loggedFiles } from '../../support/crashes.ts';
+import { isComplaint, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';

@@ -14,9 +14,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
+import { filesWaiting } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
-import type { Act, Keys, Stage } from './stages.ts';
+import type { Act, Command, Drop, Keys, Stage } from './stages.ts';
 
 const SETTINGS = {
   WIREWATCH_SERVER_BASE_URL: 'https://api.example',
@@ -193,9 +194,7 @@ export class World {
 
   /** Whether nothing waits in the drop folder, and everything that was taken lies where it belongs. */
   isAtRest(): boolean {
-    const waits = (name: string) => /^(newswire|imagewire)\./.test(name);
-    // In the order in which a file goes through them.
-    return !readdirSync(this.drop).some(waits) && readdirSync(join(this.drop, '.taken')).length === 0;
+    return filesWaiting(this.drop).length === 0;
   }
 
   #isArchiveEmpty(): boolean {
@@ -226,7 +225,7 @@ export class World {
     return { code: code ?? null, printed: run.printed(), told: run.told() };
   }
 
-  async #put({ name, content, waits }: Extract<Act, { kind: 'drop' }>): Promise<void> {
+  async #put({ name, content, waits }: Drop): Promise<void> {
     putFile(this.drop, name, content);
     if (waits === true) return;
     await this.until(`that ${name} is processed`, () => this.isAtRest());
@@ -238,7 +237,7 @@ export class World {
     if (!(error instanceof TypeError)) throw error;
   }
 
-  async #command({ args, makes, again }: Extract<Act, { kind: 'command' }>): Promise<void> {
+  async #command({ args, makes, again }: Command): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const given = args(this.keys);
       const { code, printed, told } = await this.command(given);
