@@ -174,9 +174,35 @@ function windowDetail(
   };
 }
 
+function countOf(map: WindowMap, name: ExportName, letter: WindowLetter): number {
+  return map.exports[name].windows.split(letter).length - 1;
+}
+
+function alerts(nowMs: number, map: WindowMap): Overview['alerts'] {
+  const [first] = map.open.filter(({ letter }) => letter === 'f');
+  return [
+    {
+      name: 'disk full',
+      page_worthy: true,
+      since: formatMs(nowMs - 12 * MINUTE_MS),
+      detail: 'the data folder has 0 bytes left',
+      what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
+      actions: [],
+    },
+    {
+      name: 'failed windows',
+      page_worthy: false,
+      since: formatMs(nowMs - 2 * DAY_MS),
+      detail: `${EXPORTS.map((name) => `${name}: ${countOf(map, name, 'f')} windows`).join('; ')}`,
+      what_to_do: 'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
+      actions: first?.actions ?? [],
+    },
+  ];
+}
+
 function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
   const newest = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
-  const count = (name: ExportName, letter: string) => map.exports[name].windows.split(letter).length - 1;
+  const count = (name: ExportName, letter: WindowLetter) => countOf(map, name, letter);
   const exportOf = (name: ExportName) => ({
     enabled: true,
     newest_done: formatMs(newest),
@@ -192,7 +218,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     Array.from({ length: 1440 }, (_, at) =>
       Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)),
     );
-  const [first] = map.open.filter(({ letter }) => letter === 'f');
   return {
     at: formatMs(nowMs),
     version: '0.1.0',
@@ -202,25 +227,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       reason: 'GET /v1/health answers 503: the disk is full.',
     },
     exports: { newswire: exportOf('newswire'), imagewire: exportOf('imagewire') },
-    alerts: [
-      {
-        name: 'disk full',
-        page_worthy: true,
-        since: formatMs(nowMs - 12 * MINUTE_MS),
-        detail: 'the data folder has 0 bytes left',
-        what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
-        actions: [],
-      },
-      {
-        name: 'failed windows',
-        page_worthy: false,
-        since: formatMs(nowMs - 2 * DAY_MS),
-        detail: `${EXPORTS.map((name) => `${name}: ${count(name, 'f')} windows`).join('; ')}`,
-        what_to_do:
-          'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
-        actions: first?.actions ?? [],
-      },
-    ],
+    alerts: alerts(nowMs, map),
     ingest: {
       drop: '/var/lib/wirewatch/drop',
       waiting: 14,
