@@ -1,4 +1,4 @@
-/** Starts the real program on an image: a client goes on with its cursor, and what was dropped is read to its end. */
+/** Starts the real program on an image: a client continues from its cursor, and every dropped file is read. */
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
 import { DATA, runRecorded, type Story } from './story.ts';
 
-/** @param record a file, in which is recorded what it does; @throws Error for what is not as it had been told */
+/** @param record file for the record of its calls; @throws Error if something that a client had received no longer holds */
 export async function startOn(
   image: string,
   { files, key, library }: Story,
@@ -59,7 +59,7 @@ async function followOn(
 ): Promise<void> {
   const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
   const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
-  assert.ok([rows, ...rest].join() === all.join(), 'a client does not go on where it was');
+  assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it was');
   const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
   const ids = new Set(stream.map(({ id }) => id));
   assert.ok(ids.has(added), 'what is dropped afterwards does not reach the stream');
