@@ -22,7 +22,7 @@ import { createInstallation } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore } from '../support/store.ts';
-import { streamWriterOn } from '../support/stream-writer.ts';
+import { streamWriterOn } from '../support/history.ts';
 import { checkStreams } from '../support/streams.ts';
 
 const REMOVE = { kind: 'remove', subscription: 7001 };

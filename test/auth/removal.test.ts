@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { listSegments } from '../../src/history/segment.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { openAlertsOf } from '../support/alerts.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
 import {
   type Appliance,
   createKey,

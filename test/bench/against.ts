@@ -52,7 +52,7 @@ export async function against(
     generate(join(folder, 'few'), SUBSCRIPTIONS, rows);
     generate(join(folder, 'many'), MANY, rows);
     return [
-      ...(await ingested(before, now, folder, rows, rounds)),
+      ...(await ingested(before, now, { folder, rows, rounds })),
       ...(await served(before, now, rounds)),
       ...sizes(before, now, rows),
       rebuilt(now, rows),
@@ -102,9 +102,7 @@ function candidate(folder: string, bundle: string): Candidate {
 async function ingested(
   before: Candidate,
   now: Candidate,
-  folder: string,
-  rows: number,
-  rounds: number,
+  { folder, rows, rounds }: { folder: string; rows: number; rounds: number },
 ): Promise<Figure[]> {
   const measured = new Map<Candidate, Ingested[]>([
     [before, []],

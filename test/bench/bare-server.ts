@@ -40,7 +40,14 @@ const PERIOD_ALL = `
   FROM (${ORDINALS.map((ordinal) => `${KEYS} WHERE place >> 34 = ${ordinal} AND ${TIME}`).join(' UNION ALL ')}
     ORDER BY first_detected_at DESC, id LIMIT 200) AS ${detectionTables('page')}`;
 
-type Answer = (response: ServerResponse, stream: number, after: number, from: number, to: number) => void;
+interface Asked {
+  readonly stream: number;
+  readonly after: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+type Answer = (response: ServerResponse, asked: Asked) => void;
 
 function answerOf(kind: string, db: Database | null): Answer {
   switch (kind) {
@@ -50,7 +57,7 @@ function answerOf(kind: string, db: Database | null): Answer {
     }
     case 'grouped': {
       const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED);
-      return (response, stream, after) => {
+      return (response, { stream, after }) => {
         const { first, end } = placesOf(stream);
         const page = statement.get(Math.max(after, first), end);
         send(response, [
@@ -62,7 +69,7 @@ function answerOf(kind: string, db: Database | null): Answer {
     }
     case 'grouped-all': {
       const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED_ALL);
-      return (response, _stream, after) => {
+      return (response, { after }) => {
         const page = statement.get({ after });
         send(response, [
           Buffer.from('['),
@@ -73,21 +80,21 @@ function answerOf(kind: string, db: Database | null): Answer {
     }
     case 'period': {
       const statement = prepared<{ body: Buffer }>(db, PERIOD);
-      return (response, stream, _after, from, to) => {
+      return (response, { stream, from, to }) => {
         const page = statement.get({ stream, from, to });
         send(response, [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(']')]);
       };
     }
     case 'period-all': {
       const statement = prepared<{ body: Buffer }>(db, PERIOD_ALL);
-      return (response, _stream, _after, from, to) => {
+      return (response, { from, to }) => {
         const page = statement.get({ from, to });
         send(response, [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(']')]);
       };
     }
     case 'row-by-row': {
       const statement = prepared<{ place: number; body: string }>(db, ROWS);
-      return (response, stream, after) => {
+      return (response, { stream, after }) => {
         const { first, end } = placesOf(stream);
         const rows = statement.all(Math.max(after, first), end);
         const data = rows.map((row): unknown => JSON.parse(row.body));
@@ -117,7 +124,7 @@ const [kind = '', database] = process.argv.slice(2);
 const answer = answerOf(kind, database === undefined ? null : openDatabase(database, 'read'));
 const server = createServer((request, response) => {
   const [stream = 0, after = 0, from = 0, to = 0] = (request.url ?? '/').slice(1).split('/').map(Number);
-  answer(response, stream, after, from, to);
+  answer(response, { stream, after, from, to });
 });
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;

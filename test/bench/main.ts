@@ -16,7 +16,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
-import { type Bench, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, type Figure, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
 import { consoles } from './consoles.ts';
 import { following } from './following.ts';
 import { growth } from './growth.ts';
@@ -42,88 +42,80 @@ const OPTIONS = {
 
 const GROWTH_ROWS = 2_000_000;
 
+const { values } = parseArgs({ options: OPTIONS });
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: OPTIONS });
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-bench-'));
   const rows = Number(values.rows ?? 300_000);
-  const bench: Bench = {
-    folder,
-    data: join(folder, 'data'),
-    rows,
-    rounds: Number(values.rounds ?? 3),
-    key: '',
-  };
-  const wanted = (name: string) => values.only === undefined || values.only === name;
+  const rounds = Number(values.rounds ?? 3);
+  const bench: Bench = { folder, data: join(folder, 'data'), rows, rounds, key: '' };
   try {
     note(
       `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${rows} rows`,
     );
-    const keep = (name: GroupName, figures: Parameters<typeof record>[2]) => {
-      if (values.record === true)
-        record(
-          name,
-          `npm run bench -- ${process.argv.slice(2).join(' ')}`.replace(/( --)? --record/, ''),
-          figures,
-        );
-    };
-    if (values.growth === true) {
-      const options = { folder, rows: Number(values.rows ?? GROWTH_ROWS), note };
-      const commit = values.against;
-      const figures =
-        commit === undefined
-          ? await growth(BUNDLE, null, options)
-          : await withBuilt(commit, folder, (before) => growth(BUNDLE, before, options));
-      note(figureTable(commit ?? '', figures));
-      keep('growth', figures.map(ofFigure));
-      return;
-    }
-    if (values.against !== undefined) {
-      const figures = await against(values.against, bench);
-      note(figureTable(values.against, figures));
-      keep('earlier', figures.map(ofFigure));
-      return;
-    }
-    if (wanted('start') && values.peers !== true) note(await starts(bench));
+    if (values.growth === true) return keep('growth', values.against ?? '', await growthOf(folder));
+    if (values.against !== undefined)
+      return keep('earlier', values.against, await against(values.against, bench));
+    if (isWanted('start') && values.peers !== true) note(await starts(bench));
     if (values.only === 'start') return;
-    if (values.only === 'console') {
-      note(figureTable('alone', await consoles(bench)));
-      return;
-    }
+    if (values.only === 'console') return note(figureTable('alone', await consoles(bench)));
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
     command('generate', ...exports, ...subscriptions);
-    const results: Row[] = [await ingest(bench)];
+    const ingested = await ingest(bench);
     const appliance = await startAppliance(bench.data);
     try {
-      if (values.peers === true) {
-        const figures = await peers(bench, appliance.url);
-        note(figureTable('the other', figures));
-        keep('peers', figures.map(ofFigure));
-        return;
-      }
-      if (wanted('page')) results.push(...(await pages(bench, appliance.url)));
-      if (wanted('period')) results.push(...(await periods(bench, appliance.url)));
-      if (wanted('light')) results.push(...(await light(bench, appliance.url)));
-      print(results);
-      const waits = wanted('stall') ? await anew(bench, appliance, (fresh) => stalls(bench, fresh)) : [];
-      if (waits.length > 0) note(figureTable('a bare server', waits));
-      const followed = wanted('follow') ? await following(bench, appliance) : [];
-      if (followed.length > 0) note(figureTable('plain', followed));
-      if (wanted('console')) await appliance.stop();
-      const looked = wanted('console') ? await consoles(bench) : [];
-      if (looked.length > 0) note(figureTable('alone', looked));
-      keep('limits', [
-        ...results.map(ofRow),
-        ...waits.map(ofFigure),
-        ...followed.map(ofFigure),
-        ...looked.map(ofFigure),
-      ]);
+      if (values.peers === true) keep('peers', 'the other', await peers(bench, appliance.url));
+      else await measureLimits(bench, appliance, ingested);
     } finally {
       await appliance.stop();
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function isWanted(name: string): boolean {
+  return values.only === undefined || values.only === name;
+}
+
+async function growthOf(folder: string): Promise<Figure[]> {
+  const options = { folder, rows: Number(values.rows ?? GROWTH_ROWS), note };
+  return values.against === undefined
+    ? growth(BUNDLE, null, options)
+    : withBuilt(values.against, folder, (before) => growth(BUNDLE, before, options));
+}
+
+async function measureLimits(bench: Bench, appliance: Started, ingested: Row): Promise<void> {
+  const results = [ingested];
+  if (isWanted('page')) results.push(...(await pages(bench, appliance.url)));
+  if (isWanted('period')) results.push(...(await periods(bench, appliance.url)));
+  if (isWanted('light')) results.push(...(await light(bench, appliance.url)));
+  print(results);
+  const figures: Figure[] = [];
+  const show = (before: string, measured: readonly Figure[]) => {
+    note(figureTable(before, measured));
+    figures.push(...measured);
+  };
+  if (isWanted('stall')) show('a bare server', await anew(bench, appliance, (fresh) => stalls(bench, fresh)));
+  if (isWanted('follow')) show('plain', await following(bench, appliance));
+  if (isWanted('console')) {
+    await appliance.stop();
+    show('alone', await consoles(bench));
+  }
+  recordWanted('limits', [...results.map(ofRow), ...figures.map(ofFigure)]);
+}
+
+/** @param before what the figures are compared with */
+function keep(name: GroupName, before: string, figures: readonly Figure[]): void {
+  note(figureTable(before, figures));
+  recordWanted(name, figures.map(ofFigure));
+}
+
+function recordWanted(name: GroupName, figures: Parameters<typeof record>[2]): void {
+  if (values.record !== true) return;
+  const options = process.argv.slice(2).join(' ');
+  record(name, `npm run bench -- ${options}`.replace(/( --)? --record/, ''), figures);
 }
 
 /** On an appliance that was started for it: the memory that another measure took is not in it. */

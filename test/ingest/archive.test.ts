@@ -20,7 +20,7 @@ import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { atRest } from '../support/rest.ts';
+import { atRest } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 let appliance: Appliance;

@@ -16,9 +16,9 @@ import { test } from 'node:test';
 import { listSegments } from '../../src/history/segment.ts';
 import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
-import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/crashes.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
+import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
 import { inFolder } from '../support/program.ts';
 
 /** A moment of one file's way that a crash can leave behind. */

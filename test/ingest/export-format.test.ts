@@ -7,7 +7,6 @@ import { after, before, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { loggedFiles } from '../support/crashes.ts';
 import {
   contentOf,
   csv,
@@ -19,6 +18,7 @@ import {
   packed,
   type Row,
 } from '../support/export-files.ts';
+import { loggedFiles } from '../support/installation-state.ts';
 import type { LogLine } from '../support/program.ts';
 
 let appliance: Appliance;

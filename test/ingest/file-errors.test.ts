@@ -12,9 +12,9 @@ import { listSegments } from '../../src/history/segment.ts';
 import { ReadingFault } from '../../src/ingest/threads/reader-client.ts';
 import { isFileError } from '../../src/ingest/threads/thread-errors.ts';
 import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
-import { openAlertsOf } from '../support/alerts.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 /** What network shares give, and lists of file errors forget. */

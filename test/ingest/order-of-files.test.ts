@@ -21,8 +21,8 @@ import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-expor
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
+import { streamWriterOn } from '../support/history.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
-import { streamWriterOn } from '../support/stream-writer.ts';
 import { checkStreams } from '../support/streams.ts';
 
 let folder = '';

@@ -6,7 +6,6 @@ import { after, before, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { DAY_MS, formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { loggedFiles } from '../support/crashes.ts';
 import {
   contentOf,
   fileName,
@@ -16,6 +15,7 @@ import {
   nextWindowMs,
   type Row,
 } from '../support/export-files.ts';
+import { loggedFiles } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 /** Several transactions of 20,000 rows. */

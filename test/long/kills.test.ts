@@ -15,8 +15,8 @@ import { FORMS } from '../../src/ingest/format/file-name.ts';
 import { createStreamCursors } from '../../src/query/stream-cursor.ts';
 import { formatMs } from '../../src/time.ts';
 import { createInstallation, type Detection, type Installation, putFile } from '../support/appliance.ts';
-import { detectionsOf, isComplaint, loggedFiles, loggedPositions } from '../support/crashes.ts';
 import { contentOf, fileName, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { detectionsOf, isComplaint, loggedFiles, loggedPositions } from '../support/installation-state.ts';
 
 const KILLS = 100;
 const SEED = 20261121;

@@ -18,7 +18,7 @@ import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
-import { atRest } from '../support/rest.ts';
+import { atRest } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 

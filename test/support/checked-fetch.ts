@@ -107,7 +107,7 @@ export function checkAnswer(answer: ReceivedAnswer): void {
   const value: unknown = JSON.parse(body);
   checkSchema(what, media.schema, value);
   if (contentType === PROBLEM_CONTENT_TYPE) {
-    checkProblem(what, value, status, headers, Object.keys(media.examples));
+    checkProblem(what, value, { status, headers, codes: Object.keys(media.examples) });
   } else checkDetections(what, path, new URLSearchParams(query).has('fields'), value);
 }
 
@@ -164,9 +164,7 @@ function checkSchema(what: string, schema: TSchema, value: unknown): void {
 function checkProblem(
   what: string,
   value: unknown,
-  status: number,
-  headers: Headers,
-  codes: readonly string[],
+  { status, headers, codes }: { status: number; headers: Headers; codes: readonly string[] },
 ): void {
   const { type, title, status: said, request_id } = membersOf(value);
   const code = String(type).split('/').at(-1) ?? '';

@@ -3,16 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filterColumns, renderMatch } from '../../src/detection/match.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import { LogWriter } from '../../src/history/log-writer.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
 import { finishRemovals, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
-import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { checkpointNoted } from '../../src/store/file-identity.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
 import { type TestRow, testId, testMatch } from './store.ts';
-import { streamWriterOn } from './stream-writer.ts';
 
 export interface History {
   readonly folder: DataFolder;
@@ -127,4 +128,22 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;
+}
+
+export interface TestWriterOptions {
+  readonly now?: () => number;
+  readonly onDelivered?: (firstPosition: number, deliveredAtMs: number) => void;
+  readonly segmentBytes?: number;
+}
+
+/** @param folder its log is made in `log` in it */
+export function streamWriterOn(
+  db: Database,
+  folder: string,
+  { now = Date.now, onDelivered = () => {}, segmentBytes = 1_000_000 }: TestWriterOptions = {},
+): StreamWriter {
+  const log = join(folder, 'log');
+  const options = { folder: log, kind: 'detections', program: '1', segmentBytes } as const;
+  const writer = new LogWriter(options, findTail(log, 'detections'));
+  return new StreamWriter({ db, log: writer, folder: log, now, onDelivered });
 }

@@ -90,15 +90,7 @@ const WELL: HealthSource = {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const store = createTestStore();
   const accessPath = join(store.folder, 'access.db');
-  const access = openDatabase(accessPath, 'write', ACCESS_SCHEMA);
-  addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, NOW_MS);
-  for (const id of [7001, 7002]) {
-    addSubscription(
-      access,
-      { id, account_id: 'agency', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
-      NOW_MS,
-    );
-  }
+  const access = createAccess(accessPath);
   const reader = createAccessReader(accessPath);
   const lines: Record<string, unknown>[] = [];
   const recentDeliveries = new Map<number, number>();
@@ -145,28 +137,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     setNow(ms) {
       nowMs = ms;
     },
-    makeKey(terms = {}) {
-      const { id, key } = createKey('ww');
-      const all = [7001, 7002].map((subscription) => ({ id: subscription, content_types: null }));
-      addKey(
-        access,
-        {
-          id,
-          account_id: 'agency',
-          prefix: 'ww',
-          hash: hashKey(key),
-          name: 'test',
-          scopes: ['detections:read'],
-          subscriptions: all,
-          expires_at: null,
-          allow_addresses: [],
-          daily_rows: null,
-          ...terms,
-        },
-        NOW_MS,
-      );
-      return { id, key };
-    },
+    makeKey: (terms) => makeKey(access, terms),
     get(path, key, init = {}) {
       const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
       return fetch(`${running.url}${path}`, { ...init, headers });
@@ -176,6 +147,37 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       closeStores();
     },
   };
+}
+
+function createAccess(path: string): Database {
+  const access = openDatabase(path, 'write', ACCESS_SCHEMA);
+  addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, NOW_MS);
+  for (const id of [7001, 7002]) {
+    addSubscription(
+      access,
+      { id, account_id: 'agency', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
+      NOW_MS,
+    );
+  }
+  return access;
+}
+
+function makeKey(access: Database, terms: Parameters<TestServer['makeKey']>[0] = {}) {
+  const { id, key } = createKey('ww');
+  const usual: NewKey = {
+    id,
+    account_id: 'agency',
+    prefix: 'ww',
+    hash: hashKey(key),
+    name: 'test',
+    scopes: ['detections:read'],
+    subscriptions: [7001, 7002].map((subscription) => ({ id: subscription, content_types: null })),
+    expires_at: null,
+    allow_addresses: [],
+    daily_rows: null,
+  };
+  addKey(access, { ...usual, ...terms }, NOW_MS);
+  return { id, key };
 }
 
 function configOf(options: TestServerOptions): ServerOptions['config'] {

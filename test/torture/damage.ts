@@ -1,8 +1,8 @@
 /**
  * Flipped bits, torn ends, lost, doubled and swapped segments, overwritten pages, in the logs, the databases and the
- * backup: what cannot be trusted is refused or made good, and never served.
+ * backup: what cannot be trusted is refused or repaired, never served.
  *
- * | damaged | what has to come of it |
+ * | damaged | required outcome |
  * |---|---|
  * | the log, beside its database | a start is refused and changes nothing, or has all as it was |
  * | the log, from which the database is made | the same |

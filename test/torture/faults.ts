@@ -1,13 +1,13 @@
 /**
- * Every call on a file fails once, with one of four errors in turn: it is tried again, or an alert or an exit code says
- * what is wrong, and after a restart at the latest everything is there and goes on.
+ * Every call on a file fails once, with one of four errors: the program retries, or an alert or an exit code says what
+ * is wrong. After a restart at the latest, nothing is lost and the program continues.
  */
 import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
 import type { Trial } from './scenario/life.ts';
 import { torment } from './scenario/trials.ts';
 
-/** What is only read takes no room. */
+/** Reading cannot fill a disk. */
 const OF_READS: readonly ErrorName[] = ['EIO', 'EBUSY', 'ESTALE'];
 const READING =
   /^(read|readv|pread|pread64|open|opendir|fdopendir|scandir64|access|realpath|statx|stat64|lstat64|fstat64)$/;
@@ -24,7 +24,7 @@ export const faults: Part = {
         const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
         return [{ how: 'fail', at: number, name, error }];
       },
-      judge,
+      check,
       kindsOf: (trial, injection) => [
         `${errorOf(injection)}: ${wayOf(trial)}`,
         `${errorOf(injection)} from ${trial.hit?.what.split(' ')[0]}`,
@@ -32,15 +32,15 @@ export const faults: Part = {
     }),
 };
 
-/** A fault may keep the program from starting, and end a command; what runs goes on, or says that it cannot. */
-function judge({ events }: Trial): string | null {
+/** An error may prevent a start or end a command. A running appliance continues, or says that it cannot. */
+function check({ events }: Trial): string | null {
   const ended = events.find((event) => /^the appliance, run:/.test(event) || event.endsWith('killed'));
   if (ended !== undefined) return `it ended by itself: ${ended}`;
   const mute = events.find((event) => /exit code \d+ *$/.test(event) || /^command [^:]*: \d+ *$/.test(event));
   return mute === undefined ? null : `it did not say why: ${mute}`;
 }
 
-/** How the program got over it. */
+/** How the program recovered. */
 function wayOf({ events }: Trial): string {
   const [first] = events;
   if (first === undefined) return 'went on';

@@ -1,21 +1,19 @@
 /**
- * Random histories of a whole installation: files in any order and number, kills, clocks that are set, backups, restores,
- * older files put back, a removal, several commands at once. Three clients follow, each in its own way. In the end all
- * of them have what the model has, which knows nothing but the rows that were dropped.
+ * Random histories of an installation: files in any order and number, kills, changed clocks, backups, restores, older
+ * copies restored by hand, a removal, several commands at once. Three clients follow, each at its own pace. In the end
+ * all of them equal the model, which is computed from the dropped rows alone.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/generate/prng.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { programCommand } from '../support/command.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
-import { atRest } from '../support/rest.ts';
+import { atRest } from '../support/installation-state.ts';
+import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
@@ -52,7 +50,7 @@ async function run({ seed, share, tell }: Order): Promise<Outcome> {
   return { figures, failures };
 }
 
-/** What has to be there of a detection. */
+/** The expected state of a detection. */
 interface Expected {
   readonly scoredAt: string;
   readonly score: number;
@@ -73,7 +71,7 @@ class History {
   #backups: string[] = [];
   /** Copies of detections.db, and of the whole data folder. */
   #copies: { databases: string[]; folders: string[] } = { databases: [], folders: [] };
-  /** One that is always at the end, one that comes seldom, one that takes a page now and then. */
+  /** One always at the head, one that polls seldom, one that reads a page now and then. */
   readonly #eager = new Follower(3);
   readonly #lazy = new Follower();
   readonly #slow = new Follower(2);
@@ -108,7 +106,7 @@ class History {
     this.#installation.remove();
   }
 
-  /** What can happen; false: it cannot now. */
+  /** The possible steps; one that returns false was not possible now. */
   #kinds(): Record<string, () => Promise<unknown>> {
     return {
       drop: () => this.#drop(),
@@ -142,7 +140,7 @@ class History {
     for (let tries = 0; ; tries += 1) {
       const answer = await fetch(`${this.#serving?.url}${path}`, { headers });
       const text = await answer.text();
-      // A database that is made anew answers 500 until it is there, as the contract has clients retry.
+      // 500 while the database is rebuilt; the contract has clients retry.
       if (answer.status === 200) return JSON.parse(text);
       if (answer.status < 500 || tries > 200) throw new Error(`${path}: ${answer.status} ${text}`);
       await sleep(50);
@@ -169,7 +167,7 @@ class History {
     if (this.#serving !== null) await atRest(this.#installation, this.#serving);
   }
 
-  /** A file with detections that are seen again and again, and one that is new: so no file is without a change. */
+  /** A file with recurring detections and a new one, so that every file changes something. */
   async #drop(isAwaited = true, isBackfill = false): Promise<void> {
     const startMs = nextWindowMs();
     const rows = Array.from({ length: 1 + this.#prng.below(8) }, () => this.#row(1 + this.#prng.below(6)));
@@ -206,7 +204,7 @@ class History {
     return row;
   }
 
-  /** What was applied changes nothing. */
+  /** A file that was applied before changes nothing. */
   async #dropAgain(): Promise<boolean> {
     if (this.#subscriptions.length === 1) return false;
     const { name, content } = this.#prng.pick(this.#dropped);
@@ -262,7 +260,7 @@ class History {
     await this.#start();
   }
 
-  /** With what is left of the newer one, now and then. */
+  /** Sometimes beside the -wal file of the newer one. */
   async #putDatabaseBack(): Promise<void> {
     if (this.#copies.databases.length === 0) await this.#copy('databases');
     await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
@@ -272,7 +270,7 @@ class History {
     await this.#start();
   }
 
-  /** The archive stays: it is on another disk, say. That files are missing from the log is found by who is ahead. */
+  /** The archive stays, as if on another disk. A client ahead of the log proves that its end is lost. */
   async #putFolderBack(): Promise<void> {
     if (this.#copies.folders.length === 0) await this.#copy('folders');
     await this.#rest();
@@ -286,7 +284,7 @@ class History {
     cpSync(this.#prng.pick(this.#copies.folders), data, { recursive: true, preserveTimestamps: true });
     cpSync(archive, join(data, 'drop', 'archive'), { recursive: true });
     await this.#start();
-    // Nobody else proves it: one that is not ahead sees nothing of what is missing.
+    // Only a client that is ahead proves it.
     await this.#caughtUp();
   }
 
@@ -303,7 +301,7 @@ class History {
     }
   }
 
-  /** Copies and backups of before know of it what is to be gone. */
+  /** Earlier copies and backups still hold its rows, so they are not used again. */
   async #removeSubscription(): Promise<boolean> {
     if (this.#subscriptions.length === 1) return false;
     await this.#rest();
@@ -315,7 +313,7 @@ class History {
     return true;
   }
 
-  /** While a file is read. Each ends well, or says what is in its way. */
+  /** While a file is read. Each succeeds or refuses. */
   async #severalCommands(): Promise<void> {
     await this.#drop(false);
     const commands = [
@@ -325,19 +323,13 @@ class History {
       ['window', 'list', 'newswire'],
       ['verify'],
     ];
-    const codes = await Promise.all(commands.map((args) => this.#command(args)));
+    const data = ['--data', this.#installation.data];
+    const codes = await Promise.all(commands.map((args) => runProgram([...args, ...data]).ended));
     assert.ok(
       codes.every((code) => code === 0 || code === 1),
       `exit codes ${codes}`,
     );
     await this.#rest();
-  }
-
-  async #command(args: readonly string[]): Promise<number | null> {
-    const { command, args: all, options } = programCommand([...args, '--data', this.#installation.data]);
-    const child = spawn(command, all, { ...options, stdio: 'ignore' });
-    const [code] = await once(child, 'exit');
-    return typeof code === 'number' ? code : null;
   }
 
   async #followers(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The program killed before each call that changes something on the disk, and in the middle of each write; then it is
- * started again, and what was interrupted is done again, as an operator would.
+ * Kills the program before each call that changes a file, and in the middle of each write. Then the program is started
+ * again and the interrupted operation repeated, as an operator would.
  */
 import type { Part } from './part.ts';
 import { torment } from './scenario/trials.ts';
@@ -16,7 +16,7 @@ export const kill: Part = {
       injections: ({ number, name }, prng) => [
         { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
       ],
-      judge: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
+      check: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
       kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],
     }),
 };

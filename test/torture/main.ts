@@ -23,11 +23,11 @@ function usage(): string {
 
   npm run torture -- [--only PART,PART] [--seed N] [--share X]
 
-  --only    these parts; unless told otherwise all, which takes about ${(minutes / 60).toFixed(1)} hours on two cores
-  --seed    the same run again; unless told otherwise a random one, which is printed
-  --share   so much of each part: 0.01 is a hundredth; unless told otherwise 1
+  --only    these parts; by default all, which takes about ${(minutes / 60).toFixed(1)} hours on two cores
+  --seed    repeats a run; by default a random one, which is printed
+  --share   how much of each part to run: 0.01 is a hundredth; 1 by default
 
-What failed in kill and faults is repeated alone with TORTURE_CASE, as the failure says.
+To repeat one failure of kill or faults, set TORTURE_CASE as the failure says.
 
 ${lines.join('\n')}
 `;
@@ -39,7 +39,7 @@ interface Wanted {
   readonly share: number;
 }
 
-/** @returns null when the usage is asked for; @throws Error for what is no such option or no such value */
+/** @returns null if the usage is asked for; @throws Error for an unknown option or value */
 function readOptions(args: string[]): Wanted | null {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
@@ -64,7 +64,7 @@ function isOnPath(tool: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
 }
 
-/** @returns whether all held; a part that cannot run here is not held */
+/** @returns whether everything held; false if the part cannot run here */
 async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const missing = part.needs.filter((tool) => !isOnPath(tool));
   if (missing.length > 0) {
@@ -79,7 +79,7 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   console.log(`${part.name}: ${failures.length === 0 ? 'held' : 'BROKEN'}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
   for (const failure of failures) console.log(`  WRONG: ${failure}`);
-  if (failures.length > 0) console.log(`  left to look at: ${folder}`);
+  if (failures.length > 0) console.log(`  files for inspection: ${folder}`);
   else if (kept !== undefined) console.log(`  kept: ${join(folder, kept)}`);
   else rmSync(folder, { recursive: true, force: true });
   return failures.length === 0;

@@ -1,31 +1,31 @@
-/** One part of the torture: what it is told, and what it says of itself afterwards. */
+/** A part of the torture: its input and its result. */
 
 export interface Order {
   /** The same seed, the same run. */
   readonly seed: number;
-  /** How much of the whole part is done: 1 in `npm run torture`, less in `npm run test:long`. */
+  /** How much of the part to run: 1 in `npm run torture`, less in `npm run test:long`. */
   readonly share: number;
-  /** A folder of its own, empty; removed afterwards where nothing failed. */
+  /** An empty folder, removed afterwards if nothing failed. */
   readonly folder: string;
-  /** How far it is, for a person who waits. */
+  /** Prints progress. */
   tell(progress: string): void;
 }
 
 export interface Outcome {
-  /** What was done, counted: `{ kills: 812, 'kills that fired': 812 }`. */
+  /** Counts of what happened: `{ cases: 812, fired: 812 }`. */
   readonly figures: Readonly<Record<string, number | string>>;
-  /** One sentence for each promise that did not hold, with what repeats it; none: all held. */
+  /** One sentence for each broken promise, with the seed or case that repeats it; empty if all held. */
   readonly failures: readonly string[];
-  /** A file of its folder that is of use afterwards, also where all held. */
+  /** A file in the folder to keep even if everything held. */
   readonly kept?: string;
 }
 
 export interface Part {
   /** As `--only` takes it. */
   readonly name: string;
-  /** For the usage: what is done to the program, in a line. */
+  /** One line for the usage. */
   readonly about: string;
-  /** On two cores, in minutes; seen, not promised. */
+  /** Measured on two cores. */
   readonly minutes: number;
   /** Commands that must be on the PATH. */
   readonly needs: readonly string[];

@@ -1,9 +1,8 @@
 /**
- * Small faults put into the source, one at a time: each has to turn a test red. A fault that no test sees is a missing
+ * Plants small faults in the source, one at a time: each must turn a test red. A fault that no test catches is a missing
  * test.
  *
- * Each is planted in a copy of the project, where its test file alone is run. That its test is green without it is seen
- * first.
+ * Each is planted in a copy of the project, where only its test file runs, after that file was green without the fault.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * The power cut: what the real program does to its files is recorded, and from the record are made the disks that a
- * power cut may leave, at any moment of it. Each is brought back; what clients had been told must still be so.
+ * Power cuts: records what the real program does to its files, and builds from the record the disks that a power cut
+ * may leave at any moment. Each is recovered; what clients had received must still hold.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ import { recordStory, type Story } from './power/story.ts';
 
 const IMAGES = 20_000;
 const STARTS = 200;
-/** How often the power is cut again while the real program brings an image back. */
+/** How often the power is cut again while the real program recovers an image. */
 const CUTS_A_START = 10;
-/** One in so many is compared with its log; of one in so many, the backup is read. */
+/** One image in so many is compared with its log, or has its backup read. */
 const SCRUB_EVERY = 10;
 const BACKUP_EVERY = 4;
-/** One cause makes many fail. */
+/** One cause makes many images fail. */
 const FAILURES_MAX = 10;
 const TELL_EVERY = 500;
 
@@ -34,20 +34,20 @@ export const power: Part = {
   run: async (order) => cutPower(await recordPower(order), order),
 };
 
-/** A life of the real program, recorded in the folder of the order. */
+/** Records a run of the real program in the folder of the order. */
 export function recordPower({ seed, folder }: Order): Promise<Story> {
   const prng = seededPrng(seed, 'power story');
   return recordStory(folder, prng);
 }
 
-/** @param isForgotten syncs that are left out of the record, as if the program did not make them */
+/** @param isForgotten which syncs to leave out, as if the program had not made them */
 export async function cutPower(
   story: Story,
   order: Order,
   isForgotten: (path: string) => boolean = () => false,
 ): Promise<Outcome> {
   order.tell(`recorded ${story.events.length} calls and answers`);
-  // In memory, where there is such a place: an image is read once.
+  // In memory if possible: an image is read once.
   const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : order.folder, 'wirewatch-power-'));
   try {
     const cuts = new Cuts(story, order, join(images, 'image'));
@@ -118,7 +118,7 @@ class Cuts {
     }
   }
 
-  /** By the real program; then the power is cut again while that brings it back. */
+  /** Recovers the image with the real program, and cuts the power again meanwhile. */
   async #start(prng: Prng): Promise<void> {
     const disk = new Disk(this.#image);
     disk.load();
@@ -189,7 +189,7 @@ class Cuts {
     };
   }
 
-  /** What makes it doubtful that all held: a call that was not recorded, a kind of power cut that did not happen. */
+  /** Reasons to doubt that everything held: a call missing in the record, a kind of power cut that did not happen. */
   doubts(): string[] {
     if (this.failures.length > 0) return [];
     const wanted = [

@@ -2,7 +2,7 @@
  * Two hours of normal life in fast motion: windows, corrections, followers, keys made and revoked, backups, scrubs,
  * removals. Memory, open files, disk and write-ahead logs are sampled after each round, and must be flat.
  *
- * A round is the same work on every machine, so that what is flat does not depend on how fast it is.
+ * Each round is the same work on every machine, so the result does not depend on speed.
  */
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -18,7 +18,7 @@ import {
   setWindow,
   type WindowStatus,
 } from '../../src/windows/ledger.ts';
-import { streamWriterOn } from '../support/stream-writer.ts';
+import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 /** From a window's start until it is missing. */

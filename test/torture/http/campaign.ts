@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import type { Prng } from '../../../src/generate/prng.ts';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
 import { checkAnswer, checkBody } from '../../support/checked-fetch.ts';
+import { parseAnswers, type RawAnswer, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
-import { bytesOf, parseAnswers, type RawAnswer, sendBytes } from './exchange.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
 import type { Secrets } from './secrets.ts';
@@ -154,4 +154,15 @@ async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnsw
 
 function shown(bytes: Buffer): string {
   return JSON.stringify(bytes.toString('latin1', 0, 2000));
+}
+
+function bytesOf({ method, target, headers, body }: FuzzRequest, host: string, last: boolean): Buffer {
+  const lines = [
+    `${method} ${target} HTTP/1.1`,
+    `Host: ${host}`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...(body === null ? [] : [`Content-Length: ${body.length}`]),
+    ...(last ? ['Connection: close'] : []),
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body ?? Buffer.alloc(0)]);
 }

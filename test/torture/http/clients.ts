@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/generate/prng.ts';
+import { parseAnswers } from '../../support/raw-http.ts';
 import { readMetrics } from '../metrics.ts';
-import { parseAnswers } from './exchange.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
 

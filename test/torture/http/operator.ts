@@ -1,8 +1,7 @@
 /** Commands that an operator types, rightly and wrongly, with what they print searched for secrets. */
-import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { programCommand } from '../../support/command.ts';
+import { runProgram } from '../../support/program.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
 
@@ -16,9 +15,6 @@ const RIGHT: readonly (readonly string[])[] = [
   ['account', 'show', 'agency'],
   ['ingest', 'status'],
 ];
-
-/** The log of a long run is printed whole. */
-const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface OperatorOutcome {
   readonly commands: number;
@@ -36,7 +32,9 @@ export async function runCommands(
   let commands = 0;
   const run = async (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
     commands += 1;
-    const { status, output } = await runCommand([...args, '--data', appliance.data], settings);
+    const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1', ...settings });
+    const status = await command.ended;
+    const output = `${command.printed()}\n${command.told()}`;
     secrets.search(`the output of wirewatch ${args[0]} ${args[1] ?? ''}`, output);
     return status;
   };
@@ -57,19 +55,6 @@ export async function runCommands(
   await run(['check'], { WIREWATCH_SERVER_BASE_URL: address, WIREWATCH_ADMIN_HOST: password });
   await run(['status'], { WIREWATCH_KEYS_PREFIX: key });
   return { commands, failures };
-}
-
-/** Not waited for as a whole: meanwhile the log is read, and connections that have ended are noticed. */
-function runCommand(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>>,
-): Promise<{ readonly status: unknown; readonly output: string }> {
-  const { command, args: given, options } = programCommand(args, { WIREWATCH_DEBUG: '1', ...settings });
-  return new Promise((resolve) => {
-    execFile(command, given, { ...options, maxBuffer: OUTPUT_BYTES_MAX }, (error, stdout, stderr) =>
-      resolve({ status: error === null ? 0 : error.code, output: `${stdout}\n${stderr}` }),
-    );
-  });
 }
 
 /** Commands in which a secret stands where none belongs. @param folder for their files */

@@ -1,5 +1,5 @@
 /** What preload.c records: each change below a folder in the order in which it took effect, and what was told meanwhile. */
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 
 /** What one line says. Paths are absolute; inodes are those of the file system. */
 export type IoEvent = { readonly pid: number } & (
@@ -101,9 +101,14 @@ export function note(record: string, text: string): void {
   appendLine(record, 'N', { data: Buffer.from(text) });
 }
 
-/** Notes what is about to be put there: before the program can see it. */
-export function notePut(record: string, path: string, inode: number, content: Buffer): void {
-  appendLine(record, 'P', { path, inode, data: content });
+/** Drops a file as a careful writer does, and notes it before the program can see it. */
+export function dropNoted(
+  record: string,
+  { draft, path, content }: { draft: string; path: string; content: Buffer },
+): void {
+  writeFileSync(draft, content);
+  appendLine(record, 'P', { path, inode: statSync(draft).ino, data: content });
+  renameSync(draft, path);
 }
 
 function appendLine(

@@ -1,5 +1,4 @@
-/** Brings an image back as a start does, with the program's own code, and holds it against what had been told. */
-
+/** Recovers an image as a start does, with the program's own code, and checks that what had been told still holds. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -29,11 +28,11 @@ export interface Checked {
   readonly madeAnew: boolean;
 }
 
-/** How far a check goes: what takes long is done for some images only. */
+/** Slow checks, made for some images only. */
 export interface Depth {
   /** Compare the database with the log, column by column. */
   readonly scrub: boolean;
-  /** Read the backup through. */
+  /** Verify the backup. */
   readonly backup: boolean;
 }
 

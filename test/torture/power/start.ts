@@ -1,20 +1,16 @@
-/** Starts the real program on an image: a client goes on with its cursor, and what was dropped is read to its end. */
+/** Starts the real program on an image: a client continues from its cursor, and every dropped file is read. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../../src/time.ts';
-import { isComplaint } from '../../support/crashes.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
-import type { RunningProgram } from '../../support/program.ts';
-import { notePut } from '../io/record.ts';
+import { filesWaiting, isComplaint } from '../../support/installation-state.ts';
+import { dropNoted } from '../io/record.ts';
 import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
 import { DATA, runRecorded, type Story } from './story.ts';
 
-const PATIENCE_MS = 60_000;
-
-/** @param record a file, in which is recorded what it does; @throws Error for what is not as it had been told */
+/** @param record file for the record of its calls; @throws Error if something that a client had received no longer holds */
 export async function startOn(
   image: string,
   { files, key, library }: Story,
@@ -29,7 +25,7 @@ export async function startOn(
     const drop = join(image, DATA, 'drop');
     if (await isPaused(url)) await runRecorded(['ingest', 'resume'], telling).ended;
     const added = dropNew(record, drop, files);
-    await settled(drop, program);
+    await program.until('the files to be read', () => filesWaiting(drop).length === 0 || undefined);
     if (known.cursor !== null)
       await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
     program.kill('SIGTERM');
@@ -50,27 +46,9 @@ async function isPaused(url: string): Promise<boolean> {
 function dropNew(record: string, drop: string, files: Story['files']): string {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
-  const draft = `${drop}-draft`;
-  const content = contentOf('ndjson', [row]);
-  writeFileSync(draft, content);
-  notePut(record, join(drop, name), statSync(draft).ino, content);
-  renameSync(draft, join(drop, name));
+  dropNoted(record, { draft: `${drop}-draft`, path: join(drop, name), content: contentOf('ndjson', [row]) });
   files.set(name, [idOf(row)]);
   return idOf(row);
-}
-
-async function settled(drop: string, program: RunningProgram): Promise<void> {
-  const waiting = () =>
-    [drop, join(drop, '.taken')].flatMap((folder) => readdirSync(folder)).filter(isExport);
-  const deadline = performance.now() + PATIENCE_MS;
-  while (waiting().length > 0) {
-    if (performance.now() > deadline) throw new Error(`not read: ${waiting()}; it told ${program.told()}`);
-    await sleep(20);
-  }
-}
-
-function isExport(name: string): boolean {
-  return /(news|image)wire\./.test(name);
 }
 
 async function followOn(
@@ -81,7 +59,7 @@ async function followOn(
 ): Promise<void> {
   const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
   const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
-  assert.ok([rows, ...rest].join() === all.join(), 'a client does not go on where it was');
+  assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it was');
   const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
   const ids = new Set(stream.map(({ id }) => id));
   assert.ok(ids.has(added), 'what is dropped afterwards does not reach the stream');

@@ -1,5 +1,5 @@
-/** A life of the real program that has it all, recorded: what it did to its files, and what clients were told when. */
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+/** Records a run of the real program through all its operations: calls on its files, and when clients received what. */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../../src/detection/content-type.ts';
@@ -8,12 +8,14 @@ import { FORMS } from '../../../src/ingest/format/file-name.ts';
 import { formatMs, formatWindowStart } from '../../../src/time.ts';
 import { TEST_SETTINGS } from '../../support/appliance.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { filesWaiting } from '../../support/installation-state.ts';
 import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { until } from '../../support/until.ts';
 import { compileLibrary, createInjector, type Injector } from '../io/inject.ts';
-import { type IoEvent, note, notePut, readRecord } from '../io/record.ts';
+import { dropNoted, type IoEvent, note, readRecord } from '../io/record.ts';
 import { Follower, type Page } from './follower.ts';
 
-/** Of the program that is begun again on an image, too; photos' links are the same at every start. */
+/** Also for starts on an image; with a fixed base address, links to photos are equal at every start. */
 export const SETTINGS = {
   ...TEST_SETTINGS,
   WIREWATCH_INGEST_QUIET_MS: '0',
@@ -41,10 +43,10 @@ export interface Story {
   readonly key: string;
 }
 
-/** What is noted of a command that has ended well. */
+/** Noted after a command succeeded. */
 export interface Done {
   readonly done: string;
-  /** Keys that it made or revoked, and what has become of them. */
+  /** Keys that it made or revoked. */
   readonly keys: readonly { readonly id: string; readonly status: string }[];
 }
 
@@ -52,10 +54,10 @@ export interface Done {
 const BACKFILL_ROWS = 40_010;
 const BACKFILL_DETECTIONS = 60;
 const PATIENCE_MS = 60_000;
-/** After so many changes of its files the program is killed: at its start, while it reads a file, while it rests. */
+/** The program is killed after so many changes of its files: at its start, while it reads a file, while it is idle. */
 const KILLS = [12, 45, 80, 130, 210, 320] as const;
 
-/** @param folder where it may take place, and what is needed for it may lie */
+/** @param folder for the installation and everything it needs */
 export async function recordStory(folder: string, prng: Prng): Promise<Story> {
   const library = compileLibrary(folder);
   const root = join(folder, 'recorded');
@@ -186,7 +188,7 @@ class Teller {
     this.#program = null;
   }
 
-  /** Killed after so many changes of its files, with some dropped before and meanwhile. */
+  /** Kills the program after so many changes of its files; files are dropped before and meanwhile. */
   async #killed(changes: number): Promise<void> {
     this.#write('newswire');
     this.#telling.injector.begin('changes', { how: 'kill', at: changes });
@@ -197,7 +199,7 @@ class Teller {
     });
     const deadline = performance.now() + PATIENCE_MS;
     while (!isOver) {
-      if (performance.now() > deadline) throw new Error(`it did not come to ${changes} changes`);
+      if (performance.now() > deadline) throw new Error(`it made fewer than ${changes} changes`);
       await sleep(100);
       if (!isOver) this.#write(this.#telling.prng.pick(['newswire', 'imagewire']));
     }
@@ -209,7 +211,7 @@ class Teller {
     return runRecorded(args, this.#telling, settings);
   }
 
-  /** Runs a command to its end, and notes when it began and ended. @returns what it printed */
+  /** Runs a command and notes its beginning and its end. @returns what it printed */
   async #command(...args: string[]): Promise<string> {
     const { record } = this.#telling;
     const command = args.slice(0, 2).join(' ');
@@ -320,24 +322,14 @@ class Teller {
   }
 
   #put(name: string, content: Buffer): void {
-    const draft = join(this.#telling.drafts, name);
-    writeFileSync(draft, content);
-    notePut(this.#telling.record, join(this.#drop, name), statSync(draft).ino, content);
-    renameSync(draft, join(this.#drop, name));
+    const { drafts, record } = this.#telling;
+    dropNoted(record, { draft: join(drafts, name), path: join(this.#drop, name), content });
     this.#files += 1;
   }
 
-  /** Waits until nothing waits. */
+  /** Waits until every file is read. */
   async #settled(): Promise<void> {
-    const waiting = () =>
-      [this.#drop, join(this.#drop, '.taken')]
-        .flatMap((folder) => readdirSync(folder))
-        .filter((name) => name.includes('wire.'));
-    const deadline = performance.now() + PATIENCE_MS;
-    while (waiting().length > 0) {
-      if (performance.now() > deadline) throw new Error(`these were not read: ${waiting()}`);
-      await sleep(5);
-    }
+    await until('every file is read', () => filesWaiting(this.#drop).length === 0);
     // Until it rests, and its databases are checkpointed.
     await sleep(60);
   }

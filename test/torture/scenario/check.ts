@@ -1,23 +1,23 @@
-/** What must hold of an installation after each stage, whatever has befallen it: follower, fresh client and model agree, and so do files, log and database. */
+/** What must hold after each stage, whatever happened in it: follower, fresh client and model agree; so do files, log and database. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { isComplaint, loggedFiles } from '../../support/crashes.ts';
+import { isComplaint, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
 
-/** Alerts that nothing in the scenario, and no crash, gives a reason for. */
+/** Alerts for which neither the scenario nor a crash gives a reason. */
 const NEVER = ['log damaged', 'end of log lost'];
 const DAMAGED = 'database damaged';
 
 /**
- * Starts it once more, and holds what it says against the model.
+ * Starts the appliance once more and compares what it serves with the model.
  *
- * @param reference the rows of an undisturbed run; null: this is it
- * @param mayRebuild whether something gave a reason to take detections.db for damaged, and to make it from the log
+ * @param reference the rows of an undisturbed run; null if this is that run
+ * @param mayRebuild whether detections.db may have seemed damaged, so that it is rebuilt from the log
  * @throws AssertionError
  */
 export async function checkWorld(
@@ -46,14 +46,14 @@ export async function checkWorld(
   await mustEnd(world, ['verify']);
 }
 
-/** A client is told to come again while the database is made from the log. */
+/** Requests are refused while the database is rebuilt from the log. */
 function isOfRebuilding({ msg, err }: LogLine): boolean {
   return (
     msg === 'fault' && String(Object(err).message).startsWith('detections.db is being rebuilt from the log')
   );
 }
 
-/** What it has that the server has no more is of a subscription that was removed. */
+/** Rows of a removed subscription, which only the follower still has, are left out. */
 function checkFollower(copied: readonly Detection[], rows: readonly Detection[]): void {
   const streams = new Set(rows.map(({ subscription_id }) => subscription_id));
   const own = copied.filter(({ subscription_id }) => streams.has(subscription_id));
@@ -68,14 +68,14 @@ function versionOf({ id, version, strength, event }: Detection): Version {
 async function checkKeys(world: World, model: Model): Promise<void> {
   for (const [label, isValid] of model.keys) {
     const key = world.keys[label];
-    // A command that was killed after it was carried out has shown it to nobody.
+    // A command killed after its commit printed no key.
     if (key === undefined) continue;
     const { status } = await world.get('/v1/me', key);
     assert.equal(status, isValid ? 200 : 401, `the key "${label}"`);
   }
 }
 
-/** Everything that was dropped lies once in the folder where it belongs, and nothing else does. */
+/** Every dropped file is in its folder exactly once, and nothing else is. */
 function checkFiles({ drop, data }: World, { files }: Model): void {
   const found = FOLDERS.flatMap((folder) =>
     readdirSync(join(drop, folder), { withFileTypes: true, recursive: true })
@@ -86,7 +86,7 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
   for (const { folder, path } of found) {
     const sha256 = sha256Of(readFileSync(path));
     const at = left.findIndex((file) => file.sha256 === sha256 && file.folders.includes(folder));
-    assert.ok(at >= 0, `${path} is not what was dropped, or lies there a second time`);
+    assert.ok(at >= 0, `${path} was not dropped, or is there twice`);
     left.splice(at, 1);
   }
   const missing = left.filter(({ folders }) => !folders.includes('deleted'));
@@ -99,7 +99,7 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
   );
 }
 
-/** The log's last word about each file says where it lies, and no file was applied under two numbers. */
+/** The last record of each file names its place, and no content was applied under two numbers. */
 function checkRecords(data: string, drop: string, found: readonly string[]): void {
   const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
   const records = [...last.values()];
@@ -115,7 +115,7 @@ async function mustEnd(world: World, args: readonly string[]): Promise<void> {
   assert.equal(code, 0, `${args.join(' ')}: ${told}${printed}`);
 }
 
-/** A difference of two whole lists is too long to read, and takes seconds to be found. */
+/** A diff of two complete lists is too long to read and takes seconds. */
 function sameList(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
   const at = expected.findIndex((item, index) => !isDeepStrictEqual(item, actual[index]));
   if (at < 0 && actual.length === expected.length) return;

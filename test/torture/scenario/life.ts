@@ -1,4 +1,4 @@
-/** The scenario, lived once undisturbed: what it is like before and after each stage, and which calls each stage makes. */
+/** Runs the scenario once undisturbed and keeps the state before and after each stage, and the calls that each makes. */
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
@@ -19,7 +19,7 @@ import { type Event, type Snapshot, World } from './world.ts';
 
 export interface LivedStage {
   readonly stage: Stage;
-  /** Null: nothing is there. */
+  /** Null: nothing is installed. */
   readonly before: Snapshot | null;
   readonly calls: readonly Call[];
   /** After it. */
@@ -27,11 +27,11 @@ export interface LivedStage {
   readonly rows: readonly Detection[];
 }
 
-/** What came of one injection. */
+/** The result of one injection. */
 export interface Trial {
   readonly hit: Hit | null;
   readonly events: readonly Event[];
-  /** Null: everything held. */
+  /** Null if everything held. */
   readonly failure: string | null;
 }
 
@@ -39,14 +39,14 @@ export interface Life {
   readonly stages: readonly LivedStage[];
   /**
    * @param folder not there yet
-   * @returns what lives a stage once more, from what was before it, with something happening at one of its calls
+   * @returns a function that repeats a stage from the state before it, with one call hit
    */
   lane(folder: string): (stage: LivedStage, injection: Injection) => Promise<Trial>;
 }
 
 /**
  * @param folder of its own, empty
- * @throws AssertionError where already the undisturbed life is not as the model has it
+ * @throws AssertionError if even the undisturbed run differs from the model
  */
 export async function live(
   folder: string,
@@ -120,13 +120,13 @@ async function tryOnce(
   return { hit: injector.hit(), events: [...world.events], failure };
 }
 
-/** SQLite takes a read that fails with EIO for damage of the file, and so does the program. */
+/** SQLite, and so the program, takes a read that fails with EIO for damage. */
 function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
   const isEio = injection.how === 'fail' && injection.error === 'EIO';
   return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
 }
 
-/** What was there after the hit, and what was made of it. */
+/** Keeps the files as the hit left them, and as the program left them afterwards. */
 function keep({ root }: World): void {
   for (const folder of [root, `${root}-as-found`]) {
     if (!existsSync(folder)) continue;

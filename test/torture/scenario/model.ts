@@ -1,4 +1,4 @@
-/** What the scenario must come to: the stream, the files and the keys, worked out without the program. */
+/** The expected result of the scenario, computed without the program: stream, files and keys. */
 import { createHash } from 'node:crypto';
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import { idOf, type Row } from '../../support/export-files.ts';
@@ -14,15 +14,15 @@ export interface Version {
 }
 
 export class Model {
-  /** In the order in which they come. */
+  /** In order of arrival. */
   stream: Version[] = [];
-  /** Where each file may lie, by SHA-256 of what is in it; a content that was dropped twice is there twice. */
+  /** The folders in which each file may be, by SHA-256 of its content; content dropped twice is listed twice. */
   files: { readonly sha256: string; folders: readonly (Folder | 'deleted')[] }[] = [];
   /** By the label of a key: whether it is valid. */
   readonly keys = new Map<string, boolean>();
   readonly #newest = new Map<string, { version: number; row: Row }>();
 
-  /** The rows of a file, as an export of that name; of each detection the row that was scored last counts. */
+  /** Applies the rows of a file; of each detection, the row with the latest scoring counts. */
   apply(exportName: ExportName, rows: readonly Row[]): void {
     for (const row of rows) {
       const id = idOf(row, exportName);
@@ -35,7 +35,7 @@ export class Model {
     }
   }
 
-  /** Addresses of print articles are shown from now on, and all files were read again. */
+  /** Shows addresses of print articles, after a replay of all files. */
   showPrint(): void {
     for (const [id, { version, row }] of this.#newest)
       if (row.article_print === true) this.#add(id, version + 1, row);
@@ -49,7 +49,7 @@ export class Model {
     this.files.push({ sha256: sha256Of(content), folders });
   }
 
-  /** A file that was put away is put away elsewhere. */
+  /** A file is in another folder now. */
   move(content: Buffer, ...folders: Folder[]): void {
     const found = this.files.find(({ sha256 }) => sha256 === sha256Of(content));
     if (found === undefined) throw new Error('no such file');

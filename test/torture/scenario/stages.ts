@@ -12,29 +12,32 @@ import type { Folder, Model } from './model.ts';
 /** Keys by the labels of this file. */
 export type Keys = Readonly<Record<string, string>>;
 
-export type Act =
-  | {
-      readonly kind: 'drop';
-      readonly name: string;
-      readonly content: Buffer;
-      /** Whether it waits there until a later act. */
-      readonly waits?: boolean;
-      readonly expect: (model: Model) => void;
-    }
-  | {
-      readonly kind: 'command';
-      readonly args: (keys: Keys) => readonly string[];
-      /** The label of the key that it prints. */
-      readonly makes?: string;
-      /** What it says where it was carried out before. */
-      readonly again?: RegExp;
-      readonly expect?: (model: Model) => void;
-    }
-  | {
-      /** Waits until the archive is empty. */
-      readonly kind: 'expire';
-      readonly expect: (model: Model) => void;
-    };
+export interface Drop {
+  readonly kind: 'drop';
+  readonly name: string;
+  readonly content: Buffer;
+  /** Whether it waits in the drop folder until a later act. */
+  readonly waits?: boolean;
+  readonly expect: (model: Model) => void;
+}
+
+export interface Command {
+  readonly kind: 'command';
+  readonly args: (keys: Keys) => readonly string[];
+  /** The label of the key that it prints. */
+  readonly makes?: string;
+  /** What it says if it was carried out before. */
+  readonly again?: RegExp;
+  readonly expect?: (model: Model) => void;
+}
+
+/** Waits until the archive is empty. */
+interface Expire {
+  readonly kind: 'expire';
+  readonly expect: (model: Model) => void;
+}
+
+export type Act = Drop | Command | Expire;
 
 export interface Stage {
   readonly name: string;
@@ -48,72 +51,103 @@ export interface Stage {
 
 const ROWS_OF_BACKFILL = 1300;
 const PRINT = { article_print: true, article_url: 'https://print.example.com/a' };
+const OTHER = { subscription_id: 7002 };
 
 /** @param nowMs windows are of the hours before; a day later they would be missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
-  const firstMs = Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS;
-  const startMs = (window: number) => firstMs + window * WINDOW_MS;
-  const row = (article: number, window: number, score: number, more: Row = {}): Row => ({
-    subscription_id: 7001,
-    source_internal_id: 501,
-    article_id: article,
-    first_detected_at: formatMs(firstMs),
-    last_scored_at: formatMs(startMs(window)),
-    exported_at: formatMs(startMs(window)),
-    strength_score: score,
-    ...more,
-  });
-  const rows = (first: number, count: number, window: number, more: Row = {}) =>
-    Array.from({ length: count }, (_, at) => row(first + at, window, at % 90, more));
-  const other = { subscription_id: 7002 };
-
-  function drop(exportName: ExportName, window: number, form: Form, of: readonly Row[], waits = false): Act {
-    const content = contentOf(form, of);
-    const name = fileName(exportName, startMs(window), form);
-    return dropped(name, content, waits, (model) => {
-      model.file(content, 'archive');
-      model.apply(exportName, of);
-    });
-  }
-  const broken = Buffer.from('{"broken\n');
-  const held = rows(300, 5, 3);
-  const heldContent = contentOf('csv', held);
-  const again = contentOf('ndjson', rows(100, 4, 5));
-  const backfill = rows(10_000, ROWS_OF_BACKFILL, 0, other);
-  const backfillContent = contentOf('ndjson.zst', backfill);
-  const window3 = formatWindowStart(startMs(3));
-
+  const exports = new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
   return [
     { name: 'install', serves: true, acts: INSTALL },
+    ...windowStages(exports),
+    ...backfillStages(exports),
+    ...keyAndBackupStages(exports),
+    ...repairStages(exports),
+  ];
+}
+
+/** Export files of windows by their number. */
+class Exports {
+  readonly #firstMs: number;
+
+  /** @param firstMs start of window 0 */
+  constructor(firstMs: number) {
+    this.#firstMs = firstMs;
+  }
+
+  startMs(window: number): number {
+    return this.#firstMs + window * WINDOW_MS;
+  }
+
+  row(article: number, window: number, score: number, more: Row = {}): Row {
+    return {
+      subscription_id: 7001,
+      source_internal_id: 501,
+      article_id: article,
+      first_detected_at: formatMs(this.#firstMs),
+      last_scored_at: formatMs(this.startMs(window)),
+      exported_at: formatMs(this.startMs(window)),
+      strength_score: score,
+      ...more,
+    };
+  }
+
+  rows(first: number, count: number, window: number, more: Row = {}): Row[] {
+    return Array.from({ length: count }, (_, at) => this.row(first + at, window, at % 90, more));
+  }
+
+  name(exportName: ExportName, window: number, form: Form = 'ndjson'): string {
+    return fileName(exportName, this.startMs(window), form);
+  }
+
+  /** A good file. */
+  drop(exportName: ExportName, window: number, form: Form, rows: readonly Row[]): Drop {
+    const content = contentOf(form, rows);
+    return dropped(this.name(exportName, window, form), content, (model) => {
+      model.file(content, 'archive');
+      model.apply(exportName, rows);
+    });
+  }
+}
+
+/** Windows that are read, corrected, failed, held and reset. */
+function windowStages(exports: Exports): Stage[] {
+  const broken = Buffer.from('{"broken\n');
+  const held = exports.rows(300, 5, 3);
+  const heldContent = contentOf('csv', held);
+  return [
     {
       name: 'windows',
       serves: true,
       acts: [
-        drop('newswire', 0, 'ndjson', [...rows(1, 20, 0), ...rows(50, 6, 0, other), row(80, 0, 40, PRINT)]),
-        drop('imagewire', 0, 'csv.gz', rows(1, 8, 0)),
-        drop('newswire', 1, 'csv.zst', rows(30, 3, 1)),
+        exports.drop('newswire', 0, 'ndjson', [
+          ...exports.rows(1, 20, 0),
+          ...exports.rows(50, 6, 0, OTHER),
+          exports.row(80, 0, 40, PRINT),
+        ]),
+        exports.drop('imagewire', 0, 'csv.gz', exports.rows(1, 8, 0)),
+        exports.drop('newswire', 1, 'csv.zst', exports.rows(30, 3, 1)),
       ],
     },
     {
       name: 'correction',
       serves: true,
       acts: [
-        drop('newswire', 2, 'ndjson.gz', [
-          ...[1, 2, 3].map((article) => row(article, 2, 77)),
-          ...rows(31, 3, 2),
+        exports.drop('newswire', 2, 'ndjson.gz', [
+          ...[1, 2, 3].map((article) => exports.row(article, 2, 77)),
+          ...exports.rows(31, 3, 2),
         ]),
         // The same window once more, corrected.
-        drop('newswire', 2, 'ndjson', [row(1, 3, 78), row(90, 2, 5)]),
+        exports.drop('newswire', 2, 'ndjson', [exports.row(1, 3, 78), exports.row(90, 2, 5)]),
       ],
     },
     {
       name: 'failed and held',
       serves: true,
       acts: [
-        put(fileName('newswire', startMs(3)), broken, 'failed'),
-        put(fileName('newswire', startMs(3), 'csv'), heldContent, 'held'),
+        put(exports.name('newswire', 3), broken, 'failed'),
+        put(exports.name('newswire', 3, 'csv'), heldContent, 'held'),
         put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
-        drop('newswire', 4, 'ndjson', [row(2, 4, 11)]),
+        exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
       ],
     },
     {
@@ -122,7 +156,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       acts: [
         {
           kind: 'command',
-          args: () => ['window', 'reset', 'newswire', window3],
+          args: () => ['window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))],
           again: /done/,
           expect(model) {
             model.move(heldContent, 'archive');
@@ -133,13 +167,20 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
         },
       ],
     },
+  ];
+}
+
+function backfillStages(exports: Exports): Stage[] {
+  const rows = exports.rows(10_000, ROWS_OF_BACKFILL, 0, OTHER);
+  const content = contentOf('ndjson.zst', rows);
+  return [
     {
       name: 'backfill',
       serves: true,
       acts: [
-        dropped('newswire.backfill-history.ndjson.zst', backfillContent, false, (model) => {
-          model.file(backfillContent, 'archive');
-          model.apply('newswire', backfill);
+        dropped('newswire.backfill-history.ndjson.zst', content, (model) => {
+          model.file(content, 'archive');
+          model.apply('newswire', rows);
         }),
       ],
     },
@@ -148,11 +189,16 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       serves: true,
       acts: [
         command('ingest', 'pause'),
-        drop('newswire', 5, 'ndjson', rows(100, 4, 5), true),
+        { ...exports.drop('newswire', 5, 'ndjson', exports.rows(100, 4, 5)), waits: true },
         command('ingest', 'resume'),
-        drop('imagewire', 6, 'csv', rows(20, 2, 6)),
+        exports.drop('imagewire', 6, 'csv', exports.rows(20, 2, 6)),
       ],
     },
+  ];
+}
+
+function keyAndBackupStages(exports: Exports): Stage[] {
+  return [
     {
       name: 'keys',
       serves: true,
@@ -178,12 +224,18 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       name: 'backup again',
       serves: true,
       acts: [
-        drop('imagewire', 7, 'ndjson', rows(2, 4, 7)),
+        exports.drop('imagewire', 7, 'ndjson', exports.rows(2, 4, 7)),
         // What was read before, once more.
-        put(fileName('newswire', startMs(5)), again, 'archive'),
+        put(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
         command('backup', 'BACKUP'),
       ],
     },
+  ];
+}
+
+/** A replay, a scrub, a database made anew, a restore, a removal, and files that are deleted. */
+function repairStages(exports: Exports): Stage[] {
+  return [
     {
       name: 'replay',
       serves: false,
@@ -202,7 +254,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       name: 'made anew',
       serves: true,
       without: ['detections.db'],
-      acts: [drop('newswire', 6, 'csv', rows(3, 2, 6))],
+      acts: [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))],
     },
     // An older backup, continued by the log that is there: nothing is lost.
     { name: 'restore', serves: false, acts: [command('restore', 'BACKUP', '--replace')] },
@@ -216,7 +268,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
           again: /subscription 7002 does not exist/,
           expect: (model) => model.remove(7002),
         },
-        drop('newswire', 7, 'ndjson', [row(1, 7, 3)]),
+        exports.drop('newswire', 7, 'ndjson', [exports.row(1, 7, 3)]),
         command('backup', 'BACKUP'),
       ],
     },
@@ -235,7 +287,7 @@ const INSTALL: readonly Act[] = [
   makeKey('reader'),
 ].map((act) => ({ ...act, again: /already exists/ }));
 
-function command(...args: string[]): Extract<Act, { kind: 'command' }> {
+function command(...args: string[]): Command {
   return { kind: 'command', args: () => args };
 }
 
@@ -249,13 +301,13 @@ function makeKey(label: string): Act {
   };
 }
 
-function dropped(name: string, content: Buffer, waits: boolean, expect: (model: Model) => void): Act {
-  return { kind: 'drop', name, content, waits, expect };
+function dropped(name: string, content: Buffer, expect: (model: Model) => void): Drop {
+  return { kind: 'drop', name, content, expect };
 }
 
 /** A file of which no row is applied. */
 function put(name: string, content: Buffer, folder: Folder): Act {
-  return dropped(name, content, false, (model) => model.file(content, folder));
+  return dropped(name, content, (model) => model.file(content, folder));
 }
 
 /** As the commands take it. */

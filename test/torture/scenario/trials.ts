@@ -1,5 +1,4 @@
-/** Many lives of the scenario's stages, each with one call hit: chosen, lived side by side, counted. */
-
+/** Runs the stages of the scenario many times, several at once, each time with one call killed or failed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
@@ -8,20 +7,20 @@ import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inje
 import type { Order, Outcome } from '../part.ts';
 import { type Life, type LivedStage, live, type Trial } from './life.ts';
 
-/** More would only wait for each other's disk. */
+/** More would only compete for the disk. */
 const LANES_MAX = 4;
 const TOLD_EVERY = 25;
-/** A run makes now a call more, now one less; near the end there may be none to hit. */
+/** The number of calls varies from run to run: near the end of a stage there may be none left to hit. */
 const EARLIER = 0.9;
 const TRIES_MAX = 4;
 
 export interface Torment {
   readonly counted: Counted;
-  /** What is done to each call, in turn. */
+  /** What to do at each call, one at a time. */
   readonly injections: (call: Call, prng: Prng) => readonly Injection[];
-  /** What else must hold of what came of it; null: it does. */
-  readonly judge: (trial: Trial, injection: Injection) => string | null;
-  /** Under which names it is counted, once it has fired. */
+  /** A further check of the result; null: it holds. */
+  readonly check: (trial: Trial, injection: Injection) => string | null;
+  /** Names under which a case that fired is counted. */
   readonly kindsOf: (trial: Trial, injection: Injection) => readonly string[];
 }
 
@@ -30,22 +29,22 @@ interface Chosen {
   readonly injection: Injection;
 }
 
-/** One that can be chosen, and with what it is alike. */
+/** A case that can be chosen, with what makes it similar to others. */
 interface Case extends Chosen {
-  /** In what is done to which call: `fail EIO fsync`. */
-  readonly deed: string;
-  /** And where: in which stage, to which file. */
+  /** What happens to which call: `fail EIO fsync`. */
+  readonly kind: string;
+  /** The kind, with the stage and the file. */
   readonly place: string;
 }
 
 /**
- * As many as the share says, so that every deed comes first, then each of them in every place, then all else.
+ * Chooses as many cases as the share says: first one of every kind, then one of every kind in every place, then the rest.
  *
- * With TORTURE_CASE set to what a failure says repeats it, that one alone; several with "; " between them.
+ * TORTURE_CASE, as a failure prints it, runs that case alone; "; " separates several.
  */
 export async function torment(
   order: Order,
-  { counted, injections, judge, kindsOf }: Torment,
+  { counted, injections, check, kindsOf }: Torment,
 ): Promise<Outcome> {
   const life = await live(order.folder, counted, order.tell);
   const all = life.stages.flatMap((stage) => casesOf(stage, injections, order.seed));
@@ -63,7 +62,7 @@ export async function torment(
   let done = 0;
   await inLanes(chosen, order.folder, life, async (each, trial) => {
     const { injection } = each;
-    const failure = trial.failure ?? (trial.hit === null ? 'nothing was hit' : judge(trial, injection));
+    const failure = trial.failure ?? (trial.hit === null ? 'nothing was hit' : check(trial, injection));
     if (trial.hit !== null) {
       count('fired');
       for (const kind of kindsOf(trial, injection)) count(`  ${kind}`);
@@ -85,13 +84,13 @@ function casesOf(stage: LivedStage, injections: Torment['injections'], seed: num
   return stage.calls.flatMap((call) => {
     const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
-      const deed = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-      return { stage, injection, deed, place: `${deed} ${stage.stage.name} ${plain(call.path)}` };
+      const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
+      return { stage, injection, kind, place: `${kind} ${stage.stage.name} ${plain(call.path)}` };
     });
   });
 }
 
-/** A path without what is another in each run. */
+/** A path without the parts that differ from run to run. */
 function plain(path: string): string {
   return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '*').replace(/\d+/g, '*');
 }
@@ -100,13 +99,13 @@ function choose(all: readonly Case[], { share, seed }: Order): Case[] {
   const prng = seededPrng(seed, 'choice');
   const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
   const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
-  const deeds = ranks(places, ({ of }) => of.item.deed);
-  const first = deeds.filter(({ rank }) => rank === 0);
-  const rest = deeds.filter(({ rank }) => rank > 0);
+  const kinds = ranks(places, ({ of }) => of.item.kind);
+  const first = kinds.filter(({ rank }) => rank === 0);
+  const rest = kinds.filter(({ rank }) => rank > 0);
   return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
 }
 
-/** Which one of its kind each is, in their order. */
+/** How many items of the same kind precede each. */
 function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { of: Item; rank: number }[] {
   const seen = new Map<string, number>();
   return items.map((of) => {
@@ -116,7 +115,7 @@ function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { 
   });
 }
 
-/** What repeats it, at the same call though another run may have one more before it. */
+/** The value of TORTURE_CASE that repeats it. */
 function caseOf({ stage: { stage }, injection }: Chosen): string {
   const how = injection.how === 'fail' ? `fail ${injection.error}` : injection.how;
   return `${stage.name}, ${how} ${injection.at} ${injection.name}`;

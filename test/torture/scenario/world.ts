@@ -1,4 +1,4 @@
-/** A folder with an installation, the appliance on it while it runs, and a client that follows its stream. */
+/** An installation in a folder, its appliance while it runs, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
 import {
   cpSync,
@@ -14,9 +14,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
+import { filesWaiting } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
-import type { Act, Keys, Stage } from './stages.ts';
+import type { Act, Command, Drop, Keys, Stage } from './stages.ts';
 
 const SETTINGS = {
   WIREWATCH_SERVER_BASE_URL: 'https://api.example',
@@ -25,13 +26,13 @@ const SETTINGS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
-/** Far longer than anything takes. */
+/** Far longer than any step takes. */
 const PATIENCE_MS = 60_000;
-const LOOK_EVERY_MS = 10;
-/** How often something is begun again after it was hit, before it counts as lost. */
+const CHECK_EVERY_MS = 10;
+/** How often a step is repeated after a hit before it counts as lost. */
 const TRIES_MAX = 4;
 
-/** What a promise of the program is held against: everything that the client has. */
+/** Everything that the client has received. */
 export interface Copy {
   readonly cursor: string | null;
   readonly rows: readonly Detection[];
@@ -44,7 +45,7 @@ export interface Snapshot {
   readonly copy: Copy;
 }
 
-/** What became of the program when it was hit, in words: `the appliance: killed`, `command verify: 1 …`. */
+/** What happened to the program when it was hit: `the appliance, run: killed`, `command verify: 1 …`. */
 export type Event = string;
 
 export class World {
@@ -97,7 +98,7 @@ export class World {
     noteCopy(join(this.data, 'detections.db'));
   }
 
-  /** From a start to a stop, whatever is hit on the way. */
+  /** Runs a stage from start to stop; steps that are hit are repeated. */
   async carryOut(stage: Stage): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
@@ -145,7 +146,7 @@ export class World {
     if (code !== 0) this.#ended('stop', code, server.run);
   }
 
-  /** Ends it, whatever it does. */
+  /** Kills the appliance if it runs. */
   async end(): Promise<void> {
     this.#server?.run.kill('SIGKILL');
     await this.#server?.run.ended;
@@ -157,7 +158,7 @@ export class World {
     return { status: answer.status, text: await answer.text() };
   }
 
-  /** Reads what has come since. */
+  /** Reads the stream from the client's cursor on. */
   async follow(): Promise<void> {
     this.copy = await this.read(this.copy);
   }
@@ -178,7 +179,7 @@ export class World {
           performance.now() < untilMs,
           `the stream cannot be read: ${status} ${text}${this.#shown()}`,
         );
-        // A page that finds damage stops ingest, and every page is refused until the database is made anew.
+        // A page that finds damage stops ingest; every page is then refused until the database is rebuilt.
         await this.#revive();
         await sleep(50);
         continue;
@@ -191,11 +192,9 @@ export class World {
     }
   }
 
-  /** Whether nothing waits in the drop folder, and everything that was taken lies where it belongs. */
+  /** Whether ingest has finished with every file. */
   isAtRest(): boolean {
-    const waits = (name: string) => /^(newswire|imagewire)\./.test(name);
-    // In the order in which a file goes through them.
-    return !readdirSync(this.drop).some(waits) && readdirSync(join(this.drop, '.taken')).length === 0;
+    return filesWaiting(this.drop).length === 0;
   }
 
   #isArchiveEmpty(): boolean {
@@ -205,7 +204,7 @@ export class World {
 
   /** Waits until it holds; starts the appliance again where it was hit. */
   async until(what: string, condition: () => boolean): Promise<void> {
-    for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(LOOK_EVERY_MS)) {
+    for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
       assert.ok(performance.now() < untilMs, `${what}: not within ${PATIENCE_MS} ms${this.#shown()}`);
       await this.#revive();
     }
@@ -226,19 +225,19 @@ export class World {
     return { code: code ?? null, printed: run.printed(), told: run.told() };
   }
 
-  async #put({ name, content, waits }: Extract<Act, { kind: 'drop' }>): Promise<void> {
+  async #put({ name, content, waits }: Drop): Promise<void> {
     putFile(this.drop, name, content);
     if (waits === true) return;
     await this.until(`that ${name} is processed`, () => this.isAtRest());
     await this.follow().catch((error) => this.#notFollowed(error));
   }
 
-  /** A client that finds nobody comes again; what it is told that is wrong is an error all the same. */
+  /** A refused connection is retried later; a wrong answer is an error. */
   #notFollowed(error: unknown): void {
     if (!(error instanceof TypeError)) throw error;
   }
 
-  async #command({ args, makes, again }: Extract<Act, { kind: 'command' }>): Promise<void> {
+  async #command({ args, makes, again }: Command): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const given = args(this.keys);
       const { code, printed, told } = await this.command(given);
@@ -257,7 +256,7 @@ export class World {
     }
   }
 
-  /** As a command that found damage says, where the appliance runs: it makes the database anew. */
+  /** A command that finds damage asks for this: the start rebuilds the database. */
   async #restart(): Promise<void> {
     if (this.#server === null) return;
     await this.stop();
@@ -265,7 +264,7 @@ export class World {
     await this.until('the database is made anew', () => !existsSync(join(this.data, 'detections.db-damage')));
   }
 
-  /** Starts the appliance again where it has ended, or says that only a start helps. */
+  /** Starts the appliance again if it ended, or if its log says that only a restart helps. */
   async #revive(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
@@ -273,7 +272,7 @@ export class World {
       this.#ended('run', server.exit, server.run);
       return this.start();
     }
-    const stopped = server.run.log().find(isOverAtStart);
+    const stopped = server.run.log().find(needsRestart);
     if (stopped === undefined) return;
     this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
     await this.stop();
@@ -286,7 +285,7 @@ export class World {
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
 
-  /** What it was left as, and what it said, to look at where what follows goes wrong. */
+  /** Copies the files and the log as the hit left them, for inspection if a later check fails. */
   #keepAsFound(told: string): void {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
@@ -312,8 +311,8 @@ export class World {
   }
 }
 
-/** What only a start makes good, or an hour. */
-function isOverAtStart({ msg, alert }: LogLine): boolean {
+/** Lines after which only a restart helps, or waiting for an hour. */
+function needsRestart({ msg, alert }: LogLine): boolean {
   return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
 }
 
@@ -324,7 +323,7 @@ async function within<Value>(what: string, promise: Promise<Value>): Promise<Val
   return Promise.race([promise, late]);
 }
 
-/** A copy stands for the very file that was there (store/file-identity.ts), or it would have to prove itself. */
+/** Without this, the start would not trust a copied database (store/file-identity.ts). */
 function noteCopy(path: string): void {
   const note = `${path}-identity`;
   if (!existsSync(note)) return;

@@ -1,0 +1,104 @@
+/** What an installation has on its disk while it runs, or after it was killed: files that wait, alerts, its log, detections. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { readAlertFile } from '../../src/health/alert-file.ts';
+import { isObject, parse } from '../../src/history/format.ts';
+import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
+import { applyingFiles } from '../../src/ingest/apply/file-record.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import type { Installation, Serving } from './appliance.ts';
+import type { LogLine } from './program.ts';
+import { checkStreams } from './streams.ts';
+import { until } from './until.ts';
+
+/** Names of what ingest has not yet put into the folder where it belongs. */
+export function filesWaiting(drop: string): string[] {
+  // In the order in which a file goes through them, or one could be overtaken.
+  const dropped = readdirSync(drop).filter((name) => /^(newswire|imagewire)\./.test(name));
+  return [...dropped, ...readdirSync(join(drop, '.taken'))];
+}
+
+/** @returns names of the open alerts */
+export async function openAlertsOf({ data }: Pick<Installation, 'data'>): Promise<string[]> {
+  return ((await readAlertFile(join(data, 'alerts.json'))) ?? []).map(({ name }) => name);
+}
+
+/** Waits until nothing is left to be ingested, and everything that was lies where it belongs. */
+export async function atRest(
+  installation: Pick<Installation, 'data' | 'drop'>,
+  serving: Serving,
+): Promise<void> {
+  const isBusy = () => isBehind(installation) || filesWaiting(installation.drop).length > 0;
+  await until('it comes to rest', () => !isBusy());
+  // What was logged until now has been read when the line of a request that was made now has been.
+  const id = (await serving.get('/v1/health')).headers.get('x-request-id');
+  await serving.logged('that it was asked', ({ request_id }) => request_id === id);
+}
+
+/** Whether the database lacks entries of its log, or a backfill is not at its end. */
+function isBehind({ data }: Pick<Installation, 'data'>): boolean {
+  if (!existsSync(join(data, 'detections.db'))) return true;
+  const db = openDatabase(join(data, 'detections.db'), 'read');
+  try {
+    const { last } = findTail(join(data, 'log'), 'detections');
+    return applyingFiles(db).length > 0 || readLogMark(db)?.id !== last?.id;
+  } finally {
+    db.close();
+  }
+}
+
+/** A file's record, as the log has it. */
+export interface LoggedFile {
+  readonly number: number;
+  readonly name: string;
+  readonly outcome: string;
+  readonly destination: string | null;
+  readonly sha256: string | null;
+  readonly rows_applied: number;
+}
+
+export function isComplaint({ level }: LogLine): boolean {
+  return level === 'error' || level === 'fatal';
+}
+
+/** Every record of a file in the log, in its order: each time as it was then. */
+export function loggedFiles(data: string): LoggedFile[] {
+  const files: LoggedFile[] = [];
+  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+    for (const text of part.lines) {
+      const line = parse(text);
+      if (isObject(line) && line.put === 'ingest_file') files.push(JSON.parse(JSON.stringify(line.row)));
+    }
+  }
+  return files;
+}
+
+/** The last position that each entry of the log has given out; entries without one are left out. */
+export function loggedPositions(data: string): number[] {
+  const positions: number[] = [];
+  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+    for (const text of part.lines) {
+      const line = parse(text);
+      if (!isObject(line) || line.put !== 'delivery' || !isObject(line.row)) continue;
+      const position = Number(line.row.last_position);
+      if (positions.at(-1) !== position) positions.push(position);
+    }
+  }
+  return positions;
+}
+
+const SELECT_DETECTIONS = `
+  SELECT id, version, coalesce(rescored.body, row.body) AS body
+  FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
+
+/** Every detection, in order; its streams are checked on the way. */
+export function detectionsOf({ data }: Installation): unknown[] {
+  const db = openDatabase(join(data, 'detections.db'), 'read');
+  try {
+    checkStreams(db);
+    return db.prepare(SELECT_DETECTIONS).all();
+  } finally {
+    db.close();
+  }
+}
