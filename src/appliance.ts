@@ -1,4 +1,4 @@
-/** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
+/** The appliance as a whole: the lock, the ingest thread, the readers and the server, started and stopped in order. */
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -16,9 +16,13 @@ import type { Interventions } from './http/interventions.ts';
 import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import { ReadingNotes } from './ingest/reading-note.ts';
-import type { IngestClient, IngestMessage } from './ingest/threads/ingest-client.ts';
-import { type IngestSettings, TROUBLE_NAMES } from './ingest/threads/ingest-settings.ts';
-import { type Lasting, startLastingIngest } from './ingest/threads/supervisor.ts';
+import type { IngestClient } from './ingest/threads/ingest-client.ts';
+import {
+  INGEST_CONDITIONS,
+  type IngestEvent,
+  type IngestSettings,
+} from './ingest/threads/ingest-messages.ts';
+import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
@@ -142,35 +146,31 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(() => reading.close());
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const onMessage = (message: IngestMessage) => {
-    switch (message.kind) {
+  const onEvent = (event: IngestEvent) => {
+    switch (event.kind) {
       case 'log':
-        return log[message.level](message.fields, message.msg);
+        return log[event.level](event.fields, event.msg);
       case 'delivered':
-        noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+        noteDelivery(recentDeliveries, event.first_position, event.delivered_at);
         return waiting.changed();
-      case 'trouble':
-        return conditions.set(message.name, message.detail);
+      case 'condition':
+        return conditions.set(event.name, event.detail);
       case 'recovering':
-        reader.await(`detections.db is being rebuilt from the log: ${message.reason}`);
+        reader.await(`detections.db is being rebuilt from the log: ${event.reason}`);
         log.warn(
-          { reason: message.reason },
+          { reason: event.reason },
           'rebuilding detections.db from the log: detections are unavailable until that is done',
         );
         return recovering.resolve();
-      case 'dealt_with':
-        return metrics?.dealtWith(message.file);
+      case 'processed':
+        return metrics?.processed(event.file);
       case 'progress':
-        reading.note(message.file, message.rows, message.isDone);
-        return options.onProgress(message.file, message.rows, message.isDone);
+        reading.note(event.file, event.rows, event.isDone);
+        return options.onProgress(event.file, event.rows, event.isDone);
     }
   };
-  const ingest = startLastingIngest(
-    settings,
-    onMessage,
-    whileKeysFail(access, conditions, log),
-    options.ingestThread,
-  );
+  const supervision = whileKeysFail(access, conditions, log);
+  const ingest = superviseIngest(settings, onEvent, supervision, options.ingestThread);
   // Before the locks are free: it must not go on writing once another process can take them.
   begun.push(ingest.stop);
   // Where it takes long until there is something to read, the port is open meanwhile.
@@ -360,7 +360,7 @@ function watchHealth(
 }
 
 /** While keys cannot be checked, that is what has ended the ingesting thread: it reads access.db, too. */
-function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Lasting {
+function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
   return {
     isPassing(fault) {
       if (isWriteLost(fault)) return false;
@@ -373,7 +373,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
       return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {
-      for (const name of TROUBLE_NAMES) conditions.set(name, null);
+      for (const name of INGEST_CONDITIONS) conditions.set(name, null);
       conditions.set('ingest stopped', `access.db: ${fault.message}`);
       log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
     },
@@ -387,7 +387,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
 /** Reads go on without the ingesting thread, so its end must not pass unseen. */
 async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
-  for (const name of TROUBLE_NAMES) conditions.set(name, null);
+  for (const name of INGEST_CONDITIONS) conditions.set(name, null);
   if (fault !== null) {
     if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
     conditions.set('ingest stopped', fault.message);

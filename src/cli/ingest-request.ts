@@ -31,7 +31,7 @@ export async function serveAdded(
   const log = createLogger({ level: 'warn' });
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
-    return await untilServed(access.db, folder, settings, add(access.db), {
+    return await untilServed(add(access.db), { access: access.db, folder }, settings, {
       onProgress: (text) => {
         if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
       },

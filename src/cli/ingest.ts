@@ -1,6 +1,6 @@
 /** `wirewatch ingest`: what was read, what is waiting, and what a file would change. */
 import type { Command } from 'commander';
-import { pauseIngest, resumeIngest } from '../ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import { formatMs } from '../time.ts';
 import { withAccess } from './access.ts';
 import { registerExplain, registerValidate } from './ingest-file.ts';

@@ -7,6 +7,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
+import { exportFilesOf } from './drop/drop-folder.ts';
 import {
   applyingFiles,
   type FileDocument,
@@ -14,9 +15,8 @@ import {
   filesNotApplied,
   findFile,
   newestFiles,
-} from './apply/file-record.ts';
-import { readPause } from './apply/subscribers.ts';
-import { compareFiles, judgeName } from './format/file-name.ts';
+} from './file-record.ts';
+import { readPause } from './pause.ts';
 import { type ReadingNote, readReadingNote } from './reading-note.ts';
 
 const WAITING_SHOWN_MAX = 3;
@@ -56,7 +56,8 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
   const { folder, drop, enabled, access, detections: db } = sources;
   const pause = readPause(access);
   const running = isLocked(folder.serveLock);
-  const waiting = waitingFiles(drop, (number) => db !== null && findFile(db, number) !== null);
+  const isRecorded = (number: number) => db !== null && findFile(db, number) !== null;
+  const waiting = exportFilesOf(namesIn(drop), namesIn(join(drop, '.taken')), isRecorded);
   const exportState = (name: ExportName) => ({
     enabled: enabled.has(name),
     ...(db === null ? NOTHING_READ : readReach(db, name, nowMs)),
@@ -66,7 +67,7 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
     paused_since: pause === null ? null : formatMs(pause),
     drop,
     waiting: waiting.length,
-    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
+    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
     exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
     reading: running ? readReadingNote(folder, nowMs) : null,
     applying: (db === null ? [] : applyingFiles(db)).map((record) => ({
@@ -77,19 +78,6 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
     files: (db === null ? [] : newestFiles(db, filesMax)).map(fileDocument),
     not_applied: (db === null ? [] : filesNotApplied(db, nowMs - DAY_MS, filesMax)).map(fileDocument),
   };
-}
-
-/** Names of the export files that wait, in the order in which they are read. */
-function waitingFiles(drop: string, isRecorded: (number: number) => boolean): string[] {
-  const taken = namesIn(join(drop, '.taken')).flatMap((name) => {
-    const [, number, dropped = ''] = /^(\d+)\.(.+)$/s.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number)) ? [] : [dropped];
-  });
-  const files = [...namesIn(drop), ...taken].flatMap((name) => {
-    const judged = judgeName(name);
-    return judged.kind === 'export' ? [judged.file] : [];
-  });
-  return files.sort(compareFiles).map(({ name }) => name);
 }
 
 function namesIn(folder: string): string[] {

@@ -17,7 +17,6 @@ import {
   removeSubscription,
 } from '../../src/ingest/apply/remove-rows.ts';
 import { addRequest } from '../../src/ingest/requests/requests.ts';
-import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, openReader, writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -38,8 +37,9 @@ import { streamWriterOn } from '../support/stream-writer.ts';
 import { checkStreams } from '../support/streams.ts';
 import { until } from '../support/until.ts';
 
+class Stopping extends Error {}
+
 const CHANGES = '/v1/detections/changes';
-const REMOVE = { kind: 'remove', subscription: 7001 };
 
 interface Page {
   readonly data: readonly Detection[];
@@ -341,7 +341,7 @@ describe('half-way', () => {
           read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
       };
       const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription({ db: store.writer, writer, between }, 7001, REMOVE, () => {});
+      await removeSubscription(writer, 7001, { between, tell: () => {} });
       await between();
       assert.deepEqual(new Set(read), new Set([1, 0]));
       assert.ok(read.length > 4);
@@ -362,25 +362,13 @@ describe('half-way', () => {
       store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
       const writer = streamWriterOn(store.writer, store.folder);
       const left: number[] = [];
-      const stopping = {
-        db: store.writer,
-        writer,
-        between: async () => {
-          left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
-          if (left.length === 2) throw new Stopping();
-        },
+      const between = async () => {
+        left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
+        if (left.length === 2) throw new Stopping();
       };
-      await assert.rejects(
-        removeSubscription(stopping, 7001, REMOVE, () => {}),
-        Stopping,
-      );
+      await assert.rejects(removeSubscription(writer, 7001, { between, tell: () => {} }), Stopping);
       assert.deepEqual(left, [20_004, 15_004]);
-      const removed = await removeSubscription(
-        { ...stopping, between: async () => {} },
-        7001,
-        REMOVE,
-        () => {},
-      );
+      const removed = await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
       assert.deepEqual(removed, { detections: 0, versions: 15_000 });
       assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
       checkStreams(store.reader);
@@ -395,7 +383,7 @@ describe('half-way', () => {
       const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
       const [position = 0] = store.deliver([row], 1000);
       const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, REMOVE, () => {});
+      await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
       assert.equal(countOf(store.reader, 'stream_row'), 0);
       assert.equal(lastPosition(store.writer), position);
     } finally {

@@ -14,7 +14,7 @@ import { isGettingFull } from '../../src/health/disk.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
 import { createPauseReader } from '../../src/health/pause-reader.ts';
 import { judgeHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
-import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openWriter } from '../../src/store/writer.ts';

@@ -32,7 +32,7 @@ import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
 import { readEntries } from '../../src/history/entries.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
-import { pauseIngest, readPause } from '../../src/ingest/apply/subscribers.ts';
+import { pauseIngest, readPause } from '../../src/ingest/pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../../src/store/access-schema.ts';
 import { type Database, writing } from '../../src/store/database.ts';

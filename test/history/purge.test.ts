@@ -22,7 +22,6 @@ import { purgedStreams } from '../../src/history/purge.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { ordinalOf } from '../../src/store/stream-place.ts';
 import {
@@ -33,6 +32,8 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+
+class Stopping extends Error {}
 
 let history: History;
 beforeEach(async () => {

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { findTail } from '../../src/history/log-reader.ts';
-import { applyingFiles } from '../../src/ingest/apply/file-record.ts';
+import { applyingFiles } from '../../src/ingest/file-record.ts';
 import { openReader } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { Installation, Serving } from './appliance.ts';

@@ -21,7 +21,7 @@ import {
 } from '../../config/setting-terms.ts';
 import { openAccess } from '../../history/access.ts';
 import { noteOperation } from '../../history/operation-note.ts';
-import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../../ingest/pause.ts';
 import { RELEASES, type Release, requireStatus } from '../../ingest/requests/window-release.ts';
 import { Refused } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';

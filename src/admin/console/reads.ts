@@ -1,6 +1,6 @@
 /** What each path of the console reads (api.ts). Runs on the console's thread. */
 
-import { fileDocument, filesPage } from '../../ingest/apply/file-record.ts';
+import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';

@@ -3,7 +3,7 @@
  * of a span is comes from one query, and from that what is shown and what can be done, so they never disagree.
  */
 import { EXPORT_NAMES, type ExportName, isExportName } from '../../detection/content-type.ts';
-import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
+import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { invalid, parseParameters, readText } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';

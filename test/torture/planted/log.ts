@@ -164,7 +164,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge'],
+    ['  notePurged(folder, ended);\n', '', 'a log is looked through once', 'purge'],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [

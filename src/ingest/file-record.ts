@@ -1,12 +1,12 @@
 /** The record of every file that was taken: `ingest_file`, by ingest number. */
-import type { ExportName } from '../../detection/content-type.ts';
-import type { Database } from '../../store/database.ts';
-import { formatMs } from '../../time.ts';
-import type { ExportFileName } from '../format/file-name.ts';
-import type { ErrorGroup, LineError } from '../format/line-errors.ts';
-import type { ReadingCounts } from '../rules/read-export.ts';
-import type { DealtWith } from '../threads/ingest-settings.ts';
-import type { ApplyCounts } from './apply-rows.ts';
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import type { ApplyCounts } from './apply/apply-rows.ts';
+import type { ExportFileName } from './format/file-name.ts';
+import type { ErrorGroup, LineError } from './format/line-errors.ts';
+import type { ReadingCounts } from './rules/read-export.ts';
+import type { ProcessedFile } from './threads/ingest-messages.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
@@ -288,8 +288,8 @@ export function fileDocument(record: FileRecord): FileDocument {
   };
 }
 
-/** What a file's record says, for those who count. */
-export function dealtWithOf(record: FileRecord): DealtWith {
+/** A file's record, for metrics. */
+export function processedFile(record: FileRecord): ProcessedFile {
   const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
   const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
   return {
