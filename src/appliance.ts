@@ -16,12 +16,8 @@ import type { Interventions } from './http/interventions.ts';
 import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import { ReadingNotes } from './ingest/reading-note.ts';
-import type { IngestClient } from './ingest/threads/ingest-client.ts';
-import {
-  INGEST_CONDITIONS,
-  type IngestEvent,
-  type IngestSettings,
-} from './ingest/threads/ingest-messages.ts';
+import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
+import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses } from './limits/key-uses.ts';
@@ -146,7 +142,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(() => reading.close());
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const onEvent = (event: IngestEvent) => {
+  const onEvent = (event: ReportedEvent) => {
     switch (event.kind) {
       case 'log':
         return log[event.level](event.fields, event.msg);

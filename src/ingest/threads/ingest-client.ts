@@ -5,6 +5,8 @@ import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 
+export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' }>;
+
 export interface IngestClient {
   /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
   readonly ready: Promise<void>;
@@ -27,14 +29,20 @@ export function bootIngestThread(): Worker {
 
 export function startIngest(
   settings: IngestSettings,
-  onEvent: (event: IngestEvent) => void,
+  onEvent: (event: ReportedEvent) => void,
   worker: Worker = bootIngestThread(),
 ): IngestClient {
-  const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', onEvent);
-  const ready = thread.call('start', settings);
-  ready.catch(() => {});
+  const ready = Promise.withResolvers<void>();
+  const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', (event) =>
+    event.kind === 'ready' ? ready.resolve() : onEvent(event),
+  );
+  ready.promise.catch(() => {});
+  void thread.ended.then((fault) =>
+    ready.reject(fault ?? new Error('the ingest thread ended before it was ready')),
+  );
+  thread.post('start', settings);
   return {
-    ready,
+    ready: ready.promise,
     ended: thread.ended,
     endLost: (position) => thread.post('endLost', position),
     // A thread that has ended processes nothing more.

@@ -58,7 +58,7 @@ export type Log = (
 export type SetCondition = (name: IngestCondition, detail: string | null) => void;
 
 export interface IngestCalls {
-  /** Answered when both databases are open. Until it comes, the thread has only loaded its code. */
+  /** Until it comes, the thread has only loaded its code. */
   start(settings: IngestSettings): void;
   /** A cursor is at a position that the log never issued: see history/lost-end.ts. */
   endLost(position: number): void;
@@ -68,6 +68,8 @@ export interface IngestCalls {
 }
 
 export type IngestEvent =
+  /** Both databases are open. No answer to `start`, which would come only after what the thread does next. */
+  | { readonly kind: 'ready' }
   /** The database must first be brought to the end of the log, which may take long. */
   | { readonly kind: 'recovering'; readonly reason: string }
   | {

@@ -23,15 +23,15 @@ export function runIngester(port: MessagePort): void {
   let ingester: Ingester | null = null;
   let isStopping = false;
 
-  async function run(settings: IngestSettings, onReadable: () => void): Promise<void> {
+  async function run(settings: IngestSettings): Promise<void> {
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
       drop.prepare();
-      const recovered = await recover(settings, { send, onReadable, isStopping: () => isStopping });
+      const recovered = await recover(settings, { send, isStopping: () => isStopping });
       ingester = new Ingester(settings, drop, recovered, send);
       begun.resolve(ingester);
-      onReadable();
+      send({ kind: 'ready' });
       reportRecovered(recovered, send);
       await ingester.run();
     } catch (error) {
@@ -43,12 +43,7 @@ export function runIngester(port: MessagePort): void {
   }
 
   serveCalls<IngestCalls>(port, {
-    start(settings) {
-      const readable = Promise.withResolvers<void>();
-      // An error is not caught: it ends the thread, and with it the call.
-      void run(settings, readable.resolve);
-      return readable.promise;
-    },
+    start: run,
     // Before the ingester exists it is lost: the client repeats its request.
     endLost: (position) => ingester?.lostEnd.note(position),
     rested: async () => (await begun.promise).rested(),
@@ -62,7 +57,7 @@ export function runIngester(port: MessagePort): void {
 /** Waits while the disk is full; clients can read meanwhile if the database was readable before. */
 async function recover(
   settings: IngestSettings,
-  { send, onReadable, isStopping }: { send: Send; onReadable: () => void; isStopping: () => boolean },
+  { send, isStopping }: { send: Send; isStopping: () => boolean },
 ): Promise<Recovered> {
   let isReadable = false;
   for (let hasWaited = false; ; hasWaited = true) {
@@ -72,7 +67,7 @@ async function recover(
         program: settings.program,
         onReadable: () => {
           isReadable = true;
-          onReadable();
+          send({ kind: 'ready' });
         },
         onBegin: (reason) => send({ kind: 'recovering', reason }),
         onProgress: (done, total) => {

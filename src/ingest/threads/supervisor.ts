@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type IngestClient, startIngest } from './ingest-client.ts';
-import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
+import { type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
+import type { IngestSettings } from './ingest-messages.ts';
 
 export interface Supervision {
   /** Whether the cause of a fault is one to wait for, at this moment. */
@@ -21,7 +21,7 @@ const CHECK_EVERY_MS = paced(SECOND_MS);
 /** @param thread for the first start; @returns a client: `ready` is of the first start, `ended` of the last */
 export function superviseIngest(
   settings: IngestSettings,
-  onEvent: (event: IngestEvent) => void,
+  onEvent: (event: ReportedEvent) => void,
   { isPassing, onInterrupted, onResumed }: Supervision,
   thread: Worker,
 ): IngestClient {
