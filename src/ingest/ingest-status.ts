@@ -1,4 +1,4 @@
-/** Where ingest stands, as the databases and the drop folder tell it to any process. */
+/** The status of ingest, which any process can read from the databases and the drop folder. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
@@ -37,12 +37,12 @@ export interface IngestStatus {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
-  /** Export files in the drop folder, also those that were taken and could not be recorded yet. */
+  /** Export files in the drop folder, and those that were taken and have no record yet. */
   readonly waiting: number;
   /** Their names, in the order in which they are read: the first ones. */
   readonly waiting_files: readonly string[];
   readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
-  /** The long file that is being read, and how far; null: there is none. */
+  /** The long file that is being read; null: there is none. */
   readonly reading: ReadingNote | null;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
