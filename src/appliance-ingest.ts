@@ -7,9 +7,9 @@ import { type Config, enabledExports } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import type { ReadingNotes } from './ingest/reading-note.ts';
-import type { IngestClient, IngestMessage } from './ingest/threads/ingest-client.ts';
-import { type IngestSettings, TROUBLE_NAMES } from './ingest/threads/ingest-settings.ts';
-import { type Lasting, startLastingIngest } from './ingest/threads/supervisor.ts';
+import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
+import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
+import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
@@ -20,7 +20,6 @@ import { VERSION } from './version.ts';
 
 /** An error of the ingest thread counts as caused by access.db if keys could not be checked this recently. */
 const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
-/** The database has all but the last of these delivery times. */
 
 export interface ApplianceIngestOptions {
   readonly config: Config;
@@ -38,7 +37,7 @@ export interface IngestSurroundings {
   readonly conditions: Conditions;
   readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
-  readonly metrics: Pick<Metrics, 'dealtWith'> | null;
+  readonly metrics: Pick<Metrics, 'processed'> | null;
 }
 
 export interface ApplianceIngest extends IngestClient {
@@ -54,17 +53,13 @@ export function startApplianceIngest(
   const { config, log, ingestThread } = options;
   const { access, conditions, reader, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();
-  const onMessage = (message: IngestMessage) => {
-    receive(message, surroundings, options);
-    if (message.kind === 'recovering') recovering.resolve();
+  const onEvent = (event: ReportedEvent) => {
+    receive(event, surroundings, options);
+    if (event.kind === 'recovering') recovering.resolve();
   };
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const ingest = startLastingIngest(
-    settings,
-    onMessage,
-    whileKeysFail(access, conditions, log),
-    ingestThread,
-  );
+  const supervision = whileKeysFail(access, conditions, log);
+  const ingest = superviseIngest(settings, onEvent, supervision, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
@@ -75,38 +70,37 @@ export function startApplianceIngest(
 }
 
 function receive(
-  message: IngestMessage,
+  event: ReportedEvent,
   { conditions, metrics, reader, reading, recentDeliveries, waiting }: IngestSurroundings,
   { log, onProgress }: ApplianceIngestOptions,
 ): void {
-  switch (message.kind) {
+  switch (event.kind) {
     case 'log':
-      log[message.level](message.fields, message.msg);
+      log[event.level](event.fields, event.msg);
       break;
     case 'delivered':
-      recentDeliveries.set(message.first_position, message.delivered_at);
+      recentDeliveries.set(event.first_position, event.delivered_at);
       waiting.changed();
       break;
-    case 'trouble':
-      conditions.set(message.name, message.detail);
+    case 'condition':
+      conditions.set(event.name, event.detail);
       break;
     case 'recovering':
-      reader.await(`detections.db is being rebuilt from the log: ${message.reason}`);
+      reader.await(`detections.db is being rebuilt from the log: ${event.reason}`);
       log.warn(
-        { reason: message.reason },
+        { reason: event.reason },
         'rebuilding detections.db from the log: detections are unavailable until that is done',
       );
       break;
-    case 'dealt_with':
-      metrics?.dealtWith(message.file);
+    case 'processed':
+      metrics?.processed(event.file);
       break;
     case 'progress':
-      reading.note(message.file, message.rows, message.isDone);
-      onProgress(message.file, message.rows, message.isDone);
+      reading.note(event.file, event.rows, event.isDone);
+      onProgress(event.file, event.rows, event.isDone);
   }
 }
 
-/** Keeps the newest ones: the next transaction writes the time of the one before it. */
 export function ingestSettings(
   config: Config,
   photoKey: Uint8Array,
@@ -132,7 +126,7 @@ export function ingestSettings(
 }
 
 /** While keys cannot be checked, that is also what ended the ingest thread, since it reads access.db too. */
-function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Lasting {
+function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
   return {
     isPassing(fault) {
       if (isWriteLost(fault)) return false;
@@ -145,7 +139,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
       return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {
-      for (const name of TROUBLE_NAMES) conditions.set(name, null);
+      for (const name of INGEST_CONDITIONS) conditions.set(name, null);
       conditions.set('ingest stopped', `access.db: ${fault.message}`);
       log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
     },
@@ -159,7 +153,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
 /** Reads continue without the ingest thread, so its end opens alerts. */
 async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
-  for (const name of TROUBLE_NAMES) conditions.set(name, null);
+  for (const name of INGEST_CONDITIONS) conditions.set(name, null);
   if (fault !== null) {
     if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
     conditions.set('ingest stopped', fault.message);

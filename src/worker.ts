@@ -21,7 +21,7 @@ async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {
       const { runIngester } = await import('./ingest/threads/ingest-thread.ts');
-      await runIngester(port);
+      runIngester(port);
       break;
     }
     case 'reader': {

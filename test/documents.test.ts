@@ -180,7 +180,7 @@ describe('the manual', () => {
     const inThreads = sourceText.matchAll(/\blog\(\s*'(?:warn|error)',\s*'([^']+)'/g);
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
-    assert.match(sourceText, /`file \$\{record\.outcome\}`/);
+    assert.match(sourceText, /`file \$\{outcome\}`/);
     assert.deepEqual(
       tableRows(topic('log-lines'))
         .map(([msg = '']) => msg)

@@ -6,8 +6,8 @@
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { FILE_OUTCOMES } from '../ingest/apply/file-record.ts';
-import { type DealtWith, ROW_OUTCOMES } from '../ingest/threads/ingest-settings.ts';
+import { FILE_OUTCOMES } from '../ingest/file-record.ts';
+import { type ProcessedFile, ROW_OUTCOMES } from '../ingest/threads/ingest-messages.ts';
 import { LIMITS, type Limit } from '../limits/limit.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
@@ -26,7 +26,7 @@ export interface Metrics {
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   refused(limit: Limit): void;
   keyRefused(keyId: string, code: string): void;
-  dealtWith(file: DealtWith): void;
+  processed(file: ProcessedFile): void;
   /** Adds the gauges; before that, only events are counted. */
   addGauges(sources: GaugeSources): void;
 }
@@ -53,7 +53,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
     },
     refused: (limit) => traffic.refused.inc({ limit }),
     keyRefused: counts.refuse,
-    dealtWith(file) {
+    processed(file) {
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;
       const read = created + updated + rescored + unchanged;
@@ -101,7 +101,7 @@ function trafficMetrics(registry: Registry) {
 }
 
 /** @returns counts a file */
-function ingestMetrics(registry: Registry): (file: DealtWith) => void {
+function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
   const registers = [registry];
   const files = new Counter({
     name: 'wirewatch_files_total',

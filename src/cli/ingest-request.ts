@@ -32,7 +32,7 @@ export async function serveAdded(
   const progress = createProgress();
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
-    return await untilServed(access.db, folder, settings, add(access.db), {
+    return await untilServed(add(access.db), { access: access.db, folder }, settings, {
       onProgress: (text) => progress.update(text),
       onLog: ({ level, msg, fields }) => log[level](fields, msg),
     });

@@ -2,7 +2,7 @@
 import { type Config, enabledExports } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import type { FileDocument } from '../ingest/apply/file-record.ts';
+import type { FileDocument } from '../ingest/file-record.ts';
 import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
 import type { Database } from '../store/database.ts';
 import { type Reach, reachText } from '../windows/reach.ts';

@@ -1,6 +1,6 @@
 /** `wirewatch ingest`: what was read and what is waiting; checks a file, reads the archive again, pauses, resumes. */
 import { counted, grouped } from '../counted.ts';
-import { pauseIngest, resumeIngest } from '../ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
-import { windowsWithHeldFile } from '../ingest/apply/file-record.ts';
+import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import { RELEASES, type Release, requireStatus } from '../ingest/requests/window-release.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';

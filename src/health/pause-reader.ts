@@ -1,6 +1,6 @@
 /** Whether ingest is paused: read for every health response, so that a pause takes effect at once. */
 import { statSync } from 'node:fs';
-import { readPause } from '../ingest/apply/subscribers.ts';
+import { readPause } from '../ingest/pause.ts';
 import { createFileReader } from '../store/file-reader.ts';
 
 export interface PauseReader {

@@ -1,4 +1,4 @@
-/** Where ingest stands, as the databases and the drop folder tell it to any process. */
+/** The status of ingest, which any process can read from the databases and the drop folder. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ExportName, perExport } from '../detection/content-type.ts';
@@ -7,6 +7,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
+import { exportFilesOf } from './drop/drop-folder.ts';
 import {
   applyingFiles,
   type FileDocument,
@@ -14,9 +15,8 @@ import {
   filesNotApplied,
   findFile,
   newestFiles,
-} from './apply/file-record.ts';
-import { readPause } from './apply/subscribers.ts';
-import { compareFiles, judgeName } from './format/file-name.ts';
+} from './file-record.ts';
+import { readPause } from './pause.ts';
 import { type ReadingNote, readReadingNote } from './reading-note.ts';
 
 const WAITING_SHOWN_MAX = 3;
@@ -37,12 +37,12 @@ export interface IngestStatus {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
-  /** Export files in the drop folder, also those that were taken and could not be recorded yet. */
+  /** Export files in the drop folder, and those that were taken and have no record yet. */
   readonly waiting: number;
   /** Their names, in the order in which they are read: the first ones. */
   readonly waiting_files: readonly string[];
   readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
-  /** The long file that is being read, and how far; null: there is none. */
+  /** The long file that is being read; null: there is none. */
   readonly reading: ReadingNote | null;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
@@ -56,7 +56,8 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
   const { folder, drop, enabled, access, detections: db } = sources;
   const pause = readPause(access);
   const running = isLocked(folder.serveLock);
-  const waiting = waitingFiles(drop, (number) => db !== null && findFile(db, number) !== null);
+  const isRecorded = (number: number) => db !== null && findFile(db, number) !== null;
+  const waiting = exportFilesOf(namesIn(drop), namesIn(join(drop, '.taken')), isRecorded);
   const exportState = (name: ExportName) => ({
     enabled: enabled.has(name),
     ...(db === null ? NOTHING_READ : readReach(db, name, nowMs)),
@@ -66,7 +67,7 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
     paused_since: pause === null ? null : formatMs(pause),
     drop,
     waiting: waiting.length,
-    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
+    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
     exports: perExport(exportState),
     reading: running ? readReadingNote(folder, nowMs) : null,
     applying: (db === null ? [] : applyingFiles(db)).map((record) => ({
@@ -77,19 +78,6 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
     files: (db === null ? [] : newestFiles(db, filesMax)).map(fileDocument),
     not_applied: (db === null ? [] : filesNotApplied(db, nowMs - DAY_MS, filesMax)).map(fileDocument),
   };
-}
-
-/** Names of the export files that wait, in the order in which they are read. */
-function waitingFiles(drop: string, isRecorded: (number: number) => boolean): string[] {
-  const taken = namesIn(join(drop, '.taken')).flatMap((name) => {
-    const [, number, dropped = ''] = /^(\d+)\.(.+)$/s.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number)) ? [] : [dropped];
-  });
-  const files = [...namesIn(drop), ...taken].flatMap((name) => {
-    const judged = judgeName(name);
-    return judged.kind === 'export' ? [judged.file] : [];
-  });
-  return files.sort(compareFiles).map(({ name }) => name);
 }
 
 function namesIn(folder: string): string[] {

@@ -1,7 +1,4 @@
-/**
- * `reading.json` in the data folder: how far the file is that is being read, for `wirewatch ingest status`. It is there
- * only while a long one is.
- */
+/** `reading.json` in the data folder: the progress of a long file while it is read, for `wirewatch ingest status`. */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DataFolder } from '../store/folder.ts';
@@ -21,7 +18,7 @@ function notePath({ root }: DataFolder): string {
   return join(root, 'reading.json');
 }
 
-/** Keeps the note. Nobody waits for it: where it cannot be written, there is none. */
+/** Writes the note. Errors are ignored. */
 export class ReadingNotes {
   readonly #path: string;
   readonly #monotonicMs: () => number;
@@ -31,7 +28,7 @@ export class ReadingNotes {
   constructor(folder: DataFolder, monotonicMs: () => number = () => performance.now()) {
     this.#path = notePath(folder);
     this.#monotonicMs = monotonicMs;
-    // One that a crash has left.
+    // A crash may have left one.
     this.#remove();
   }
 
@@ -60,10 +57,10 @@ export class ReadingNotes {
   }
 }
 
-/** @returns null where no long file is being read, or it cannot be told */
+/** @returns null if no long file is being read, or the note cannot be read */
 export function readReadingNote(folder: DataFolder, nowMs: number): ReadingNote | null {
   return ignoring(() => {
-    // A reading that was given up leaves its note until the next one.
+    // An interrupted reading leaves its note until the next one.
     if (Math.abs(nowMs - statSync(notePath(folder)).mtimeMs) > STALE_AFTER_MS) return null;
     const { file, rows }: Record<string, unknown> = JSON.parse(readFileSync(notePath(folder), 'utf8'));
     return typeof file === 'string' && typeof rows === 'number' ? { file, rows } : null;

@@ -1,8 +1,8 @@
 /**
- * Whether the clock can be trusted with what cannot be undone: deleting what is old, giving up what is long missing.
+ * Whether the clock can be trusted with what cannot be undone: deleting old files, abandoning windows.
  *
- * A clock that jumps is wrong before it or after it. Until it has gone evenly for an hour, nothing is done by it. At
- * a start there is nothing to compare it with, and it is taken as it is.
+ * A clock that jumps was wrong before or is wrong now. It is trusted again after an hour without a jump. At a start there
+ * is nothing to compare it with: it is trusted.
  */
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 
@@ -21,7 +21,7 @@ export class SteadyClock {
     this.#aheadMs = now() - monotonicMs();
   }
 
-  /** Ask often: a jump there and back in between goes unnoticed, and does no harm. */
+  /** Call it often. A jump and its correction between two calls go unnoticed, and do no harm. */
   isSteady(): boolean {
     const monotonicMs = this.#monotonicMs();
     const aheadMs = this.#now() - monotonicMs;

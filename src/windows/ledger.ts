@@ -1,6 +1,4 @@
-/**
- * The ledger of export windows: which are done, and which stand otherwise (contract: States and transitions).
- */
+/** The ledger of export windows and their statuses (contract: States and transitions). */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
@@ -14,16 +12,16 @@ export interface ExportWindow {
   /** Epoch milliseconds. */
   readonly window_start: number;
   readonly status: WindowStatus;
-  /** When it came to this status, epoch milliseconds. */
+  /** When it got this status, epoch milliseconds. */
   readonly since: number;
-  /** The ingest number of the file that brought it there. */
+  /** The ingest number of the file that changed it. */
   readonly file: number | null;
 }
 
 /** Epoch milliseconds, both. */
 export interface Expectation {
   readonly expected_from: number;
-  /** Windows before it need not be looked for again: of each something is known. */
+  /** All windows before it are in the ledger: no search is needed. */
   readonly looked_through: number;
 }
 
@@ -149,7 +147,7 @@ export function newestWindowEnd(db: Database): number {
 
 export function setWindow(db: Database, window: ExportWindow): void {
   db.prepare(UPSERT_WINDOW).run(window);
-  // The first window that finishes says from where on the others are expected; no later one moves that.
+  // Windows are expected from the first one that finishes. No later one changes that.
   if (window.status === 'done' && !isHistory(window.window_start, window.since))
     db.prepare(INSERT_EXPECTATION).run(window);
 }
@@ -214,12 +212,12 @@ export function longMissing(
   return db.prepare<unknown[], ExportWindow>(SELECT_LONG_MISSING).all(wanted);
 }
 
-/** Takes back what was said of windows that cannot be missing yet, as a clock that was ahead has it. */
+/** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
 export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
   db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
 }
 
-/** When windows were last looked for, epoch milliseconds; null: never. */
+/** When missing windows were last searched for, epoch milliseconds; null: never. */
 export function readLook(db: Database): number | null {
   return db.prepare<unknown[], { looked_at: number }>(SELECT_LOOK).get()?.looked_at ?? null;
 }

@@ -1,8 +1,8 @@
 /**
- * How a window comes from one status to another (contract: States and transitions). Pure: the time is handed in.
+ * How the status of a window changes (contract: States and transitions). Pure.
  *
  * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
- * missing. Nothing is said of windows before the first current one that an export ever finished: a new installation
+ * missing. Windows before the first current one that an export finished have no status: a new installation
  * has no gaps.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
@@ -14,15 +14,15 @@ const DUE_AFTER_MS = 10 * MINUTE_MS;
 const LATE_AFTER_MS = HOUR_MS;
 /** From then until it is missing. */
 const MISSING_AFTER_MS = DAY_MS;
-/** From its becoming missing until it is no longer looked for. */
+/** From missing until abandoned. */
 export const ABANDONED_AFTER_MS = 30 * DAY_MS;
-/** Between two looks for missing windows. */
+/** Between two searches for missing windows. */
 const LOOK_EVERY_MS = DAY_MS;
 
 /** A window that ended longer before it was read is history: no other window is expected because of it. */
 const HISTORY_AFTER_MS = 90 * DAY_MS;
 
-/** What is known of a window; `since` is when it came to its status, epoch milliseconds. */
+/** A known window; it has had its status since `since`, epoch milliseconds. */
 export interface Known {
   readonly status: WindowStatus;
   readonly since: number;
@@ -32,7 +32,7 @@ export interface Look {
   readonly nowMs: number;
   /** Start of the export's first window that finished, by the time of finishing; null: none has. */
   readonly expectedFromMs: number | null;
-  /** Whether a file of this window lies in the drop folder: it has arrived, and only waits. */
+  /** A file of this window is in the drop folder: it has arrived. */
   readonly isWaiting: boolean;
 }
 
@@ -44,7 +44,7 @@ export function isHistory(windowStartMs: number, readAtMs: number): boolean {
 /**
  * What to do with a file that arrives for a window in this status.
  *
- * @param failedWindows what the operator decided beforehand for failed windows
+ * @param failedWindows the operator's setting for failed windows
  */
 export function arrival(
   status: WindowStatus | undefined,
@@ -66,7 +66,7 @@ export function statusAfter(status: WindowStatus | undefined, outcome: 'applied'
   return status === 'done' ? 'done' : 'failed';
 }
 
-/** The status after the daily look; undefined: nothing is to be said of the window. */
+/** The status after a search; undefined: the window gets none. */
 export function statusOnLook(
   known: Known | undefined,
   windowStartMs: number,
@@ -105,8 +105,8 @@ function dueSinceMs(nowMs: number, ms: number): number {
   return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
 }
 
-/** Whether it is time to look for windows again. @param lookedAtMs null: never */
+/** Whether it is time to search for missing windows. @param lookedAtMs the last search; null: never */
 export function isLookDue(lookedAtMs: number | null, nowMs: number): boolean {
-  // A look in the future was made while the clock was wrong: waiting for it could take years.
+  // A time in the future is from a wrong clock: waiting for it could take years.
   return lookedAtMs === null || nowMs - lookedAtMs >= LOOK_EVERY_MS || nowMs < lookedAtMs;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { WINDOWS_WITH_FILES_LEFT, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { NEWEST_DONE } from '../../src/admin/overview.ts';
-import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/apply/file-record.ts';
+import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/file-record.ts';
 import {
   DELIVERED_AT,
   DELIVERED_SINCE,

@@ -6,7 +6,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { mock, test } from 'node:test';
 import { readBody } from '../../src/http/body.ts';
 import { createWaiting } from '../../src/http/waiting.ts';
-import { Sleeper } from '../../src/ingest/threads/wakeable-timer.ts';
+import { WakeableTimer } from '../../src/ingest/threads/wakeable-timer.ts';
 import { createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses } from '../../src/limits/key-uses.ts';
 import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
@@ -18,10 +18,10 @@ const timers = () => process.getActiveResourcesInfo().filter((resource) => resou
 
 test('sleep that is ended early', async () => {
   const before = timers();
-  const sleeper = new Sleeper();
-  const sleep = sleeper.sleep(LONG_MS);
+  const timer = new WakeableTimer();
+  const sleep = timer.sleep(LONG_MS);
   assert.equal(timers(), before + 1);
-  sleeper.wake();
+  timer.wake();
   await sleep;
   assert.equal(timers(), before);
 });

@@ -14,18 +14,17 @@ import {
   removeSubscription,
 } from '../../src/ingest/apply/remove-rows.ts';
 import { addRequest } from '../../src/ingest/requests/requests.ts';
-import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
-import { createTestStore } from '../support/store.ts';
 import { streamWriterOn } from '../support/history.ts';
+import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 
-const REMOVE = { kind: 'remove', subscription: 7001 };
+class Stopping extends Error {}
 
 /** Use of a database of the data folder as it is. */
 function looking<Result>(path: string, use: (db: Database) => Result): Result {
@@ -133,7 +132,7 @@ describe('half-way', () => {
           read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
       };
       const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription({ db: store.writer, writer, between }, 7001, REMOVE, () => {});
+      await removeSubscription(writer, 7001, { between, tell: () => {} });
       await between();
       assert.deepEqual(new Set(read), new Set([1, 0]));
       assert.ok(read.length > 4);
@@ -154,25 +153,13 @@ describe('half-way', () => {
       store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
       const writer = streamWriterOn(store.writer, store.folder);
       const left: number[] = [];
-      const stopping = {
-        db: store.writer,
-        writer,
-        between: async () => {
-          left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
-          if (left.length === 2) throw new Stopping();
-        },
+      const between = async () => {
+        left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
+        if (left.length === 2) throw new Stopping();
       };
-      await assert.rejects(
-        removeSubscription(stopping, 7001, REMOVE, () => {}),
-        Stopping,
-      );
+      await assert.rejects(removeSubscription(writer, 7001, { between, tell: () => {} }), Stopping);
       assert.deepEqual(left, [20_004, 15_004]);
-      const removed = await removeSubscription(
-        { ...stopping, between: async () => {} },
-        7001,
-        REMOVE,
-        () => {},
-      );
+      const removed = await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
       assert.deepEqual(removed, { detections: 0, versions: 15_000 });
       assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
       checkStreams(store.reader);
@@ -187,7 +174,7 @@ describe('half-way', () => {
       const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
       const [position = 0] = store.deliver([row], 1000);
       const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, REMOVE, () => {});
+      await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
       assert.equal(countOf(store.reader, 'stream_row'), 0);
       assert.equal(lastPosition(store.writer), position);
     } finally {

@@ -7,7 +7,6 @@ import { after, before, describe, test } from 'node:test';
 import { listSegments } from '../../src/history/segment.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { openAlertsOf } from '../support/installation-state.ts';
 import {
   type Appliance,
   createKey,
@@ -16,6 +15,7 @@ import {
   startAppliance,
 } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
 import { checkStreams } from '../support/streams.ts';
 import { until } from '../support/until.ts';
 

@@ -12,7 +12,7 @@ import { readAlertFile } from '../../src/health/alert-file.ts';
 import { ALERTS } from '../../src/health/alerts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
 import { createPauseReader } from '../../src/health/pause-reader.ts';
-import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';

@@ -9,7 +9,7 @@ import { addKey, findKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { startNewAccessLog } from '../../src/history/access-log.ts';
-import { pauseIngest, readPause } from '../../src/ingest/apply/subscribers.ts';
+import { pauseIngest, readPause } from '../../src/ingest/pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
 import {

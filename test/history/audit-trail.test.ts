@@ -6,7 +6,7 @@ import { setAccount } from '../../src/auth/accounts.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { readEntries } from '../../src/history/entries.ts';
-import { pauseIngest } from '../../src/ingest/apply/subscribers.ts';
+import { pauseIngest } from '../../src/ingest/pause.ts';
 import {
   AT_MS,
   audited,

@@ -6,7 +6,6 @@ import { afterEach, describe, test } from 'node:test';
 import { copyLog } from '../../src/backup/log-copy.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { ordinalOf } from '../../src/store/stream-place.ts';
 import { assertSameContent } from '../support/database-content.ts';
@@ -18,6 +17,7 @@ import {
   history,
   purgeUntil,
   rowsOf,
+  Stopping,
   streamOf,
 } from '../support/purge.ts';
 

@@ -9,8 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { LogFailure } from '../../src/history/log-error.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { ReadingFault } from '../../src/ingest/threads/reader-client.ts';
-import { isFileError } from '../../src/ingest/threads/thread-errors.ts';
+import { isFileError } from '../../src/ingest/file-errors.ts';
 import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -64,18 +63,13 @@ const skip =
 test('an error of the system concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
   for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
-  assert.ok(isFileError(new ReadingFault('EIO', 'a bad sector', 'read')));
   for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_IOERR', 'SQLITE_CORRUPT', 'ERR_INVALID_ARG_TYPE', 'READER'])
     assert.ok(!isFileError(error(code)), code);
   assert.ok(!isFileError(error('EIO', 'fsync')), 'what was written may be lost');
-  assert.ok(!isFileError(new ReadingFault('EIO', 'the rows that were left out', 'fsync')));
   assert.ok(!isFileError(new TypeError('a fault of the program')));
   // Node knows no name for these two.
   const nameless = (number: number) => error(`Unknown system error -${number}`);
   assert.ok(isFileError(nameless(constants.errno.ESTALE)));
-  assert.ok(
-    isFileError(new ReadingFault(`Unknown system error -${constants.errno.ESTALE}`, 'stale', 'read')),
-  );
   assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'waited out as a full disk');
   assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
   assert.throws(

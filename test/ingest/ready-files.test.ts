@@ -49,9 +49,9 @@ function ready() {
 
 test('a file is ready once two looks, quiet_ms apart, saw it the same', () => {
   writeFileSync(path(), 'x');
-  assert.deepEqual([scan().ready.length, scan().notReady, scan().nextLookMs], [0, 1, 500]);
+  assert.deepEqual([scan().ready.length, scan().notReady, scan().nextScanMs], [0, 1, 500]);
   monotonicMs += 499;
-  assert.deepEqual([scan().ready.length, scan().nextLookMs], [0, 1]);
+  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 1]);
   monotonicMs += 1;
   assert.deepEqual(
     scan().ready.map(({ name }) => name),
@@ -143,7 +143,7 @@ test('a file that was cut off waits for its time, unless it changes', () => {
   const first = ready();
   assert.ok(first.kind === 'export' && !first.isFinal);
   drop.noteTruncated(first);
-  assert.deepEqual([scan().ready.length, scan().nextLookMs], [0, 59_500]);
+  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 59_500]);
   appendFileSync(path(name), 'more');
   const second = ready();
   assert.ok(second.kind === 'export' && !second.isFinal);
@@ -198,7 +198,7 @@ test('the window of a file that waits for its end is looked at then', () => {
   writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
   scan(NOW_MS + 1000);
   monotonicMs += 500;
-  assert.equal(scan(NOW_MS + 1000).nextLookMs, WINDOW_MS - 1000);
+  assert.equal(scan(NOW_MS + 1000).nextScanMs, WINDOW_MS - 1000);
   assert.equal(scan(NOW_MS + WINDOW_MS - 1).ready.length, 0);
   assert.equal(scan(NOW_MS + WINDOW_MS).ready.length, 1);
 });

@@ -24,7 +24,7 @@ export interface History {
   /** Ends what is open, and begins again as a start does. */
   restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
   remove(subscription: number): Promise<void>;
-  /** Takes what was removed out of the log. @param between see Workshop */
+  /** Takes what was removed out of the log. @param between see LongWork */
   purge(between?: () => Promise<void>): Promise<string | null>;
   /** Closes both, as a stop does. */
   stop(): void;
@@ -96,13 +96,16 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     },
     restart,
     async remove(subscription) {
-      const { writer, recovered } = current();
-      const place = { db: recovered.db, writer, between: async () => {} };
-      await removeSubscription(place, subscription, { kind: 'remove' }, () => {});
+      await removeSubscription(current().writer, subscription, { between: async () => {}, tell: () => {} });
     },
     purge(between = async () => {}) {
-      const { writer, recovered } = current();
-      return finishRemovals({ db: recovered.db, writer, between, folder, log: () => {}, trouble: () => {} });
+      const removals = {
+        writer: current().writer,
+        folder: folder.log,
+        log: () => {},
+        setCondition: () => {},
+      };
+      return finishRemovals(removals, { between, tell: () => {} });
     },
     stop,
     delete() {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { isObject, parse } from '../../src/history/format.ts';
 import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
-import { applyingFiles } from '../../src/ingest/apply/file-record.ts';
+import { applyingFiles } from '../../src/ingest/file-record.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { Installation, Serving } from './appliance.ts';

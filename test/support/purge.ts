@@ -6,10 +6,12 @@ import { entriesAfter } from '../../src/history/log-reader.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
 import { createHistory, type History, type HistoryRow } from './history.ts';
+
+/** Ends work half-way, as a stop does. */
+export class Stopping extends Error {}
 
 export let history: History;
 beforeEach(() => startHistory(1024));

@@ -6,8 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { type LookPlace, WindowLook } from '../../src/ingest/apply/missing-windows.ts';
-import { DropFolder } from '../../src/ingest/drop/drop-folder.ts';
+import { DropFolder, waitingWindows } from '../../src/ingest/drop/drop-folder.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
@@ -18,6 +17,7 @@ import {
   setWindow,
   type WindowStatus,
 } from '../../src/windows/ledger.ts';
+import { MissingWindows } from '../../src/windows/missing-windows.ts';
 import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -27,26 +27,22 @@ const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
 let folder: string;
 let db: Database;
 let nowMs: number;
-let place: LookPlace;
 let betweens: number;
-let windowLook: WindowLook;
+let between: () => Promise<void>;
+let missingWindows: MissingWindows;
 
-function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
+function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
   db = openDatabase(join(folder, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  windowLook = new WindowLook();
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
-  return {
+  const writer = streamWriterOn(db, folder, { now: () => nowMs });
+  missingWindows = new MissingWindows({
     db,
-    drop,
-    writer: streamWriterOn(db, folder, { now: () => nowMs }),
-    now: () => nowMs,
-    log: () => {},
-    between: async () => {
-      betweens += 1;
-    },
-    settings: { enabled_exports: enabled },
-  };
+    exports,
+    write: (work) => writer.write({ kind: 'test' }, work),
+    between: () => between(),
+    waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
+  });
 }
 
 beforeEach(() => {
@@ -54,7 +50,10 @@ beforeEach(() => {
   mkdirSync(join(folder, 'drop'));
   nowMs = START;
   betweens = 0;
-  place = open();
+  between = async () => {
+    betweens += 1;
+  };
+  open();
 });
 
 afterEach(() => {
@@ -72,9 +71,9 @@ function starts(status: WindowStatus, exportName: ExportName = 'newswire'): numb
 }
 
 /** What happens at a time when nothing waits to be read. */
-function look(ms: number, isSteady = true): Promise<void> {
+async function look(ms: number, isSteady = true): Promise<void> {
   nowMs = ms;
-  return windowLook.run(place, isSteady);
+  await missingWindows.search(ms, isSteady);
 }
 
 function put(windowStart: number, into = ''): string {
@@ -151,7 +150,8 @@ describe('which windows are expected', () => {
   });
 
   test('each export for itself, and none of one that is switched off', async () => {
-    place = { ...place, settings: { enabled_exports: ['imagewire'] } };
+    db.close();
+    open(['imagewire']);
     finish(START, 'newswire');
     finish(START + 2 * WINDOW_MS, 'imagewire');
     await look(START + MISSING_AFTER + 3 * WINDOW_MS);
@@ -172,7 +172,7 @@ describe('when it is looked', () => {
     await look(lookedAt + DAY_MS);
     assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
     db.close();
-    place = open();
+    open();
     await look(lookedAt + DAY_MS + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
   });
@@ -189,18 +189,14 @@ describe('when it is looked', () => {
   test('a look is made up for that was stopped half-way, from where it was', async () => {
     finish(START);
     let turns = 0;
-    const stopped: LookPlace = {
-      ...place,
-      between: async () => {
-        turns += 1;
-        if (turns === 3) throw new Error('stopping');
-      },
+    between = async () => {
+      turns += 1;
+      if (turns === 3) throw new Error('stopping');
     };
-    nowMs = START + 100 * DAY_MS;
-    await assert.rejects(windowLook.run(stopped, true), /stopping/);
+    await assert.rejects(look(START + 100 * DAY_MS), /stopping/);
     const found = starts('missing').length;
     assert.ok(found > 0 && found <= 3000, `${found}`);
-    await windowLook.run(place, true);
+    await look(nowMs);
     const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
     assert.equal(starts('missing').length, all);
   });

@@ -19,7 +19,7 @@ import {
   readScopes,
 } from '../../config/option-values.ts';
 import { noteOperation } from '../../history/operation-note.ts';
-import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
+import { pauseIngest, resumeIngest } from '../../ingest/pause.ts';
 import { Refused } from '../../refused.ts';
 import { writing } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';

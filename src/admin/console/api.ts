@@ -11,13 +11,13 @@
 
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alerts.ts';
-import type { FileDocument } from '../../ingest/apply/file-record.ts';
+import type { FileDocument } from '../../ingest/file-record.ts';
 import type { IngestStatus } from '../../ingest/ingest-status.ts';
 import type { Reach } from '../../windows/reach.ts';
 import type { JobKind } from './action-table.ts';
 import type { DetectionEntry } from './api-records.ts';
 
-export type { FileOutcome, FileReport } from '../../ingest/apply/file-record.ts';
+export type { FileOutcome, FileReport } from '../../ingest/file-record.ts';
 export type { ExportName };
 
 export type Time = string;

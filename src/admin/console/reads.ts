@@ -1,6 +1,6 @@
 /** The read of each path of the console (api.ts). Runs on the console thread. */
 import { BoundedMap } from '../../bounded-map.ts';
-import { fileDocument, filesPage } from '../../ingest/apply/file-record.ts';
+import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';

@@ -58,7 +58,6 @@ export interface Told {
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
 
-
 /** RFC 9457, without a type. @param detail what is wrong and what to do */
 export function problem(status: number, detail: string): Told {
   return { status, body: JSON.stringify({ title: STATUS_CODES[status], status, detail }) };

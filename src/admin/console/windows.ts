@@ -3,7 +3,7 @@
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
-import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
+import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';

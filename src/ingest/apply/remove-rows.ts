@@ -1,24 +1,24 @@
 /**
- * Deletes what is there of subscriptions that were removed: detections, then their versions, then their rows in the log.
- * By then no client sees them and no row of theirs is taken.
+ * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log. By then no client
+ * sees them and no row for them is accepted.
  *
- * The log says it once, before the first row goes. It may be millions of rows, so they go in bounded transactions that
- * the log need not repeat, and windows that wait get their turn in between. After a crash it is begun again and finds
- * what is left. Positions and ordinals are not given out again: what `stream` says of a stream that was removed stays.
+ * The log records the removal once, before the first row goes. There may be millions of rows, so they go in bounded
+ * transactions without log entries, and waiting windows are read in between. After a crash it starts again with the rows
+ * that are left. `stream` keeps its row of a removed stream, so that positions and ordinals are never reused.
  */
 import { counted } from '../../counted.ts';
 import { endedStreams } from '../../history/detection-rows.ts';
-import type { Operation } from '../../history/format.ts';
 import { isLogError } from '../../history/log-error.ts';
 import { notePurged, purgedStreams, purgeLog } from '../../history/purge.ts';
 import { reasonOf } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
-import { isFileError } from '../threads/thread-errors.ts';
-import type { Workshop } from '../threads/workshop.ts';
+import { isFileError } from '../file-errors.ts';
+import type { Log, SetCondition } from '../threads/ingest-messages.ts';
+import type { StreamWriter } from './stream-writer.ts';
 
-/** Rows that one transaction deletes: half a second of work at most; a quarter of it would take twice as long in all. */
+/** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
 const ROWS_MAX = 10_000;
 
 export const DELETE_DETECTIONS = `
@@ -46,7 +46,7 @@ export interface RemovedRows {
   readonly versions: number;
 }
 
-/** How much there is of subscriptions. @param db a reader will do */
+/** How many rows subscriptions have. @param db may be a reader */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
   const select = db.prepare<unknown[], Stream>(SELECT_STREAMS);
   const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
@@ -60,76 +60,94 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
   return rows;
 }
 
-/** What it takes to delete. */
-type Place = Pick<Workshop, 'db' | 'writer' | 'between'>;
-type Tell = (progress: string) => void;
+/** What long work calls between its steps. */
+export interface LongWork {
+  /** Lets more urgent work run. @throws Stopping when the thread is to end */
+  readonly between: () => Promise<void>;
+  /** @param progress in words */
+  readonly tell: (progress: string) => void;
+}
 
-/**
- * @param operation what the log says of it
- * @param tell how far it is, in words
- */
 export async function removeSubscription(
-  place: Place,
+  writer: StreamWriter,
   subscription: number,
-  operation: Operation,
-  tell: Tell,
+  work: LongWork,
 ): Promise<RemovedRows> {
-  const { db, writer } = place;
+  const { db } = writer;
   writer.applyPending();
-  // The log first, and with it the streams: from then on they have no name, and nobody reads them.
+  // First the log ends the streams: from then on they have no name, and nobody reads them.
   const streams = db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
   if (streams.some(({ removed }) => removed === 0)) {
     const applier = writer.begin();
     applier.removeSubscription(subscription);
-    writer.commit(applier, operation);
+    writer.commit(applier, { kind: 'remove', subscription });
   }
-  return deleteRows(place, endedStreams(db, subscription), tell);
+  return deleteRows(db, endedStreams(db, subscription), work);
+}
+
+/** Of a request: everything of these subscriptions. */
+export async function removeSubscriptions(
+  removals: Removals,
+  subscriptions: readonly number[],
+  work: LongWork,
+): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
+  let removed: RemovedRows = { detections: 0, versions: 0 };
+  for (const subscription of subscriptions) {
+    const { detections, versions } = await removeSubscription(removals.writer, subscription, work);
+    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
+  }
+  return { ok: true, removed, left_in_log: await finishRemovals(removals, work) };
+}
+
+export interface Removals {
+  readonly writer: StreamWriter;
+  /** The folder of the log. */
+  readonly folder: string;
+  readonly log: Log;
+  readonly setCondition: SetCondition;
 }
 
 /**
- * Takes rows out of the log, and what is left of them out of the database, as far as that was not done yet: after a
- * removal, and where a stop, a restore or a full disk came before its end.
+ * Deletes the remaining rows of removed subscriptions from the database and the log: after a removal, and if a stop, a
+ * restore or a full disk interrupted one.
  *
- * @returns why the log still has such rows; null where it has none
+ * @returns why the log still has such rows; null if it has none
  */
 export async function finishRemovals(
-  place: Place & Pick<Workshop, 'folder' | 'log' | 'trouble'>,
-  tell: Tell = () => {},
+  { writer, folder, log, setCondition }: Removals,
+  work: LongWork,
 ): Promise<string | null> {
-  const { db, writer, between, folder, log, trouble } = place;
+  const { db } = writer;
   const ended = endedStreams(db);
-  const purged = purgedStreams(folder.log);
+  const purged = purgedStreams(folder);
   const left = ended.filter((ordinal) => !purged.has(ordinal));
   if (left.length === 0) return null;
-  await deleteRows(place, left, tell);
+  await deleteRows(db, left, work);
   writer.closeSegment();
+  const { between, tell } = work;
   const onProgress = (done: number, total: number) =>
     tell(`removing rows from the log: segment ${done} of ${total}`);
   try {
-    await purgeLog({ folder: folder.log, between, onProgress });
+    await purgeLog({ folder, between, onProgress });
   } catch (error) {
     if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
     const detail = reasonOf(error);
     log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
       detail,
     });
-    trouble('removal incomplete', detail);
+    setCondition('removal incomplete', detail);
     return detail;
   }
-  notePurged(folder.log, ended);
-  trouble('removal incomplete', null);
+  notePurged(folder, ended);
+  setCondition('removal incomplete', null);
   return null;
 }
 
-async function deleteRows(
-  { db, between }: Place,
-  ordinals: readonly number[],
-  tell: Tell,
-): Promise<RemovedRows> {
-  // SQLite leaves what was deleted in the free space of its file otherwise (https://sqlite.org/pragma.html#pragma_secure_delete).
+async function deleteRows(db: Database, ordinals: readonly number[], work: LongWork): Promise<RemovedRows> {
+  // Otherwise the rows stay readable in the free space of the file (https://sqlite.org/pragma.html#pragma_secure_delete).
   db.pragma('secure_delete = ON');
   try {
-    return await deleteInSteps(db, between, ordinals, tell);
+    return await deleteInSteps(db, ordinals, work);
   } finally {
     db.pragma('secure_delete = OFF');
   }
@@ -137,9 +155,8 @@ async function deleteRows(
 
 async function deleteInSteps(
   db: Database,
-  between: Place['between'],
   ordinals: readonly number[],
-  tell: Tell,
+  { between, tell }: LongWork,
 ): Promise<RemovedRows> {
   const removed = { detections: 0, versions: 0 };
   for (const ordinal of ordinals) {
@@ -150,9 +167,8 @@ async function deleteInSteps(
           rows = db.prepare(sql).run(values).changes;
         });
         if (kind !== null) removed[kind] += rows;
-        tell(
-          `${counted(removed.detections, 'detection')} and ${counted(removed.versions, 'version')} removed`,
-        );
+        const { detections, versions } = removed;
+        tell(`${counted(detections, 'detection')} and ${counted(versions, 'version')} removed`);
         await between();
       }
     }

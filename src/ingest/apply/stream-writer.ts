@@ -75,8 +75,17 @@ export class StreamWriter {
     this.#isUnstamped = unstamped?.has_unstamped === 1;
   }
 
+  get db(): Database {
+    return this.#options.db;
+  }
+
   get lastPosition(): number {
     return this.#lastPosition;
+  }
+
+  /** A transaction without rows of exports. @throws as {@link commit} */
+  write(operation: Operation, work: () => void): void {
+    this.commit(this.begin(), operation, work);
   }
 
   /**
@@ -173,7 +182,7 @@ export class StreamWriter {
   /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
   flush(): void {
     this.applyPending();
-    if (this.#isUnstamped) this.commit(this.begin(), { kind: 'delivery time' });
+    if (this.#isUnstamped) this.write({ kind: 'delivery time' }, () => {});
   }
 
   /** From here on the log's segments are closed, but for what follows. */

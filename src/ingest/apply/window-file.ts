@@ -1,17 +1,21 @@
 /**
- * One window's file: whole or not at all, once.
+ * Applies the file of one window, completely or not at all.
  *
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
- * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
+ * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
 import type { Operation } from '../../history/format.ts';
+import type { Database } from '../../store/database.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { arrival, statusAfter, statusPhrase } from '../../windows/transitions.ts';
 import type { Waiting } from '../drop/drop-folder.ts';
-import { chooseDestination, retireFailed, settle } from '../drop/finished-file.ts';
-import type { ExportFileName } from '../format/file-name.ts';
-import type { ReadingResult } from '../rules/read-export.ts';
-import { readingOrder, type Workshop } from '../threads/workshop.ts';
+import {
+  chooseDestination,
+  type FileStore,
+  finishFile,
+  nextNumber,
+  retireFailed,
+} from '../drop/finished-file.ts';
 import {
   clearDestination,
   type FileOutcome,
@@ -19,68 +23,82 @@ import {
   type FileReport,
   findSameContent,
   saveFile,
-} from './file-record.ts';
+} from '../file-record.ts';
+import type { ExportFileName } from '../format/file-name.ts';
+import type { ReadingResult } from '../rules/read-export.ts';
+import type { ExportReader } from '../threads/export-reader.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
 
-/** What came of a file; null: it changed while it was dealt with, and is looked at again. */
-export type Dealt = FileRecord | null;
+/** Null: the file changed meanwhile, and stays for the next scan. */
+export type Processed = FileRecord | null;
 
-export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindow): Promise<Dealt> {
-  const number = workshop.nextNumber();
+/** @param failedWindows whether a file for a failed window is held or read */
+export async function ingestWindowFile(
+  files: FileStore,
+  exports: ExportReader,
+  waiting: WaitingWindow,
+  failedWindows: 'hold' | 'read',
+): Promise<Processed> {
+  const { drop, writer } = files;
+  const number = nextNumber(files);
   const { file } = waiting;
-  const status = findWindow(workshop.db, file.export, file.window_start)?.status;
-  if (waiting.replaces === undefined && arrival(status, workshop.settings.failed_windows) === 'hold') {
+  const status = findWindow(writer.db, file.export, file.window_start)?.status;
+  if (waiting.replaces === undefined && arrival(status, failedWindows) === 'hold') {
     const reason = `the window ${statusPhrase(status)}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
-    return putAway(workshop, waiting, number, { outcome: 'held', reason });
+    return putAway(files, waiting, number, { outcome: 'held', reason });
   }
-  const skipped_path = workshop.drop.skippedPath(number);
-  const order = readingOrder(workshop, waiting.path, file, { skipped_path });
-  const applier = workshop.writer.begin(new Set(order.licensed));
-  const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
+  const skipped_path = drop.skippedPath(number);
+  const reading = exports.read(waiting.path, file, waiting.name, { skipped_path });
   try {
-    for await (const batch of reading.batches) {
-      applier.apply(batch);
-      workshop.check();
-    }
+    const applier = writer.begin(new Set(reading.order.licensed));
+    for await (const batch of reading.batches) applier.apply(batch);
     const result = await reading.result;
-    workshop.progress(waiting.name, result.counts.rows, true);
     if (result.kind !== 'read') {
-      workshop.writer.rollback();
-      return unread(workshop, waiting, number, result);
+      writer.rollback();
+      return unread(files, waiting, number, result);
     }
     const { sha256, bytes, ...counts } = result.counts;
-    const same = findSameContent(workshop.db, file, sha256);
+    const same = findSameContent(writer.db, file, sha256);
     if (same !== null) {
-      workshop.writer.rollback();
-      const reason = `same content as file ${same}, which was already applied`;
-      return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
+      writer.rollback();
+      return putAway(files, waiting, number, {
+        outcome: 'repeated',
+        sha256,
+        ...counts,
+        reason: sameAs(same),
+      });
     }
-    if (!workshop.drop.take(waiting, number)) {
-      workshop.writer.rollback();
+    if (!drop.take(waiting, number)) {
+      writer.rollback();
       return null;
     }
     const report = { ...applier.counts, ...counts };
-    const record = recordOf(workshop, waiting, number, { outcome: 'applied', sha256, ...report });
-    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));
-    settle(workshop, record);
-    retireFailed(workshop, file);
+    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report });
+    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));
+    finishFile(files, record);
+    retireFailed(files, file);
     return record;
   } catch (error) {
     reading.cancel();
-    workshop.writer.rollback();
+    writer.rollback();
     throw error;
   }
 }
 
-/** What the log says of a file. */
+/** Why a file is `repeated`. */
+export function sameAs(number: number): string {
+  return `same content as file ${number}, which was already applied`;
+}
+
+/** A file's transaction in the log. */
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
   return { kind: 'file', file: number, name, outcome };
 }
 
-/** What belongs to the transaction of a file: its record, and its window where that changes. */
-function save({ db }: Workshop, record: FileRecord, replaces: number | undefined): void {
+/** Within the file's transaction: its record, and its window if that changes. */
+function save(db: Database, record: FileRecord, replaces: number | undefined): void {
   saveFile(db, record);
   if (replaces !== undefined) clearDestination(db, replaces);
   const { export: exportName, window_start, outcome } = record;
@@ -98,15 +116,15 @@ function save({ db }: Workshop, record: FileRecord, replaces: number | undefined
   });
 }
 
-/** A file that cannot be applied: given time if it may still be growing, failed otherwise. */
+/** A file that cannot be applied: it fails, or waits if it may still be growing. */
 export function unread(
-  workshop: Workshop,
+  files: FileStore,
   waiting: WaitingExport,
   number: number,
   result: Exclude<ReadingResult, { kind: 'read' }>,
-): Dealt {
+): Processed {
   if (result.kind === 'truncated' && !waiting.isFinal) {
-    workshop.drop.noteTruncated(waiting);
+    files.drop.noteTruncated(waiting);
     return null;
   }
   const { sha256, bytes, ...counts } = result.counts;
@@ -120,40 +138,39 @@ export function unread(
           error_groups: result.error_groups,
         }
       : { ...counts, reason: result.reason };
-  return putAway(workshop, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
+  return putAway(files, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
 }
 
-/** What became of a file, with its report. */
+/** The outcome of a file, with its report. */
 interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly outcome: Outcome;
-  /** Null where it was not read to its end. */
+  /** Null: it was not read to its end. */
   readonly sha256?: string | null;
 }
 
-/** Takes a file that is not applied, records it with its window, and moves it where it belongs. */
+/** Takes a file that is not applied, records it with its window, and moves it to its folder. */
 export function putAway(
-  workshop: Workshop,
+  files: FileStore,
   waiting: Waiting,
   number: number,
   became: Became<Exclude<FileOutcome, 'applying' | 'applied'>>,
-): Dealt {
-  if (!workshop.drop.take(waiting, number)) return null;
-  const record = recordOf(workshop, waiting, number, became);
-  workshop.writer.commit(workshop.writer.begin(), fileOperation(record), () =>
-    save(workshop, record, waiting.replaces),
-  );
-  settle(workshop, record);
+): Processed {
+  const { drop, writer } = files;
+  if (!drop.take(waiting, number)) return null;
+  const record = recordOf(files, waiting, number, became);
+  writer.write(fileOperation(record), () => save(writer.db, record, waiting.replaces));
+  finishFile(files, record);
   return record;
 }
 
 export function recordOf(
-  workshop: Workshop,
+  files: FileStore,
   waiting: Waiting,
   number: number,
   { outcome, sha256 = null, ...report }: Became<Exclude<FileOutcome, 'applying'>>,
 ): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
-  const nowMs = workshop.now();
+  const nowMs = files.now();
   return {
     number,
     name: waiting.name,
@@ -161,12 +178,12 @@ export function recordOf(
     window_start: file?.kind === 'window' ? file.window_start : null,
     label: file?.kind === 'backfill' ? file.label : null,
     sha256,
-    bytes: Number(waiting.look.size),
+    bytes: Number(waiting.snapshot.size),
     outcome,
     taken_at: nowMs,
     finished_at: nowMs,
     rows_applied: 0,
     report,
-    destination: chooseDestination(workshop, outcome, waiting.name, number),
+    destination: chooseDestination(files, outcome, waiting.name, number),
   };
 }

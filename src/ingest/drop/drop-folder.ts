@@ -1,67 +1,50 @@
 /**
- * The drop folder: what waits in it, what has come to rest, and how a file is taken.
+ * The drop folder: which files wait in it, which are ready (readiness.ts), and how a file is taken.
  *
- * The scan is the truth; events of the file system only make it happen sooner, because a network share gives
- * none. A file is ready when two looks, `quiet_ms` apart, saw it the same; times that the file carries are not
- * trusted for that, since copying tools set them.
+ * The scan counts. Events of the file system only make it happen sooner: a network share gives none.
  */
 import { type BigIntStats, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import type { FSWatcher } from 'chokidar';
+import type { ExportName } from '../../detection/content-type.ts';
 import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
 import { type DataFolder, isThere, syncFile, syncFolder, syncName } from '../../store/folder.ts';
-import { SECOND_MS, WINDOW_MS } from '../../time.ts';
-import { compareFiles, type ExportFileName, judgeName, judgeWindow } from '../format/file-name.ts';
+import { compareFiles, type ExportFileName, judgeName } from '../format/file-name.ts';
+import {
+  type DropSettings,
+  type FileSnapshot,
+  isSameSnapshot,
+  type Readiness,
+  readiness,
+} from './readiness.ts';
 
-/** The appliance's own folders in it. `.taken` holds the file that is being dealt with. */
+/** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
 export const OWN_FOLDERS = ['archive', 'failed', 'refused', 'held', '.taken'] as const;
-
-export interface DropSettings {
-  readonly quiet_ms: number;
-  readonly truncated_seconds: number;
-}
 
 export type Waiting = {
   /** The name it was dropped under. */
   readonly name: string;
   readonly path: string;
-  readonly look: Look;
-  /** The number of the record under which the file lay in `held/` or `failed/`: an operator wants it read. */
+  readonly snapshot: FileSnapshot;
+  /** The number of the record under which the file lay in `held/` or `failed/`, if an operator has it read again. */
   readonly replaces?: number;
-} & (
-  | {
-      readonly kind: 'export';
-      readonly file: ExportFileName;
-      /** It has had its time: cut off is cut off. */
-      readonly isFinal: boolean;
-    }
-  | { readonly kind: 'refused'; readonly reason: string }
-);
+} & Exclude<Readiness, { kind: 'wait' }>;
 
 export interface Scan {
-  /** Files that can be dealt with now, in their order. */
+  /** Files that can be processed now, in their order. */
   readonly ready: readonly Waiting[];
-  /** When another look is worth while, milliseconds from now; null: when something changes. */
-  readonly nextLookMs: number | null;
-  /** Entries that are no files of ours to touch: folders, links, pipes, names that cannot be read. */
-  readonly leftAlone: readonly string[];
+  /** When the next file may become ready, milliseconds from now; null: when something changes. */
+  readonly nextScanMs: number | null;
+  /** Names of folders, links and pipes, and names that are not UTF-8. */
+  readonly ignored: readonly string[];
   /** Export files in the folder that are not ready. */
   readonly notReady: number;
 }
 
-/** What a file looked like; any write changes it. */
-export interface Look {
-  readonly size: bigint;
-  readonly mtimeNs: bigint;
-  readonly ino: bigint;
-  readonly dev: bigint;
-}
-
 interface Remembered {
-  look: Look;
-  sinceMs: number;
-  /** It was read like this, and its packing was cut off. */
-  truncated: boolean;
+  readonly snapshot: FileSnapshot;
+  readonly sinceMs: number;
+  isTruncated: boolean;
 }
 
 const NAME_BYTES_MAX = 180;
@@ -71,6 +54,7 @@ export class DropFolder {
   readonly #settings: DropSettings;
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
+  #lastNumber: number | null = null;
   #watcher: FSWatcher | null = null;
   #isClosed = false;
 
@@ -80,10 +64,10 @@ export class DropFolder {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Makes the appliance's own folders, and refuses to follow one of them elsewhere. */
+  /** Makes Wirewatch's own folders. @throws Refused if one cannot be used, or is a link */
   prepare(): void {
     try {
-      // Not its parents: where a share is not mounted, exports would go astray below its mount point.
+      // Not its parents: if a share is not mounted, exports would be written below its mount point.
       makeFolder(this.root);
       for (const name of OWN_FOLDERS) this.ensureFolder(name);
       // A process that was killed may have made folders without syncing their names.
@@ -99,9 +83,9 @@ export class DropFolder {
   }
 
   /**
-   * For a command, which mostly was not told where the appliance's drop folder is.
+   * For a command, which may have been started without the appliance's --drop.
    *
-   * @throws Refused `configuration` where files were taken in, and none of them can have been taken out of here
+   * @throws Refused `configuration` if files were ingested, but none from this folder
    */
   requireOf({ root, detections }: DataFolder): void {
     if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
@@ -119,7 +103,7 @@ export class DropFolder {
     }
   }
 
-  /** Calls back when something in the folder changes. Without events the rescan alone finds files. */
+  /** Calls back when something in the folder changes. Without events, only the periodic scan finds files. */
   async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
     // Loaded here: a start need not wait for it.
     const { watch } = await import('chokidar');
@@ -142,39 +126,49 @@ export class DropFolder {
     const monotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
-    const leftAlone: string[] = [];
-    let nextLookMs = Number.POSITIVE_INFINITY;
+    const ignored: string[] = [];
+    let nextScanMs = Number.POSITIVE_INFINITY;
     let notReady = 0;
     for (const entry of this.#entries(isRecorded)) {
-      if (entry.kind === 'left alone') {
-        leftAlone.push(entry.name);
+      if (entry.kind === 'ignored') {
+        ignored.push(entry.name);
         continue;
       }
-      const known = this.#remembered.get(entry.path);
+      const { name, path, snapshot } = entry;
+      const known = this.#remembered.get(path);
       const memory =
-        known !== undefined && isSameLook(known.look, entry.look)
+        known !== undefined && isSameSnapshot(known.snapshot, snapshot)
           ? known
-          : { look: entry.look, sinceMs: monotonicMs, truncated: false };
-      remembered.set(entry.path, memory);
-      const judged = this.#judge(entry, memory, monotonicMs - memory.sinceMs, nowMs);
-      if (judged.kind === 'ready') ready.push(judged.waiting);
+          : { snapshot, sinceMs: monotonicMs, isTruncated: false };
+      remembered.set(path, memory);
+      const unchangedMs = monotonicMs - memory.sinceMs;
+      const seen = { name, size: snapshot.size, unchangedMs, isTruncated: memory.isTruncated };
+      const is = readiness(seen, this.#settings, nowMs);
+      if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
       else {
         notReady += 1;
-        nextLookMs = Math.min(nextLookMs, judged.waitMs);
+        nextScanMs = Math.min(nextScanMs, is.waitMs);
       }
     }
     this.#remembered = remembered;
     ready.sort(compareWaiting);
-    return { ready, notReady, leftAlone, nextLookMs: Number.isFinite(nextLookMs) ? nextLookMs : null };
+    return { ready, notReady, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
   }
 
-  /** Remembers that a file, as it looked, was cut off: it is given time to grow. */
-  noteTruncated(waiting: Waiting): void {
-    const memory = this.#remembered.get(waiting.path);
-    if (memory !== undefined && isSameLook(memory.look, waiting.look)) memory.truncated = true;
+  /** Gives a file whose compressed data is cut off time to grow. */
+  noteTruncated({ path, snapshot }: Waiting): void {
+    const memory = this.#remembered.get(path);
+    if (memory !== undefined && isSameSnapshot(memory.snapshot, snapshot)) memory.isTruncated = true;
   }
 
-  /** The numbers under which files lie in `.taken`, lowest first: a crash can leave one that no record names. */
+  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
+  nextNumber(lastRecorded: number): number {
+    this.#lastNumber ??= this.takenNumbers().at(-1) ?? 0;
+    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
+    return this.#lastNumber;
+  }
+
+  /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
   takenNumbers(): number[] {
     return readdirSync(join(this.root, '.taken'))
       .flatMap((name) => TAKEN_NAME.exec(name)?.[1] ?? [])
@@ -190,7 +184,7 @@ export class DropFolder {
     return join(this.root, '.taken', `skipped-${number}.ndjson`);
   }
 
-  /** Removes the rows that a reading had left out which was given up. @param kept files that have a record */
+  /** Removes the skipped rows of interrupted readings. @param kept files that have a record */
   removeSkipped(kept: ReadonlySet<number>): void {
     for (const name of readdirSync(join(this.root, '.taken'))) {
       const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
@@ -201,27 +195,26 @@ export class DropFolder {
   /**
    * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
    *
-   * @returns whether it is still the file that was looked at; if not, it stays where it is, or in `.taken`, and
-   *   is looked at anew
+   * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
    */
   take(waiting: Waiting, number: number): boolean {
     const path = this.takenPath(number, waiting.name);
     try {
-      if (!isSameLook(this.look(waiting.path), waiting.look)) return false;
+      if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;
       renameSync(waiting.path, path);
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) return false;
       throw error;
     }
-    // The note beside a file that failed or was held says what is no longer so.
+    // The note beside a failed or held file is no longer true.
     if (waiting.replaces !== undefined) rmSync(`${waiting.path}.reason.json`, { force: true });
     syncFile(path);
     syncFolder(join(this.root, '.taken'));
-    return isSameLook(this.look(path), waiting.look);
+    return isSameSnapshot(this.snapshot(path), waiting.snapshot);
   }
 
-  look(path: string): Look {
-    return lookOf(lstatSync(path, { bigint: true }));
+  snapshot(path: string): FileSnapshot {
+    return snapshotOf(lstatSync(path, { bigint: true }));
   }
 
   *#entries(isRecorded: (number: number) => boolean): Generator<Entry> {
@@ -240,44 +233,13 @@ export class DropFolder {
     if (judgeName(name).kind === 'unfinished') return;
     try {
       const stats = lstatSync(path, { bigint: true });
-      if (stats.isFile()) yield { kind: 'file', name, path, look: lookOf(stats) };
-      else yield { kind: 'left alone', name };
+      if (stats.isFile()) yield { kind: 'file', name, path, snapshot: snapshotOf(stats) };
+      else yield { kind: 'ignored', name };
     } catch (error) {
-      // Gone since, or a name that is no UTF-8 and so cannot be spelled.
+      // Gone since, or its name is not UTF-8 and so not a path.
       if (!isErrorCode(error, 'ENOENT')) throw error;
-      if (name.includes('\ufffd')) yield { kind: 'left alone', name };
+      if (name.includes('\ufffd')) yield { kind: 'ignored', name };
     }
-  }
-
-  #judge(
-    entry: FileEntry,
-    memory: Remembered,
-    unchangedMs: number,
-    nowMs: number,
-  ): { kind: 'ready'; waiting: Waiting } | { kind: 'wait'; waitMs: number } {
-    const { name, path, look } = entry;
-    if (unchangedMs < this.#settings.quiet_ms)
-      return { kind: 'wait', waitMs: this.#settings.quiet_ms - unchangedMs };
-    const judged = judgeName(name);
-    if (judged.kind !== 'export') {
-      const reason = judged.kind === 'refused' ? judged.reason : '';
-      return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
-    }
-    const { file } = judged;
-    if (file.kind === 'window') {
-      const due = judgeWindow(file.window_start, nowMs);
-      if (due === 'too far ahead') {
-        const reason =
-          'the window is more than a day in the future. The name must contain the start of the window in UTC; also check the clocks of the writer and of this machine';
-        return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
-      }
-      if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
-    }
-    // Nothing tells an empty file that is meant from one that is about to be written, but time.
-    const needsTime = memory.truncated || (look.size === 0n && !/\.(gz|zst)$/.test(file.form));
-    const restMs = this.#settings.truncated_seconds * SECOND_MS - unchangedMs;
-    if (needsTime && restMs > 0) return { kind: 'wait', waitMs: restMs };
-    return { kind: 'ready', waiting: { kind: 'export', name, path, look, file, isFinal: restMs <= 0 } };
   }
 
   #isOwn(path: string): boolean {
@@ -285,13 +247,39 @@ export class DropFolder {
   }
 }
 
+/** Export files by name, in the order in which they are read. @param taken names in `.taken`, without those recorded */
+export function exportFilesOf(
+  names: readonly string[],
+  taken: readonly string[],
+  isRecorded: (number: number) => boolean = () => false,
+): ExportFileName[] {
+  const dropped = taken.flatMap((name) => {
+    const [, number, original = ''] = TAKEN_NAME.exec(name) ?? [];
+    return number === undefined || isRecorded(Number(number)) ? [] : [original];
+  });
+  const files = [...names, ...dropped].flatMap((name) => {
+    const judged = judgeName(name);
+    return judged.kind === 'export' ? [judged.file] : [];
+  });
+  return files.sort(compareFiles);
+}
+
+/** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
+export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
+  const files = exportFilesOf(readdirSync(root), readdirSync(join(root, '.taken')));
+  return new Set(
+    files.flatMap((file) => (file.kind === 'window' && file.export === exportName ? file.window_start : [])),
+  );
+}
+
 /** Ingest number, and the name under which the file was dropped. */
 const TAKEN_NAME = /^(\d+)\.(.+)$/s;
 
-type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
-type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };
+type Entry =
+  | { readonly kind: 'file'; readonly name: string; readonly path: string; readonly snapshot: FileSnapshot }
+  | { readonly kind: 'ignored'; readonly name: string };
 
-/** Makes the folder, and its name durable, where its parent is there; it may be a link. */
+/** Makes the folder and its name durable. Its parent must exist; the folder may be a link. */
 function makeFolder(root: string): void {
   try {
     mkdirSync(root);
@@ -314,7 +302,7 @@ function ensureRealFolder(path: string): void {
   requireRealFolder(path);
 }
 
-/** A file system's limit on names must hold with what is put before and behind. */
+/** Leaves room for the prefixes and suffixes that we add, within the file system's limit. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
   return Buffer.from(name)
@@ -329,10 +317,6 @@ function compareWaiting(a: Waiting, b: Waiting): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-function isSameLook(a: Look, b: Look): boolean {
-  return a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
-}
-
-function lookOf({ size, mtimeNs, ino, dev }: BigIntStats): Look {
+function snapshotOf({ size, mtimeNs, ino, dev }: BigIntStats): FileSnapshot {
   return { size, mtimeNs, ino, dev };
 }

@@ -1,21 +1,37 @@
 /**
- * After the commit: the notes beside the file, and the file to where it belongs.
+ * After the commit: writes the notes beside a file and moves it to its folder.
  *
- * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
- * unsettled; the next start goes through the same steps.
+ * Every step can be repeated. A crash between any two leaves the file in `.taken` with its record; the next start
+ * goes through the same steps.
  */
 import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ExportName } from '../../detection/content-type.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isThere, syncFolder, writeWhole } from '../../store/folder.ts';
-import { formatMs, utcDay } from '../../time.ts';
+import { formatMs, type Now, utcDay } from '../../time.ts';
 import { findWindow, type WindowStatus } from '../../windows/ledger.ts';
-import { type FileOutcome, type FileRecord, filesLeft, findFile, saveFile } from '../apply/file-record.ts';
+import type { StreamWriter } from '../apply/stream-writer.ts';
+import { isFileError, plainError } from '../file-errors.ts';
+import {
+  type FileOutcome,
+  type FileRecord,
+  filesLeft,
+  findFile,
+  lastFileNumber,
+  saveFile,
+} from '../file-record.ts';
 import { numberedName } from '../format/file-name.ts';
-import { isFileError, plainError } from '../threads/thread-errors.ts';
-import type { Workshop } from '../threads/workshop.ts';
-import { shortName } from './drop-folder.ts';
+import type { Log } from '../threads/ingest-messages.ts';
+import { type DropFolder, shortName } from './drop-folder.ts';
+
+/** Where files are recorded and moved. */
+export interface FileStore {
+  readonly drop: DropFolder;
+  readonly writer: StreamWriter;
+  readonly now: Now;
+  readonly log: Log;
+}
 
 const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
   applied: 'archive',
@@ -25,32 +41,37 @@ const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, strin
   held: 'held',
 };
 
-/** Where a file will lie, relative to the drop folder; never a name that is taken, or promised to another. */
+/** The next ingest number. None is issued twice, even if the first file was not recorded. */
+export function nextNumber({ drop, writer }: FileStore): number {
+  return drop.nextNumber(lastFileNumber(writer.db));
+}
+
+/** A file's future path in the drop folder: neither in use nor promised to another file. */
 export function chooseDestination(
-  workshop: Workshop,
+  files: FileStore,
   outcome: Exclude<FileOutcome, 'applying'>,
   name: string,
   number: number,
 ): string {
   const folder = FOLDER_OF_OUTCOME[outcome];
-  const day = folder === 'archive' ? join(folder, utcDay(workshop.now())) : folder;
+  const day = folder === 'archive' ? join(folder, utcDay(files.now())) : folder;
   let destination = join(day, shortName(name));
-  for (let again = 0; !isFree(workshop, destination); again += 1) {
+  for (let again = 0; !isFree(files, destination); again += 1) {
     destination = join(day, numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`));
   }
   return destination;
 }
 
-/** The records of the files in `.taken`: what is committed, and not moved to where it belongs. */
-export function recordsInTaken({ db, drop }: Pick<Workshop, 'db' | 'drop'>): FileRecord[] {
+/** The records of the files in `.taken`: committed, and not moved yet. */
+export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
   return drop.takenNumbers().flatMap((number) => {
-    const record = findFile(db, number);
+    const record = findFile(writer.db, number);
     return record !== null && isThere(drop.takenPath(number, record.name)) ? record : [];
   });
 }
 
-/** Removes the rows that a reading had left out which was given up. @param kept what is in `.taken` with a record */
-export function removeSkipped({ drop, log }: Workshop, kept: readonly FileRecord[]): void {
+/** Removes the skipped rows of interrupted readings. @param kept files in `.taken` with a record */
+export function removeSkipped({ drop, log }: FileStore, kept: readonly FileRecord[]): void {
   try {
     drop.removeSkipped(new Set(kept.map(({ number }) => number)));
   } catch (error) {
@@ -60,58 +81,51 @@ export function removeSkipped({ drop, log }: Workshop, kept: readonly FileRecord
   }
 }
 
-/** @param record committed, with a destination */
-export function settle(workshop: Workshop, record: FileRecord): void {
-  const { drop } = workshop;
+/** @param record committed; without a destination there is nothing to do */
+export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: FileRecord): void {
+  const { drop } = files;
   const { destination } = record;
+  if (destination === null) return;
   const taken = drop.takenPath(record.number, record.name);
-  if (destination !== null) {
-    const target = join(drop.root, destination);
-    drop.ensureFolder(dirname(destination));
-    if (isThere(taken)) {
-      requireFree(target);
-      if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
-        writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
-      }
-      const skipped = drop.skippedPath(record.number);
-      // A reading that was given up may have left one under this number.
-      const hasSkipped = (record.report.bad_rows ?? 0) > 0;
-      if (hasSkipped && isThere(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
-      renameSync(taken, target);
-      syncFolder(dirname(target));
-      syncFolder(dirname(taken));
-    }
-  }
+  const target = join(drop.root, destination);
+  drop.ensureFolder(dirname(destination));
+  if (!isThere(taken)) return;
+  requireFree(target);
+  if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held')
+    writeReason(files, record, target);
+  const skipped = drop.skippedPath(record.number);
+  // An interrupted reading may have left one under this number.
+  const hasSkipped = (record.report.bad_rows ?? 0) > 0;
+  if (hasSkipped && isThere(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
+  renameSync(taken, target);
+  syncFolder(dirname(target));
+  syncFolder(dirname(taken));
 }
 
 /**
- * Moves the files that failed for a window out of `failed/` once it was read from another one: into the archive, under
- * names that no replay takes for exports.
- *
- * Each goes by way of `.taken`, so a crash leaves it in `failed/` or in the archive, as its record says.
+ * Archives the failed files of a window that was read from another file, under names that are no export's: a replay
+ * ignores them. Each goes through `.taken`, so after a crash it lies in `failed/` or in the archive, as its record says.
  */
-export function retireFailed(workshop: Workshop, window: { export: ExportName; window_start: number }): void {
-  const { db, drop, writer, log } = workshop;
-  for (const record of filesLeft(db, window.export, window.window_start)) {
+export function retireFailed(files: FileStore, window: { export: ExportName; window_start: number }): void {
+  const { drop, writer, log } = files;
+  for (const record of filesLeft(writer.db, window.export, window.window_start)) {
     const { number, name, outcome, destination } = record;
     if (outcome !== 'failed' || destination === null || !isThere(join(drop.root, destination))) continue;
     try {
       const taken = drop.takenPath(number, name);
       renameSync(join(drop.root, destination), taken);
-      // Where a power cut took the rename, it would lie in failed/ for good: its record says otherwise.
+      // If a power cut undid the rename, the file would stay in failed/, where its record does not look for it.
       syncFolder(dirname(taken));
       rmSync(join(drop.root, `${destination}.reason.json`), { force: true });
       const retired = {
         ...record,
-        destination: chooseDestination(workshop, 'applied', `${name}.failed`, number),
+        destination: chooseDestination(files, 'applied', `${name}.failed`, number),
       };
-      writer.commit(writer.begin(), { kind: 'failed file archived', file: number, name }, () =>
-        saveFile(db, retired),
-      );
-      settle(workshop, retired);
+      writer.write({ kind: 'failed file archived', file: number, name }, () => saveFile(writer.db, retired));
+      finishFile(files, retired);
     } catch (error) {
       if (!isFileError(error) && !isDiskFull(error)) throw error;
-      // Its window was read: where the file lies does not matter to that.
+      // The window was read: nothing depends on where this file is.
       log('warn', 'cannot move a failed file to the archive after its window was read', {
         file: destination,
         err: plainError(error),
@@ -120,40 +134,30 @@ export function retireFailed(workshop: Workshop, window: { export: ExportName; w
   }
 }
 
-/** Writes the note beside a file anew, after its window has come into another status. */
-export function noteAgain(workshop: Workshop, record: FileRecord): void {
-  const target = join(workshop.drop.root, record.destination ?? '');
-  if (record.destination === null || !isThere(target)) return;
-  writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
+/** Writes the note beside a failed or held file again, after the status of its window changed. */
+export function rewriteReason(files: FileStore, record: FileRecord): void {
+  const target = join(files.drop.root, record.destination ?? '');
+  if (record.destination !== null && isThere(target)) writeReason(files, record, target);
 }
 
-/** What a person reads beside a file that was not applied. */
-/** The line of the program's log about a processed file. */
-export function logOutcome({ log, settings }: Workshop, record: FileRecord): void {
-  const { errors: _, error_groups: __, ...report } = record.report;
-  const { number, name, destination } = record;
-  const isBad = record.outcome === 'failed' || record.outcome === 'refused';
-  // A command that does the work itself prints the outcome.
-  const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
-  log(level, `file ${record.outcome}`, { number, file: name, destination, ...report });
-}
-
-function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
+/** For a person: why the file was not applied, and what to do. */
+function writeReason({ writer }: Pick<FileStore, 'writer'>, record: FileRecord, target: string): void {
   const { reason, errors, errors_total, error_groups } = record.report;
-  return {
+  const { export: exportName, window_start } = record;
+  const status =
+    exportName === null || window_start === null
+      ? undefined
+      : findWindow(writer.db, exportName, window_start)?.status;
+  const note = {
     file: record.name,
-    ...(record.export === null ? {} : { export: record.export }),
-    ...(record.window_start === null ? {} : { window_start: formatMs(record.window_start) }),
+    ...(exportName === null ? {} : { export: exportName }),
+    ...(window_start === null ? {} : { window_start: formatMs(window_start) }),
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
     ...(errors === undefined ? {} : { errors_total, error_groups, errors }),
     next: nextStep(record, status),
   };
-}
-
-function windowStatus({ db }: Workshop, record: FileRecord): WindowStatus | undefined {
-  if (record.export === null || record.window_start === null) return undefined;
-  return findWindow(db, record.export, record.window_start)?.status;
+  writeWhole(`${target}.reason.json`, `${JSON.stringify(note, null, 2)}\n`, 0o644);
 }
 
 function nextStep(record: FileRecord, status: WindowStatus | undefined): string {
@@ -162,7 +166,7 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
     case 'failed':
       if (record.destination?.startsWith('archive') === true)
         return 'Nothing needs to be done: the window was read from another file.';
-      // A window that was done before stays done: what is dropped for it is read without more ado.
+      // A window that was done before stays done: a file dropped for it is read without a reset.
       return record.window_start === null || status === 'done'
         ? 'No rows of this file were applied. Fix the file and drop it again.'
         : `No rows of this file were applied. Fix the file and drop it again, then run: wirewatch window reset ${record.export} ${start}`;
@@ -175,21 +179,17 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
   }
 }
 
-function writeNote(path: string, note: object): void {
-  writeWhole(path, `${JSON.stringify(note, null, 2)}\n`, 0o644);
-}
-
-/** Nothing is overwritten, not even what somebody else put there meanwhile. */
+/** Never overwrites, not even what somebody else put there meanwhile. */
 function requireFree(target: string): void {
   if (!isThere(target)) return;
   throw Object.assign(new Error(`EEXIST: ${target} already exists. Move it away`), { code: 'EEXIST' });
 }
 
-function isFree(workshop: Workshop, destination: string): boolean {
-  const target = join(workshop.drop.root, destination);
+function isFree(files: FileStore, destination: string): boolean {
+  const target = join(files.drop.root, destination);
   const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
   return (
     !names.some((name) => isThere(name)) &&
-    !recordsInTaken(workshop).some((record) => record.destination === destination)
+    !recordsInTaken(files).some((record) => record.destination === destination)
   );
 }

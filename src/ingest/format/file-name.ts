@@ -58,7 +58,7 @@ export function judgeName(name: string): NameJudgement {
   };
 }
 
-/** Whether a window's file can be read now: not before the window has ended, and never far from the future. */
+/** Whether a window's file can be read now: only after the window has ended. */
 export function judgeWindow(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
   if (windowStartMs > nowMs + DAY_MS) return 'too far ahead';
   return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
@@ -85,7 +85,7 @@ export function latestTime(endMs: number): string {
   return formatMs(endMs + DAY_MS);
 }
 
-/** What follows for a file's rows from when it is read. */
+/** The bounds and defaults of a file's times. */
 export function timesOf(file: ExportFileName, readAtMs: number) {
   const endMs = file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs;
   return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };

@@ -1,30 +1,28 @@
-/** The command's end of a request to the one who ingests. */
+/** Waits for a request to the ingest thread: the command's end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { isLocked, takeLock } from '../../store/locks.ts';
-import { type IngestMessage, startIngest } from '../threads/ingest-client.ts';
-import type { IngestSettings } from '../threads/ingest-settings.ts';
+import { startIngest } from '../threads/ingest-client.ts';
+import type { IngestEvent, IngestSettings } from '../threads/ingest-messages.ts';
 import { type RequestOutcome, requestState } from './requests.ts';
 
-const LOOK_EVERY_MS = 100;
+const CHECK_EVERY_MS = 100;
 
 export interface RequestWatch {
-  /** Told of each change, in words. */
+  /** @param text each change, in words */
   readonly onProgress: (text: string) => void;
-  readonly onLog: (line: Extract<IngestMessage, { kind: 'log' }>) => void;
+  readonly onLog: (line: Extract<IngestEvent, { kind: 'log' }>) => void;
 }
 
 /**
- * Waits until a request is served: by the appliance when one runs on the data folder, else by a thread of this process.
- *
- * An appliance that starts meanwhile takes over. A request that is given up half-way is served by the next one who ingests.
+ * Waits until a request is served: by the appliance that runs on the data folder, or else by a thread of this process. An
+ * appliance that starts meanwhile takes over.
  */
 export async function untilServed(
-  access: Database,
-  folder: DataFolder,
-  settings: IngestSettings,
   id: number,
+  { access, folder }: { access: Database; folder: DataFolder },
+  settings: IngestSettings,
   { onProgress, onLog }: RequestWatch,
 ): Promise<RequestOutcome> {
   let shown: string | null = null;
@@ -36,7 +34,7 @@ export async function untilServed(
     // An appliance that is about to start would find the lock taken again.
     const releaseLock = isLocked(folder.serveLock) ? null : takeLock(folder.lock);
     if (releaseLock === null) {
-      await sleep(LOOK_EVERY_MS);
+      await sleep(CHECK_EVERY_MS);
       continue;
     }
     try {

@@ -1,59 +1,63 @@
-/** The thread that ingests: brings the database to the end of its log, then works until it is told to stop. */
-import { once } from 'node:events';
+/** The ingest thread: brings the database to the end of its log, then works until it is stopped. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { type Recovered, recoverDetections } from '../../history/recover.ts';
-import { Refused } from '../../refused.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
+import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { DropFolder } from '../drop/drop-folder.ts';
-import { Ingester, RETRY_MS } from './ingest-loop.ts';
-import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
-import { plainError } from './thread-errors.ts';
-import { Stopping } from './workshop.ts';
+import { plainError } from '../file-errors.ts';
+import { Ingester, Stopping } from './ingest-loop.ts';
+import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
+import { RETRY_MS } from './stuck-files.ts';
 
-export async function runIngester(port: MessagePort): Promise<void> {
-  const [first]: ToIngest[] = await once(port, 'message');
-  if (first?.kind !== 'start') {
-    port.close();
-    return;
-  }
-  const { settings } = first;
-  const send = (message: FromIngest) => port.postMessage(message);
+/** How soon a stop is noticed while the disk is full. */
+const TURN_MS = 100;
+
+type Send = (event: IngestEvent) => void;
+
+export function runIngester(port: MessagePort): void {
+  const send: Send = (event) => sendEvent(port, event);
+  const begun = Promise.withResolvers<Ingester>();
   let ingester: Ingester | null = null;
   let isStopping = false;
-  port.on('message', (message: ToIngest) => {
-    // Before it is there, whoever has such a cursor comes again.
-    if (message.kind === 'end lost') ingester?.lostEnd.note(message.position);
-    if (message.kind === 'rest') ingester?.askRest();
-    if (message.kind !== 'stop') return;
-    isStopping = true;
-    ingester?.stop();
-  });
-  try {
-    const drop = new DropFolder(settings.drop, settings, monotonicMs);
-    if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
-    drop.prepare();
-    const recovered = await recover(settings, send, () => isStopping);
-    ingester = new Ingester(settings, drop, recovered, send);
-    send({ kind: 'ready' });
-    tellRecovered(recovered, send);
-    await ingester.run();
-  } catch (error) {
-    if (error instanceof Refused) send({ kind: 'refused', code: error.code, detail: error.message });
-    else if (!(error instanceof Stopping)) throw error;
-  } finally {
-    await ingester?.close();
-    port.close();
+
+  async function run(settings: IngestSettings): Promise<void> {
+    try {
+      const drop = new DropFolder(settings.drop, settings, monotonicMs);
+      if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
+      drop.prepare();
+      const recovered = await recover(settings, { send, isStopping: () => isStopping });
+      ingester = new Ingester(settings, drop, recovered, send);
+      begun.resolve(ingester);
+      send({ kind: 'ready' });
+      reportRecovered(recovered, send);
+      await ingester.run();
+    } catch (error) {
+      if (!(error instanceof Stopping)) throw error;
+    } finally {
+      await ingester?.close();
+      port.close();
+    }
   }
+
+  serveCalls<IngestCalls>(port, {
+    start: run,
+    // Before the ingester exists it is lost: the client repeats its request.
+    endLost: (position) => ingester?.lostEnd.note(position),
+    rested: async () => (await begun.promise).rested(),
+    stop() {
+      isStopping = true;
+      ingester?.stop();
+    },
+  });
 }
 
-/** Waits for room where the disk is full: what can be read, is read meanwhile. */
+/** Waits while the disk is full; clients can read meanwhile if the database was readable before. */
 async function recover(
   settings: IngestSettings,
-  send: (message: FromIngest) => void,
-  isStopping: () => boolean,
+  { send, isStopping }: { send: Send; isStopping: () => boolean },
 ): Promise<Recovered> {
   let isReadable = false;
   for (let hasWaited = false; ; hasWaited = true) {
@@ -71,12 +75,12 @@ async function recover(
           send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
         },
         between: async () => {
-          // A message that asks to stop is heard only when the event loop turns.
+          // A stop arrives only when the event loop turns.
           await nextTurn();
           if (isStopping()) throw new Stopping();
         },
       });
-      if (hasWaited) send({ kind: 'trouble', name: 'disk full', detail: null });
+      if (hasWaited) send({ kind: 'condition', name: 'disk full', detail: null });
       return recovered;
     } catch (error) {
       if (!isDiskFull(error)) throw error;
@@ -87,8 +91,8 @@ async function recover(
         msg: 'the disk is full: ingest waits for free space',
         fields: { err },
       });
-      send({ kind: 'trouble', name: 'disk full', detail: err.message });
-      // The port is opened, so that this can be seen.
+      send({ kind: 'condition', name: 'disk full', detail: err.message });
+      // The event lets the server start, so that the alert can be seen.
       if (!isReadable) send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
       for (let waited = 0; waited < RETRY_MS; waited += TURN_MS) {
         if (isStopping()) throw new Stopping();
@@ -98,11 +102,8 @@ async function recover(
   }
 }
 
-function tellRecovered({ applied, madeAnew }: Recovered, send: (message: FromIngest) => void): void {
+function reportRecovered({ applied, madeAnew }: Recovered, send: Send): void {
   if (madeAnew === null && applied === 0) return;
   const fields = { applied, made_anew: madeAnew };
   send({ kind: 'log', level: 'warn', msg: 'detections.db was brought up to date from the log', fields });
 }
-
-/** How soon a stop is heard while the disk is full. */
-const TURN_MS = 100;

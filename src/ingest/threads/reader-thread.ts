@@ -1,49 +1,61 @@
-/** The thread that reads exports: unpacks, checks and renders, and never touches a database. */
+/** The thread that reads exports: unpacks, checks and renders. It never opens a database. */
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../../detection/photo.ts';
-import { errorCode, reasonOf } from '../../refused.ts';
+import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from '../apply/row-batch.ts';
 import { jsonText, NESTED_TOO_DEEPLY } from '../format/line-errors.ts';
-import { type BadRow, readExport } from '../rules/read-export.ts';
-import type { FromReader, ReaderSettings, ToReader } from './reader-messages.ts';
+import { type BadRow, type ReadingResult, readExport } from '../rules/read-export.ts';
+import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
 
-/** Serves readings until the port closes. */
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
   const sessions = new Map<number, Session>();
-  port.on('message', (message: ToReader) => {
-    switch (message.kind) {
-      case 'read': {
-        const session = new Session();
-        sessions.set(message.session, session);
-        void serve(port, message, session, settings).finally(() => sessions.delete(message.session));
-        break;
+  serveCalls<ReaderCalls>(port, {
+    async read({ session: number, order }) {
+      const session = new Session(number, port);
+      sessions.set(number, session);
+      try {
+        return await read(session, order, settings);
+      } finally {
+        sessions.delete(number);
       }
-      case 'credit':
-        sessions.get(message.session)?.addCredit(message.memory);
-        break;
-      case 'cancel':
-        sessions.get(message.session)?.cancel();
-        break;
-    }
+    },
+    credit: ({ session, memory }) => sessions.get(session)?.addCredit(memory),
+    cancel: (session) => sessions.get(session)?.cancel(),
   });
 }
 
 class Cancelled extends Error {}
 
-/** How many batches may still be sent: the writer gives one back for each that it has applied. */
+/** One reading, and how many batches it may still send: the ingest thread returns a credit for each it has applied. */
 class Session {
   /** Of batches that were applied. */
   readonly memory: ArrayBuffer[] = [];
+  readonly #number: number;
+  readonly #port: MessagePort;
   #credits = BATCHES_IN_FLIGHT_MAX;
-  #cancelled = false;
+  #isCancelled = false;
   #wake: (() => void) | null = null;
 
-  async takeCredit(): Promise<void> {
-    while (this.#credits === 0 && !this.#cancelled)
+  constructor(number: number, port: MessagePort) {
+    this.#number = number;
+    this.#port = port;
+  }
+
+  async send(batch: RowBatch): Promise<void> {
+    while (this.#credits === 0 && !this.#isCancelled)
       await new Promise<void>((resolve) => (this.#wake = resolve));
-    if (this.#cancelled) throw new Cancelled();
+    this.#check();
     this.#credits -= 1;
+    const frame = addFrame(batch);
+    const event: ReaderEvent = { kind: 'batch', session: this.#number, batch };
+    sendEvent(this.#port, event, [frame.buffer, batch.lines.buffer]);
+  }
+
+  sendProgress(rows: number): void {
+    this.#check();
+    const event: ReaderEvent = { kind: 'progress', session: this.#number, rows };
+    sendEvent(this.#port, event);
   }
 
   addCredit(memory: ArrayBuffer): void {
@@ -53,59 +65,39 @@ class Session {
   }
 
   cancel(): void {
-    this.#cancelled = true;
+    this.#isCancelled = true;
     this.#wake?.();
   }
 
-  get isCancelled(): boolean {
-    return this.#cancelled;
+  #check(): void {
+    if (this.#isCancelled) throw new Cancelled();
   }
 }
 
-async function serve(
-  port: MessagePort,
-  { session: number, order }: Extract<ToReader, { kind: 'read' }>,
-  session: Session,
-  settings: ReaderSettings,
-): Promise<void> {
-  const send = (message: FromReader, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
+async function read(session: Session, order: ReaderOrder, settings: ReaderSettings): Promise<ReadingResult> {
   const skipped = new SkippedRows(order.skipped_path);
-  const handOn = async (batch: RowBatch) => {
-    await session.takeCredit();
-    const frame = addFrame(batch);
-    send({ kind: 'batch', session: number, batch }, [frame.buffer, batch.lines.buffer]);
-  };
   try {
-    const result = await readExport(order, {
+    return await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
       memory: session.memory,
-      ...(order.check_only ? {} : { onBatch: handOn }),
+      ...(order.check_only ? {} : { onBatch: (batch) => session.send(batch) }),
       onBadRow: (bad) => skipped.add(bad),
-      onProgress: (rows) => {
-        if (session.isCancelled) throw new Cancelled();
-        send({ kind: 'progress', session: number, rows });
-      },
+      onProgress: (rows) => session.sendProgress(rows),
     });
+  } finally {
     skipped.close();
-    send({ kind: 'end', session: number, result });
-  } catch (error) {
-    skipped.close();
-    const code = errorCode(error);
-    const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
-    const syscall = error instanceof Error && 'syscall' in error ? String(error.syscall) : null;
-    send({ kind: 'fault', session: number, code, message, syscall });
   }
 }
 
-/** Enough to find out what is wrong; a small file can unpack to millions of bad rows, each with a longer note. */
+/** Enough to find the cause. A small file can unpack to millions of bad rows. */
 const NOTES_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Writes the rows that are left out of a file, a JSON object a line; those for which there is no room are counted. */
+/** Writes the skipped rows of a file, a JSON object a line; those beyond the limit are only counted. */
 class SkippedRows {
   readonly #path: string | null;
   #file: number | null = null;
   #bytes = 0;
-  #notNoted = 0;
+  #more = 0;
 
   constructor(path: string | null) {
     this.#path = path;
@@ -117,9 +109,9 @@ class SkippedRows {
     const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : null;
     const bytes = text === null ? 0 : Buffer.byteLength(text);
     if (text === null || this.#bytes + bytes > NOTES_BYTES_MAX) {
-      // Once one is left out, so are those behind it: the notes have no holes.
+      // All rows after it are left out, too: the notes have no gaps.
       this.#bytes = NOTES_BYTES_MAX;
-      this.#notNoted += 1;
+      this.#more += 1;
       return;
     }
     this.#bytes += bytes;
@@ -131,7 +123,7 @@ class SkippedRows {
     const file = this.#file;
     this.#file = null;
     try {
-      if (this.#notNoted > 0) writeFileSync(file, `{"more_rows":${this.#notNoted}}\n`);
+      if (this.#more > 0) writeFileSync(file, `{"more_rows":${this.#more}}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);

@@ -1,32 +1,32 @@
 /**
- * The thread that ingests, started again after a fault that passes: where access.db was what failed, and can be read
- * again. What was half done is rolled back, and completed as after a crash.
+ * Restarts the ingest thread after an error of access.db, once that can be read again. The new thread recovers as after a
+ * crash.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type IngestClient, type IngestMessage, startIngest } from './ingest-client.ts';
-import type { IngestSettings } from './ingest-settings.ts';
+import { type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
+import type { IngestSettings } from './ingest-messages.ts';
 
-export interface Lasting {
-  /** Whether the cause of a fault lies elsewhere at this moment, and is worth waiting for. */
+export interface Supervision {
+  /** Whether the cause of a fault is one to wait for, at this moment. */
   readonly isPassing: (fault: Error) => boolean;
   readonly onInterrupted: (fault: Error) => void;
   readonly onResumed: () => void;
 }
 
-const LOOK_EVERY_MS = paced(SECOND_MS);
+const CHECK_EVERY_MS = paced(SECOND_MS);
 
-/** @param thread for the first start; @returns a client whose `ready` is of the first start, and whose `ended` is of the last */
-export function startLastingIngest(
+/** @param thread for the first start; @returns a client: `ready` is of the first start, `ended` of the last */
+export function superviseIngest(
   settings: IngestSettings,
-  onMessage: (message: IngestMessage) => void,
-  { isPassing, onInterrupted, onResumed }: Lasting,
+  onEvent: (event: ReportedEvent) => void,
+  { isPassing, onInterrupted, onResumed }: Supervision,
   thread: Worker,
 ): IngestClient {
   let isStopping = false;
-  let current = startIngest(settings, onMessage, thread);
+  let current = startIngest(settings, onEvent, thread);
   const { ready } = current;
 
   /** @returns the fault that ended the thread for good; null when it was asked to end */
@@ -35,10 +35,10 @@ export function startLastingIngest(
     while (fault !== null && !isStopping && isPassing(fault)) {
       onInterrupted(fault);
       while (isPassing(fault)) {
-        await sleep(LOOK_EVERY_MS);
+        await sleep(CHECK_EVERY_MS);
         if (isStopping) return null;
       }
-      current = startIngest(settings, onMessage);
+      current = startIngest(settings, onEvent);
       const refusal = await current.ready.then(
         () => null,
         (error: Error) => error,

@@ -1,9 +1,9 @@
-/** Sleep that ends early when something happens, also when that was before it began. */
-export class Sleeper {
+/** A sleep that {@link WakeableTimer.wake} ends early, even if it came after `begin` and before the sleep. */
+export class WakeableTimer {
   #isWoken = false;
   #end: () => void = () => {};
 
-  /** What happens from here on ends the next sleep. */
+  /** Wakes from here on end the next sleep. */
   begin(): void {
     this.#isWoken = false;
   }

@@ -159,10 +159,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['    syncName(root);\n', '', "the archive's folders have their names", 'durability-program'],
   ]),
   ...faultsIn('ingest/drop/finished-file.ts', [
-    ['      syncFolder(dirname(target));\n', '', 'an archived file stays archived', 'durability-program'],
+    ['  syncFolder(dirname(target));\n', '', 'an archived file stays archived', 'durability-program'],
     [
-      '      syncFolder(dirname(target));\n      syncFolder(dirname(taken));\n',
-      '      syncFolder(dirname(target));\n',
+      '  syncFolder(dirname(target));\n  syncFolder(dirname(taken));\n',
+      '  syncFolder(dirname(target));\n',
       'an archived file is in one place',
       'durability-program',
     ],
@@ -178,8 +178,8 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
-      '    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));\n    settle(workshop, record);\n',
-      '    settle(workshop, record);\n    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));\n',
+      '    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));\n    finishFile(files, record);\n',
+      '    finishFile(files, record);\n    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));\n',
       'a file is archived after its entry, not before',
       'durability-program',
     ],

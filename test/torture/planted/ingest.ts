@@ -39,20 +39,22 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
     [
-      'if (!isSameLook(this.look(waiting.path), waiting.look)) return false;',
+      'if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;',
       '',
       'what was changed is looked at again',
       'ready-files',
     ],
     [
-      '    return isSameLook(this.look(path), waiting.look);\n',
+      '    return isSameSnapshot(this.snapshot(path), waiting.snapshot);\n',
       '    return true;\n',
       'what was changed as it was taken is looked at again',
       'ready-files',
     ],
+  ]),
+  ...faultsIn('ingest/drop/readiness.ts', [
     [
-      'if (unchangedMs < this.#settings.quiet_ms)',
-      'if (unchangedMs + 1 < this.#settings.quiet_ms)',
+      'if (unchangedMs < settings.quiet_ms)',
+      'if (unchangedMs + 1 < settings.quiet_ms)',
       'a file is at rest for quiet_ms',
       'ready-files',
     ],
@@ -61,7 +63,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
-      '    retireFailed(workshop, file);\n',
+      '    retireFailed(files, file);\n',
       '',
       'a failed file is archived once its window was read',
       'durability-program',
@@ -157,13 +159,8 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'transitions',
     ],
   ]),
-  ...faultsIn('ingest/apply/missing-windows.ts', [
-    [
-      '    if (!isSteady) {\n',
-      '    if (false) {\n',
-      'a clock that jumps makes nothing missing',
-      'missing-windows',
-    ],
+  ...faultsIn('windows/missing-windows.ts', [
+    ['if (!isSteady || !(', 'if (!(', 'a clock that jumps makes nothing missing', 'missing-windows'],
     [
       'lookAgainFrom = Math.min(lookAgainFrom, start)',
       'lookAgainFrom = overdueBefore',

@@ -169,7 +169,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge-segments'],
+    ['  notePurged(folder, ended);\n', '', 'a log is looked through once', 'purge-segments'],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [

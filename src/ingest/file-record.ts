@@ -1,17 +1,17 @@
-/** The record of every file that was taken: `ingest_file`, by ingest number. */
-import type { ExportName } from '../../detection/content-type.ts';
-import type { Database } from '../../store/database.ts';
-import { formatMs } from '../../time.ts';
-import type { ExportFileName } from '../format/file-name.ts';
-import type { ErrorGroup, LineError } from '../format/line-errors.ts';
-import type { ReadingCounts } from '../rules/read-export.ts';
-import type { DealtWith } from '../threads/ingest-settings.ts';
-import type { ApplyCounts } from './apply-rows.ts';
+/** The record of every processed file: `ingest_file`, by ingest number. */
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import type { ApplyCounts } from './apply/apply-rows.ts';
+import type { ExportFileName } from './format/file-name.ts';
+import type { ErrorGroup, LineError } from './format/line-errors.ts';
+import type { ReadingCounts } from './rules/read-export.ts';
+import type { ProcessedFile } from './threads/ingest-messages.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
-/** What became of a file's rows, and why. */
+/** The outcome of a file's rows, and the reason. */
 export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
   /** Why the file failed, was refused or is held, in plain English. */
   readonly reason?: string;
@@ -34,7 +34,7 @@ export interface FileRecord {
   readonly finished_at: number | null;
   readonly rows_applied: number;
   readonly report: FileReport;
-  /** Relative to the drop folder; null while a backfill is applied, and once the file is there no more. */
+  /** Relative to the drop folder; null while a backfill is applied, and when the file is gone. */
   readonly destination: string | null;
 }
 
@@ -63,7 +63,7 @@ const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
     AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted`;
 
-/** From the newest on; what matches little ends after so many files. */
+/** The newest first; it reads a bounded number of records, however few match. */
 export const SELECT_FILES = `
   SELECT ${COLUMNS}, ${IS_WANTED} FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
 
@@ -128,7 +128,7 @@ export function lastFileNumber(db: Database): number {
   return db.prepare<unknown[], { number: number | null }>(SELECT_LAST_NUMBER).get()?.number ?? 0;
 }
 
-/** Backfills that are not applied to their end. */
+/** Backfills that are partly applied. */
 export function applyingFiles(db: Database): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_APPLYING).all().map(fromRow);
 }
@@ -156,8 +156,8 @@ const PAGE_FILES = 50;
 const SCANNED_FILES_MAX = 5000;
 
 /**
- * The newest files that are wanted, at most 50. It looks at a bounded number of records: a page may hold fewer, and still
- * have a next one.
+ * The newest matching files, at most 50. It reads a bounded number of records: a page with fewer files can still have a
+ * next one.
  *
  * @returns `next`: the `before` of the next page; null when there is none
  */
@@ -210,7 +210,7 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_BY_NAME).all(name).map(fromRow);
 }
 
-/** The number of the file that brought this very content for this window or label. */
+/** The number of the applied file with the same content for this window or label. */
 export function findSameContent(db: Database, file: ExportFileName, sha256: string): number | null {
   const wanted = {
     export: file.export,
@@ -288,8 +288,8 @@ export function fileDocument(record: FileRecord): FileDocument {
   };
 }
 
-/** What a file's record says, for those who count. */
-export function dealtWithOf(record: FileRecord): DealtWith {
+/** A file's record, for metrics. */
+export function processedFile(record: FileRecord): ProcessedFile {
   const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
   const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
   return {

@@ -1,0 +1,93 @@
+/** Scans the drop folder, and reports when it cannot be read or written. */
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { isErrorCode } from '../../refused.ts';
+import { newestWindowEnd } from '../../windows/ledger.ts';
+import { plainError } from '../file-errors.ts';
+import { findFile } from '../file-record.ts';
+import type { SetCondition } from '../threads/ingest-messages.ts';
+import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
+import type { FileStore } from './finished-file.ts';
+
+/** Ignored names that are remembered, so that each is logged once. */
+const IGNORED_MAX = 10_000;
+const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as const;
+
+export class FolderScanner {
+  readonly #files: FileStore;
+  readonly #setCondition: SetCondition;
+  readonly #ignored = new Set<string>();
+  #isUsable = true;
+
+  constructor(files: FileStore, setCondition: SetCondition) {
+    this.#files = files;
+    this.#setCondition = setCondition;
+  }
+
+  /** @returns null when the folder cannot be used now */
+  scan(): Scan | null {
+    const { drop, writer, now, log } = this.#files;
+    // A clock that is behind would make files look too far ahead. Only windows prove that it is behind: delivery times
+    // stay ahead after a clock that was, and windows would be read before they end.
+    const nowMs = Math.max(now(), newestWindowEnd(writer.db));
+    let scan: Scan;
+    try {
+      scan = drop.scan(nowMs, (number) => findFile(writer.db, number) !== null);
+    } catch (error) {
+      this.#report('drop folder not readable', error);
+      return null;
+    }
+    try {
+      checkWritable(drop.root);
+    } catch (error) {
+      this.#report('drop folder not writable', error);
+      return null;
+    }
+    if (!this.#isUsable) log('info', 'the drop folder can be used again');
+    this.#isUsable = true;
+    for (const name of UNUSABLE) this.#setCondition(name, null);
+    this.#logIgnored(scan.ignored);
+    return scan;
+  }
+
+  get isUsable(): boolean {
+    return this.#isUsable;
+  }
+
+  #report(name: (typeof UNUSABLE)[number], error: unknown): void {
+    const { drop, log } = this.#files;
+    const err = plainError(error);
+    const path = drop.root;
+    for (const one of UNUSABLE) this.#setCondition(one, one === name ? `${path}: ${err.message}` : null);
+    if (this.#isUsable) {
+      log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
+        path,
+        err,
+      });
+    }
+    this.#isUsable = false;
+  }
+
+  #logIgnored(names: readonly string[]): void {
+    for (const name of names) {
+      if (this.#ignored.has(name)) continue;
+      if (this.#ignored.size < IGNORED_MAX) this.#ignored.add(name);
+      this.#files.log('warn', 'ignored in the drop folder: not a regular file with a UTF-8 name', { name });
+    }
+  }
+}
+
+/** @throws the file system's error if files cannot be moved out of the folder or into its own folders */
+function checkWritable(root: string): void {
+  const needed = constants.R_OK | constants.W_OK | constants.X_OK;
+  accessSync(root, needed);
+  for (const name of OWN_FOLDERS) {
+    try {
+      requireRealFolder(join(root, name));
+      accessSync(join(root, name), needed);
+    } catch (error) {
+      // A missing one is made when it is needed.
+      if (!isErrorCode(error, 'ENOENT')) throw error;
+    }
+  }
+}

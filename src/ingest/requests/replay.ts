@@ -1,0 +1,66 @@
+/** Replay: reads archived files again, under the present settings and subscriptions. */
+import { join } from 'node:path';
+import { isThere } from '../../store/folder.ts';
+import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
+import { applyInParts, REREAD } from '../apply/backfill.ts';
+import type { LongWork } from '../apply/remove-rows.ts';
+import type { FileStore } from '../drop/finished-file.ts';
+import { reasonOfFile } from '../file-errors.ts';
+import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
+import { judgeName } from '../format/file-name.ts';
+import type { ExportReader } from '../threads/export-reader.ts';
+import type { ReplayCounts, RequestOutcome } from './requests.ts';
+
+/** @param bounds of the time when a file was first applied, epoch milliseconds */
+export async function replay(
+  files: FileStore,
+  exports: ExportReader,
+  bounds: { readonly from: number; readonly to: number },
+  { between, tell }: LongWork,
+): Promise<RequestOutcome> {
+  const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
+  const records = archivedFiles(files.writer.db, bounds.from, bounds.to);
+  for (const [index, record] of records.entries()) {
+    tell(`file ${index + 1} of ${records.length}`);
+    const reason = await replayFile(record).catch(reasonOfFile);
+    if (reason === null) counts.files += 1;
+    else counts.unreadable.push({ file: record.destination ?? record.name, reason });
+    await between();
+  }
+  return { ok: true, replay: counts };
+
+  /** @returns why the file could not be read; null when it was */
+  async function replayFile(record: FileRecord): Promise<string | null> {
+    const { drop, writer } = files;
+    const judged = judgeName(record.name);
+    const path = record.destination === null ? null : join(drop.root, record.destination);
+    if (judged.kind !== 'export' || path === null || !isThere(path))
+      return 'the file is no longer in the archive';
+    const reading = exports.read(path, judged.file, record.destination ?? record.name, REREAD);
+    const result = await applyInParts(writer, reading, {
+      operation: operationOf(record),
+      between,
+      inTransaction: (_, applied) => Object.assign(counts, sumOf(counts, applied)),
+    });
+    counts.rows += result.counts.rows;
+    if (result.kind === 'bad') return 'the file does not match the export format';
+    if (result.kind !== 'read') return result.reason;
+    noteUnknownRows(files, record, result.counts.unknown_rows);
+    return null;
+  }
+}
+
+/** Rows without a subscription, and their alert, are those of the last reading. */
+function noteUnknownRows(
+  { writer }: FileStore,
+  record: FileRecord,
+  unknown_rows: Record<string, number>,
+): void {
+  if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknown_rows)) return;
+  const report = { ...record.report, unknown_rows };
+  writer.write(operationOf(record), () => saveFile(writer.db, { ...record, report }));
+}
+
+function operationOf({ number, name }: FileRecord) {
+  return { kind: 'replay', file: number, name };
+}

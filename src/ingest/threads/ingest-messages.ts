@@ -1,0 +1,85 @@
+/** What the ingest thread is started with, the calls that it serves, and its events. */
+import type { ExportName } from '../../detection/content-type.ts';
+import type { FileOutcome } from '../file-record.ts';
+
+export interface IngestSettings {
+  readonly data: string;
+  readonly drop: string;
+  readonly quiet_ms: number;
+  readonly truncated_seconds: number;
+  readonly rescan_seconds: number;
+  readonly require_trailer: boolean;
+  readonly bad_rows: 'fail' | 'skip';
+  readonly failed_windows: 'hold' | 'read';
+  readonly archive_days: number;
+  /** As the contract writes times. */
+  readonly earliest_time: string;
+  readonly enabled_exports: readonly ExportName[];
+  /** The key that signs the addresses of photos. */
+  readonly photo_key: Uint8Array;
+  /** The version of the program. */
+  readonly program: string;
+  /** `serve`: watch the drop folder. `requests`: serve the open rows of `ingest_request`, then end. */
+  readonly mode: 'serve' | 'requests';
+}
+
+/** The outcome of a file, for metrics. */
+export interface ProcessedFile {
+  readonly export: ExportName | null;
+  readonly outcome: FileOutcome;
+  readonly rows: Readonly<Record<RowOutcome, number>>;
+}
+
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
+/** `left_out`: bad, or of a stream that does not exist. */
+export type RowOutcome = (typeof ROW_OUTCOMES)[number];
+
+/**
+ * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
+ * them.
+ */
+export const INGEST_CONDITIONS = [
+  'disk full',
+  'drop folder not readable',
+  'drop folder not writable',
+  'file stuck',
+  'end of log lost',
+  'removal incomplete',
+] as const;
+export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
+
+export type Log = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  msg: string,
+  fields?: Record<string, unknown>,
+) => void;
+
+/** Begins a condition, or changes its detail; null: it is over. */
+export type SetCondition = (name: IngestCondition, detail: string | null) => void;
+
+export interface IngestCalls {
+  /** Until it comes, the thread has only loaded its code. */
+  start(settings: IngestSettings): void;
+  /** A cursor is at a position that the log never issued: see history/version-epoch.ts. */
+  endLost(position: number): void;
+  /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
+  rested(): void;
+  stop(): void;
+}
+
+export type IngestEvent =
+  /** Both databases are open. No answer to `start`, which would come only after what the thread does next. */
+  | { readonly kind: 'ready' }
+  /** The database must first be brought to the end of the log, which may take long. */
+  | { readonly kind: 'recovering'; readonly reason: string }
+  | {
+      readonly kind: 'log';
+      readonly level: Parameters<Log>[0];
+      readonly msg: string;
+      readonly fields: Record<string, unknown>;
+    }
+  /** A transaction became visible. */
+  | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
+  | { readonly kind: 'processed'; readonly file: ProcessedFile }
+  | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
+  | { readonly kind: 'condition'; readonly name: IngestCondition; readonly detail: string | null };

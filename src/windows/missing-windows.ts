@@ -1,0 +1,132 @@
+/**
+ * The search for windows whose file never came (contract: States and transitions).
+ *
+ * Call it only when no file is left to be read: a file that waits has arrived. After a year's stop tens of thousands of
+ * windows become missing at once, so the search works in groups, one transaction each.
+ */
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { WINDOW_MS } from '../time.ts';
+import {
+  forgetNotYetDue,
+  longMissing,
+  readExpectation,
+  readLook,
+  setLook,
+  setLookedThrough,
+  setWindow,
+  type WindowStatus,
+  windowsBetween,
+} from './ledger.ts';
+import { ABANDONED_AFTER_MS, isLookDue, type Known, overdueBeforeMs, statusOnLook } from './transitions.ts';
+
+const GROUP_WINDOWS = 1000;
+
+export interface MissingWindowsOptions {
+  readonly db: Database;
+  /** The exports that are enabled. */
+  readonly exports: readonly ExportName[];
+  /** One transaction. */
+  readonly write: (work: () => void) => void;
+  /** Called between transactions: lets more urgent work run. */
+  readonly between: () => Promise<void>;
+  /** Starts of the windows of an export whose files lie in the drop folder, for whatever reason. */
+  readonly waitingWindows: (exportName: ExportName) => ReadonlySet<number>;
+}
+
+export class MissingWindows {
+  readonly #options: MissingWindowsOptions;
+  /** Every start searches at once: nobody knows what happened during the stop, or whether it was a restore. */
+  #isWanted = true;
+
+  constructor(options: MissingWindowsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Searches if it is time to, which is once a day.
+   *
+   * @param isSteady see SteadyClock: after a jump of the clock nothing is searched, and then once more
+   * @returns how many windows became missing and how many were abandoned; null: it was not time
+   */
+  async search(nowMs: number, isSteady: boolean): Promise<{ missing: number; abandoned: number } | null> {
+    const { db, exports, write } = this.#options;
+    this.#isWanted ||= !isSteady;
+    if (!isSteady || !(this.#isWanted || isLookDue(readLook(db), nowMs))) return null;
+    const found = { missing: 0, abandoned: 0 };
+    for (const exportName of exports) {
+      found.missing += await findMissing(this.#options, exportName, nowMs);
+      found.abandoned += await abandonLongMissing(this.#options, exportName, nowMs);
+    }
+    write(() => setLook(db, nowMs));
+    this.#isWanted = false;
+    return found;
+  }
+}
+
+async function findMissing(
+  { db, write, between, waitingWindows }: MissingWindowsOptions,
+  exportName: ExportName,
+  nowMs: number,
+): Promise<number> {
+  const overdueBefore = overdueBeforeMs(nowMs);
+  const expectation = readExpectation(db, exportName);
+  if (expectation === null) return 0;
+  const { expected_from: expectedFromMs, looked_through } = expectation;
+  let count = 0;
+  // The next search begins with the first window that this one passes over.
+  let lookAgainFrom = overdueBefore;
+  for (let from = looked_through; from < overdueBefore; from += GROUP_WINDOWS * WINDOW_MS) {
+    const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
+    const waiting = waitingWindows(exportName);
+    write(() => {
+      const known = new Map(
+        windowsBetween(db, exportName, from, to).map((window) => [window.window_start, window]),
+      );
+      for (let start = from; start < to; start += WINDOW_MS) {
+        const before = known.get(start);
+        const isWaiting = waiting.has(start);
+        const status = statusOnLook(before, start, { nowMs, expectedFromMs, isWaiting });
+        if (status === undefined) lookAgainFrom = Math.min(lookAgainFrom, start);
+        if (!isNew(before, status)) continue;
+        count += 1;
+        setWindow(db, { export: exportName, window_start: start, status, since: nowMs, file: null });
+      }
+      setLookedThrough(db, exportName, Math.min(to, lookAgainFrom));
+    });
+    await between();
+  }
+  write(() => {
+    forgetNotYetDue(db, exportName, overdueBefore);
+    setLookedThrough(db, exportName, Math.max(expectedFromMs, lookAgainFrom));
+  });
+  return count;
+}
+
+async function abandonLongMissing(
+  { db, write, between, waitingWindows }: MissingWindowsOptions,
+  exportName: ExportName,
+  nowMs: number,
+): Promise<number> {
+  let count = 0;
+  const group = (after: number) =>
+    longMissing(db, { export: exportName, after, before: nowMs - ABANDONED_AFTER_MS, limit: GROUP_WINDOWS });
+  for (let windows = group(-1); windows.length > 0; windows = group(windows.at(-1)?.window_start ?? nowMs)) {
+    const waiting = waitingWindows(exportName);
+    write(() => {
+      for (const window of windows) {
+        const isWaiting = waiting.has(window.window_start);
+        const status = statusOnLook(window, window.window_start, { nowMs, expectedFromMs: null, isWaiting });
+        if (!isNew(window, status)) continue;
+        count += 1;
+        setWindow(db, { ...window, status, since: nowMs });
+      }
+    });
+    await between();
+  }
+  return count;
+}
+
+function isNew(before: Known | undefined, status: WindowStatus | undefined): status is WindowStatus {
+  return status !== undefined && status !== before?.status;
+}

@@ -1,0 +1,92 @@
+/** Calls between threads, on a real thread: answers, errors, events, and what the end of a thread does. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { isFileError } from '../../src/ingest/file-errors.ts';
+import { Refused } from '../../src/refused.ts';
+import { callsTo, type ThreadCalls } from '../../src/thread-call.ts';
+
+interface Calls {
+  double(value: number): number;
+  /** Fails with an error that has these members. */
+  fail(members: Readonly<Record<string, string>>): void;
+  refuse(): void;
+  echo(memory: ArrayBuffer): void;
+  hang(): void;
+  /** Ends the thread with an error. */
+  die(code: string): void;
+}
+
+const THREAD = `
+  const { parentPort } = require('node:worker_threads');
+  const at = (name) => import(new URL(name, '${new URL('../../src/', import.meta.url)}'));
+  Promise.all([at('thread-call.ts'), at('refused.ts')]).then(([{ serveCalls, sendEvent }, { Refused }]) => {
+    serveCalls(parentPort, {
+      double: async (value) => 2 * value,
+      fail: (members) => { throw Object.assign(new Error('made to fail'), members); },
+      refuse: () => { throw new Refused('failed', 'not now'); },
+      echo: (memory) => sendEvent(parentPort, memory, [memory]),
+      hang: () => new Promise(() => {}),
+      die: (code) => { throw Object.assign(new Error('died'), { code }); },
+    });
+  });
+`;
+
+const workers: Worker[] = [];
+after(() => Promise.all(workers.map((worker) => worker.terminate())));
+
+function start(onEvent: (event: ArrayBuffer) => void = () => {}): [ThreadCalls<Calls>, Worker] {
+  const worker = new Worker(THREAD, { eval: true });
+  workers.push(worker);
+  return [callsTo<Calls, ArrayBuffer>(worker, 'the test thread', onEvent), worker];
+}
+
+test('each call gets its own answer', async () => {
+  const [thread] = start();
+  assert.deepEqual(await Promise.all([1, 2, 3].map((value) => thread.call('double', value))), [2, 4, 6]);
+  assert.equal(thread.unanswered(), 0);
+});
+
+test('an error keeps its message and its members; a refusal is one on this side, too', async () => {
+  const [thread] = start();
+  const ofOneFile = { code: 'EIO', syscall: 'read' };
+  await assert.rejects(thread.call('fail', ofOneFile), { message: 'made to fail', ...ofOneFile });
+  await assert.rejects(thread.call('fail', ofOneFile), isFileError);
+  await assert.rejects(
+    thread.call('fail', { ...ofOneFile, syscall: 'fsync' }),
+    (error) => !isFileError(error),
+  );
+  await assert.rejects(thread.call('refuse'), (error) => {
+    assert.ok(error instanceof Refused);
+    assert.deepEqual([error.code, error.message], ['failed', 'not now']);
+    return true;
+  });
+});
+
+test('memory is handed over and comes back as an event', async () => {
+  const event = Promise.withResolvers<ArrayBuffer>();
+  const [thread] = start(event.resolve);
+  const memory = new ArrayBuffer(16);
+  thread.post('echo', memory, [memory]);
+  assert.equal(memory.byteLength, 0);
+  assert.equal((await event.promise).byteLength, 16);
+});
+
+test('a thread that ends rejects what it has not answered, and all later calls', async () => {
+  const [thread, worker] = start();
+  const hanging = assert.rejects(thread.call('hang'), /the test thread has ended/);
+  await thread.call('double', 1);
+  await worker.terminate();
+  await hanging;
+  assert.equal(await thread.ended, null);
+  await assert.rejects(thread.call('double', 1), /the test thread has ended/);
+});
+
+test('an error that nobody waits for ends the thread, and is what its calls fail with', async () => {
+  const [thread] = start();
+  const hanging = assert.rejects(thread.call('hang'), { message: 'died', code: 'EIO' });
+  thread.post('die', 'EIO');
+  await hanging;
+  assert.equal((await thread.ended)?.message, 'died');
+  assert.equal(thread.unanswered(), 1);
+});

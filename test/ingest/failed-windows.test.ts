@@ -1,0 +1,145 @@
+/** Files for a failed window: held, read by a reset, or read at once by setting. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { formatMs, utcDay } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { followStream } from '../support/arrivals.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+const { inDrop, reasonBeside, windowStatus } = exportTrials(() => appliance);
+
+before(async () => {
+  appliance = await startAppliance();
+});
+after(() => appliance?.stop());
+
+test('files for a failed window are held; window reset reads the newest of them', async () => {
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  const rows = [newRow(), newRow(), newRow()];
+  assert.equal((await appliance.dropped(name, 'broken\n')).msg, 'file failed');
+  assert.equal(windowStatus('newswire', window), 'failed');
+  assert.match(reasonBeside(`failed/${name}`).next, /wirewatch window reset newswire 2026-/);
+  const held = await appliance.dropped(name, ndjson(rows.slice(0, 1)));
+  assert.deepEqual([held.msg, held.destination], ['file held', `held/${name}`]);
+  const newest = await appliance.dropped(name, ndjson(rows.slice(1)));
+  assert.equal(newest.destination, `held/${name.replace('.ndjson', `.${newest.number}.ndjson`)}`);
+  for (const row of rows) assert.equal(await appliance.detection(idOf(row)), null);
+  const arrived = await followStream(appliance);
+
+  const start = name.split('.')[1] ?? '';
+  const { stdout } = appliance.cli(['window', 'reset', 'newswire', start, '--json']);
+  assert.equal(JSON.parse(stdout).outcome, 'applied');
+  assert.equal(windowStatus('newswire', window), 'done');
+  assert.ok(!existsSync(inDrop(String(newest.destination))));
+  assert.ok(!existsSync(inDrop(`${newest.destination}.reason.json`)));
+  assert.ok(existsSync(inDrop('held', name)), 'the older one stays');
+  const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
+  assert.deepEqual(
+    shown.map((detection) => detection?.version),
+    [undefined, 1, 1],
+  );
+  assert.deepEqual(
+    await arrived(),
+    rows.slice(1).map((row) => `${idOf(row)} 1 created`),
+    'they reach the stream then',
+  );
+  const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
+  assert.equal(again.status, 1);
+  assert.match(again.stderr, /is done/);
+});
+
+test('window reset --all reads the held file of every failed window', async () => {
+  const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs()];
+  const [first = 0, second = 0, third = 0] = windows;
+  for (const window of windows) await appliance.dropped(fileName('newswire', window), 'broken\n');
+  const rows = [newRow(), newRow()];
+  await appliance.dropped(fileName('newswire', second), ndjson(rows.slice(1)));
+  await appliance.dropped(fileName('newswire', first), ndjson(rows.slice(0, 1)));
+  const list: { name: string; what_to_do: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  const told = list.find(({ name }) => name === 'held windows');
+  assert.match(told?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
+  const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
+  assert.deepEqual(
+    reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
+    [first, second].map((window) => [formatMs(window), 'done']),
+  );
+  for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
+  assert.equal(windowStatus('newswire', third), 'failed', 'no file is held for it');
+  assert.equal(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout, '[]\n');
+  for (const args of [['newswire'], ['newswire', formatMs(third), '--all']])
+    assert.equal(appliance.cli(['window', 'reset', ...args], { anyStatus: true }).status, 2);
+  await appliance.dropped(fileName('newswire', third), ndjson([newRow()]));
+  appliance.cli(['window', 'reset', 'newswire', formatMs(third)]);
+});
+
+test('window reset without a held file reads the failed one again', async () => {
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  const row = newRow();
+  await appliance.dropped(name, 'broken\n');
+  const reset = () =>
+    appliance.cli(['window', 'reset', 'newswire', formatMs(window), '--json'], { anyStatus: true });
+  const failing = reset();
+  assert.equal(failing.status, 1);
+  assert.equal(JSON.parse(failing.stdout).outcome, 'failed');
+  assert.equal(windowStatus('newswire', window), 'failed');
+  assert.equal(readFileSync(inDrop('failed', name), 'utf8'), 'broken\n');
+  assert.equal(reasonBeside(`failed/${name}`).errors[0].line, 1);
+  // An operator mends it where it lies.
+  writeFileSync(inDrop('failed', name), ndjson([row]));
+  const arrived = await followStream(appliance);
+  const mended = reset();
+  assert.equal(mended.status, 0, mended.stderr);
+  assert.equal(windowStatus('newswire', window), 'done');
+  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`]);
+  assert.ok(await appliance.detection(idOf(row)));
+  assert.ok(!existsSync(inDrop('failed', name)) && !existsSync(inDrop('failed', `${name}.reason.json`)));
+});
+
+test('a failed window of an export that is switched off is not reset, and its file stays', async () => {
+  const window = nextWindowMs();
+  const line = await appliance.dropped(fileName('imagewire', window), 'broken\n');
+  assert.equal(line.msg, 'file failed');
+  const off = { WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' };
+  await appliance.restart(off);
+  const reset = appliance.cli(['window', 'reset', 'imagewire', formatMs(window)], { anyStatus: true });
+  assert.equal(reset.status, 1);
+  assert.match(reset.stderr, /imagewire is switched off.*enabled = true/);
+  assert.ok(existsSync(inDrop(String(line.destination))));
+  await appliance.restart();
+  assert.equal(windowStatus('imagewire', window), 'failed');
+});
+
+test('failed_windows = read reads a file for a failed window, and the one that failed leaves failed/', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_FAILED_WINDOWS: 'read' });
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  const failed = [await appliance.dropped(name, 'broken 1\n'), await appliance.dropped(name, 'broken 2\n')];
+  assert.deepEqual(
+    failed.map(({ msg }) => msg),
+    ['file failed', 'file failed'],
+  );
+  const row = newRow();
+  assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
+  assert.ok(await appliance.detection(idOf(row)));
+  assert.equal(windowStatus('newswire', window), 'done');
+  assert.deepEqual(
+    readdirSync(inDrop('failed')).filter((file) => file.startsWith(name.split('.ndjson')[0] ?? '')),
+    [],
+  );
+  const archive = join('archive', utcDay(Date.now()));
+  assert.equal(readFileSync(inDrop(archive, `${name}.failed`), 'utf8').slice(0, 7), 'broken ');
+  assert.match(
+    reasonBeside(join(archive, `${name}.failed`)).next,
+    /^Nothing needs to be done: the window was read/,
+  );
+  assert.equal(readdirSync(inDrop(archive)).filter((file) => file.startsWith(`${name}.failed`)).length, 4);
+});

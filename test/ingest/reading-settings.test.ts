@@ -1,0 +1,163 @@
+/** Settings and access rights that decide which rows of a file are read: subscriptions, licences, bad_rows, require_trailer, earliest_time. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+const { inDrop, reasonBeside } = exportTrials(() => appliance);
+
+before(async () => {
+  appliance = await startAppliance();
+});
+after(() => appliance?.stop());
+
+test('rows of unknown subscriptions are skipped and counted, and a replay brings them in', async () => {
+  const [known, unknown, other] = [
+    newRow(),
+    newRow({ subscription_id: 7300 }),
+    newRow({ subscription_id: 999_999 }),
+  ];
+  const text = await appliance.dropped(
+    fileName('newswire', nextWindowMs()),
+    ndjson([known, unknown, unknown, other]),
+  );
+  assert.deepEqual([text.msg, text.rows, text.created], ['file applied', 4, 1]);
+  assert.deepEqual(text.unknown_rows, { '7300:text': 2, '999999:text': 1 });
+  // 7002 has no photos.
+  const photo = newRow({ subscription_id: 7002 });
+  const image = await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([photo]));
+  assert.deepEqual([image.msg, image.unknown_rows], ['file applied', { '7002:image': 1 }]);
+
+  appliance.cli(['subscription', 'add', '7300', '--account', 'agency', '--content-types', 'text']);
+  const key = createKey(appliance.cli, 'agency', '7300');
+  assert.equal(await appliance.detection(idOf(unknown), key), null);
+  const before = await appliance.detection(idOf(known));
+  const replayed = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  assert.equal(replayed.created, 1);
+  assert.equal(replayed.updated, 0);
+  assert.equal((await appliance.detection(idOf(unknown), key))?.version, 1);
+  assert.deepEqual(await appliance.detection(idOf(known)), before);
+  const again = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  assert.deepEqual([again.created, again.updated, again.rescored], [0, 0, 0]);
+});
+
+test('turning the print licence on or off holds from then on; a replay brings what is there up to date', async () => {
+  const print = newRow({ article_print: true, article_url: 'https://print.example.com/1' });
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([print]));
+  const shown = async () => {
+    const detection = await appliance.detection(idOf(print));
+    return [detection?.version, detection?.article.url];
+  };
+  assert.deepEqual(await shown(), [1, null]);
+  appliance.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
+  assert.deepEqual(await shown(), [1, null]);
+  appliance.cli(['ingest', 'replay']);
+  assert.deepEqual(await shown(), [2, 'https://print.example.com/1']);
+  appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
+  appliance.cli(['ingest', 'replay']);
+  assert.deepEqual(await shown(), [3, null]);
+});
+
+test('bad_rows = skip leaves bad rows out, and writes them with their reasons beside the archived file', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  const [good, bad, alsoGood] = [newRow(), newRow({ strength_score: 101, source_id: 7 }), newRow()];
+  const deep = `{"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+  const content = `${ndjson([good])}not json\n${ndjson([bad, alsoGood])}${deep}\n`;
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), content);
+  assert.deepEqual([line.msg, line.rows, line.created, line.bad_rows], ['file applied', 5, 2, 3]);
+  const skipped = readFileSync(inDrop(`${line.destination}.skipped.ndjson`), 'utf8')
+    .trim()
+    .split('\n');
+  const [first, second, third] = skipped.map((text) => JSON.parse(text));
+  assert.deepEqual([first.line, first.row], [2, 'not json']);
+  assert.deepEqual([second.line, second.row], [3, bad]);
+  assert.deepEqual(second.errors.map(({ column }: { column: string }) => column).sort(), [
+    'source_id',
+    'strength_score',
+  ]);
+  assert.equal(third.line, 5);
+  for (const row of [good, alsoGood]) assert.ok(await appliance.detection(idOf(row)));
+  // The next file, without bad rows, has nothing beside it.
+  const clean = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.ok(!existsSync(inDrop(`${clean.destination}.skipped.ndjson`)));
+  // A file that cannot be read as a whole fails all the same.
+  const wrong = await appliance.dropped(
+    fileName('newswire', nextWindowMs()),
+    `${content}{"end_of_export":true,"rows":1}\n`,
+  );
+  assert.equal(wrong.msg, 'file failed');
+});
+
+test('a file whose rows are mostly bad fails as a whole, and its notes are bounded however many there are', async () => {
+  const good = (count: number) => ndjson(Array.from({ length: count }, () => newRow()));
+  const bad = (count: number) => '{"x":1}\n'.repeat(count);
+  const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
+  const enough = await drop(good(899) + bad(100));
+  assert.deepEqual([enough.msg, enough.created, enough.bad_rows], ['file applied', 899, 100]);
+  const few = await drop(good(909) + bad(101));
+  assert.deepEqual([few.msg, few.bad_rows], ['file applied', 101], 'a tenth');
+  const more = await drop(good(908) + bad(101));
+  assert.deepEqual([more.msg, more.bad_rows], ['file failed', 101]);
+  const { errors, errors_total } = reasonBeside(more.destination);
+  assert.deepEqual(errors[0], {
+    line: 0,
+    column: null,
+    value: 101,
+    expected: 'at most 100 bad rows, or 10% of the 1009 rows in the file, so that they can be skipped',
+  });
+  assert.deepEqual([errors.length, errors[1].line], [20, 909]);
+  assert.ok(errors_total > 101);
+
+  const bomb = await drop(bad(40_000));
+  assert.equal(bomb.msg, 'file failed');
+  const notes = readFileSync(inDrop(`${bomb.destination}.skipped.ndjson`), 'utf8');
+  assert.ok(notes.length < 4 * 1024 * 1024 + 100, `${notes.length}`);
+  const lines = notes.trimEnd().split('\n');
+  assert.equal(lines.length - 1 + JSON.parse(lines.at(-1) ?? '').more_rows, 40_000);
+});
+
+test('skipped rows of a file that was not taken do not end beside another', async () => {
+  // Cut off behind a bad row: its reading notes the row, and is given up.
+  const whole = contentOf(
+    'ndjson.gz',
+    Array.from({ length: 3000 }, () => newRow({ strength_score: 101 })),
+  );
+  const cutOff = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  appliance.put(cutOff, whole.subarray(0, whole.length - 20));
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
+  assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
+  assert.equal((await appliance.dealtWith(cutOff)).msg, 'file failed');
+});
+
+test('require_trailer makes the trailer mandatory for NDJSON, and for NDJSON only', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
+  const without = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(without.msg, 'file failed');
+  assert.equal(
+    reasonBeside(without.destination).errors[0].expected,
+    'a last line {"end_of_export":true,"rows":N}',
+  );
+  const trailer = '{"end_of_export":true,"rows":1}\n';
+  const withOne = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]) + trailer);
+  assert.equal(withOne.msg, 'file applied');
+  const table = await appliance.dropped(
+    fileName('newswire', nextWindowMs(), 'csv'),
+    contentOf('csv', [newRow()]),
+  );
+  assert.equal(table.msg, 'file applied');
+});
+
+test('earliest_time moves the bound of first_detected_at', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2020-06-01T00:00:00Z' });
+  const on = (time: string) => ndjson([newRow({ first_detected_at: time })]);
+  const late = await appliance.dropped(fileName('newswire', nextWindowMs()), on('2020-06-01T00:00:00Z'));
+  assert.equal(late.msg, 'file applied');
+  const early = await appliance.dropped(fileName('newswire', nextWindowMs()), on('2020-05-31T23:59:59Z'));
+  assert.equal(early.msg, 'file failed');
+});

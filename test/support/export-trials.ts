@@ -1,0 +1,103 @@
+/** Drops export files on a running appliance and checks what becomes of them. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExportName } from '../../src/detection/content-type.ts';
+import type { Form } from '../../src/ingest/format/file-name.ts';
+import { formatMs } from '../../src/time.ts';
+import type { Appliance } from './appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
+import type { LogLine } from './program.ts';
+
+/** @param appliance the one that runs at the moment of a call */
+export function exportTrials(appliance: () => Appliance) {
+  const inDrop = (...names: string[]) => join(appliance().drop, ...names);
+  const reasonBeside = (destination: unknown) =>
+    JSON.parse(readFileSync(inDrop(`${destination}.reason.json`), 'utf8'));
+
+  /** Drops a file for a window of its own. */
+  function dropped(form: Form, content: string | Buffer): Promise<LogLine> {
+    return appliance().dropped(fileName('newswire', nextWindowMs(), form), content);
+  }
+
+  /** Drops a file that must be applied, and compares how many rows it had. */
+  async function applied(form: Form, content: string | Buffer, rows: readonly Row[]): Promise<LogLine> {
+    const line = await dropped(form, content);
+    assert.equal(line.msg, 'file applied', JSON.stringify(line));
+    assert.equal(line.rows, rows.length);
+    for (const row of rows.slice(-20)) assert.ok(await appliance().detection(idOf(row)), idOf(row));
+    return line;
+  }
+
+  /** Drops a file that must fail; @returns its reason file */
+  async function failed(form: Form, content: string | Buffer) {
+    const line = await dropped(form, content);
+    assert.equal(line.msg, 'file failed', JSON.stringify(line));
+    const path = join(appliance().drop, String(line.destination));
+    assert.ok(readFileSync(path).equals(Buffer.from(content)), 'the file is kept as it was');
+    return JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
+  }
+
+  /** Drops a file of these rows, which must be applied; @returns the detection of the last one, as the API shows it */
+  async function detectionOf(
+    rows: readonly Row[],
+    exportName: ExportName = 'newswire',
+    key = appliance().key,
+  ) {
+    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), ndjson(rows));
+    assert.equal(line.msg, 'file applied', JSON.stringify(line));
+    const detection = await appliance().detection(idOf(rows.at(-1) ?? {}, exportName), key);
+    assert.ok(detection !== null);
+    return detection;
+  }
+
+  /** Drops a file of a good row and then this one, which must fail it; @returns the reasons given for it */
+  async function reasonsAgainst(row: Row, exportName: ExportName = 'newswire') {
+    const good = newRow();
+    const content = ndjson([good, row]);
+    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), content);
+    assert.equal(line.msg, 'file failed', JSON.stringify(line));
+    const path = join(appliance().drop, String(line.destination));
+    assert.equal(readFileSync(path, 'utf8'), content);
+    assert.equal(
+      await appliance().detection(idOf(good, exportName)),
+      null,
+      'nothing of a failed file is kept',
+    );
+    const reason = JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
+    assert.equal(reason.errors_total, reason.errors.length);
+    for (const error of reason.errors) assert.equal(error.line, 2);
+    return reason.errors;
+  }
+
+  /** Drops one more file and waits for it: by then what was there before has been seen. */
+  async function anotherRead(): Promise<void> {
+    const line = await appliance().dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    assert.equal(line.msg, 'file applied');
+  }
+
+  function windowStatus(exportName: string, windowMs: number): string | undefined {
+    const { stdout } = appliance().cli(['window', 'list', exportName, '--limit', '100000', '--json']);
+    const windows: { window_start: string; status: string }[] = JSON.parse(stdout);
+    return windows.find(({ window_start }) => window_start === formatMs(windowMs))?.status;
+  }
+
+  return {
+    dropped,
+    applied,
+    failed,
+    detectionOf,
+    reasonsAgainst,
+    inDrop,
+    reasonBeside,
+    anotherRead,
+    windowStatus,
+  };
+}
+
+export function later(row: Row, members: Row = {}): Row {
+  const scored = formatMs(Date.parse(String(row.last_scored_at)) + 60_000);
+  return { ...row, last_scored_at: scored, ...members };
+}
+
+export const newRows = (count: number) => Array.from({ length: count }, () => newRow());
