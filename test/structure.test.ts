@@ -234,7 +234,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'limits',
     'log.ts',
     'prepare-access.ts',
-    'seal.ts',
     'store',
     'time.ts',
   ],
