@@ -1,4 +1,7 @@
-/** The columns of export files, from the table of fields: required ones first, in the order of the fields. */
+/**
+ * The columns of export files, from the table of fields: first those that identify a detection, then what else every
+ * row must give, then the rest.
+ */
 import {
   CONTENT_TYPE_OF_EXPORT,
   type ContentType,
@@ -18,7 +21,7 @@ export interface ExportColumn {
 
 export const EXPORT_COLUMNS: readonly ExportColumn[] = FIELD_TABLE.flatMap(({ column, content_types }) =>
   column === null ? [] : [{ ...column, exports: exportsOf(content_types) }],
-).sort((a, b) => Number(b.required) - Number(a.required));
+).sort((a, b) => rankOf(a) - rankOf(b));
 
 /** Columns that Wirewatch derives: where an export gives them, they must have the same value. */
 export const CHECKED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
@@ -36,4 +39,9 @@ export function exportColumn(name: string): ExportColumn | undefined {
 
 function exportsOf(contentTypes: readonly ContentType[]): ExportName[] {
   return EXPORT_NAMES.filter((name) => contentTypes.includes(CONTENT_TYPE_OF_EXPORT[name]));
+}
+
+function rankOf({ required, kind }: Omit<ExportColumn, 'exports'>): number {
+  if (!required) return 2;
+  return kind.type === 'integer' ? 0 : 1;
 }
