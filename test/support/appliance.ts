@@ -80,7 +80,7 @@ export function createInstallation(
   const env = { ...TEST_SETTINGS, ...settings };
   const runs: RunningProgram[] = [];
   const begin = (more?: Readonly<Record<string, string>>) => {
-    const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more });
+    const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more }, { isKept: true });
     runs.push(run);
     return startingOf(run);
   };

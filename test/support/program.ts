@@ -41,18 +41,22 @@ export interface RunOptions {
   readonly through?: (program: string, args: readonly string[]) => [string, readonly string[]];
   /** File descriptor in place of a pipe. */
   readonly stderr?: number;
+  /** Whoever started it ends it, also if that was within {@link inFolder}. */
+  readonly isKept?: boolean;
 }
 
 /** Starts `wirewatch` with these arguments, and without settings of the environment but those given. */
 export function runProgram(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
-  { through = (program, own) => [program, own], stderr }: RunOptions = {},
+  { through = (program, own) => [program, own], stderr, isKept = false }: RunOptions = {},
 ): RunningProgram {
   const start = programCommand(args, settings);
   const [program, all] = through(start.command, start.args);
   const stdio: StdioOptions = ['ignore', 'pipe', stderr ?? 'pipe'];
-  return followProgram(spawn(program, all, { ...start.options, stdio }), args);
+  const child = spawn(program, all, { ...start.options, stdio });
+  if (!isKept) running.add(child);
+  return followProgram(child, args);
 }
 
 function followProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
@@ -68,7 +72,6 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
     log.push(...lines.map(parseLine));
   });
   let hasEnded = false;
-  running.add(child);
   const ended = once(child, 'close').then(([code]) => {
     hasEnded = true;
     running.delete(child);
