@@ -6,7 +6,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { backupTimes } from '../backup/branch.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { ALERTS, isPageWorthy } from '../health/alerts.ts';
+import { ALERTS, isPageWorthy } from '../health/alert-texts.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';

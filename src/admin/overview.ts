@@ -9,7 +9,7 @@ import { type BackupTimes, backupTimes } from '../backup/branch.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
-import type { AlertDocument } from '../health/alerts.ts';
+import type { AlertDocument } from '../health/alert-texts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
 import { evaluateHealth } from '../health/rules.ts';

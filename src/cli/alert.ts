@@ -1,7 +1,7 @@
 /** `wirewatch alert`: the current problems, and how to fix them. */
 import { readAlerts } from '../admin/overview.ts';
 import { type Config, enabledExports } from '../config/load.ts';
-import type { AlertDocument } from '../health/alerts.ts';
+import type { AlertDocument } from '../health/alert-texts.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { isLocked } from '../store/locks.ts';
 import { subcommand } from './command.ts';

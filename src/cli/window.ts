@@ -13,7 +13,7 @@ import {
   WINDOW_STATUSES,
   type WindowStatus,
 } from '../windows/ledger.ts';
-import { statusPhrase } from '../windows/transitions.ts';
+import { statusPhrase } from '../windows/window-states.ts';
 import { argument, commandGroup, listResult, option, type Register, subcommand } from './command.ts';
 import { configOf, withDetections } from './installation.ts';
 import { DROP_OPTION, integerValue, windowStartValue } from './options.ts';

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Logger } from '../log.ts';
 import { SECOND_MS } from '../time.ts';
-import type { AlertDocument } from './alerts.ts';
+import type { AlertDocument } from './alert-texts.ts';
 
 export interface AlertCommand {
   /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */

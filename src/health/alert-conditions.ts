@@ -3,7 +3,7 @@
  * kept in memory, so a damaged database or a full disk does not hide them.
  */
 import type { Now } from '../time.ts';
-import type { Alert, AlertName } from './alerts.ts';
+import type { Alert, AlertName } from './alert-texts.ts';
 
 export interface Conditions {
   /**

@@ -7,7 +7,7 @@
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../refused.ts';
-import { ALERTS, type AlertDocument, type AlertName } from './alerts.ts';
+import { ALERTS, type AlertDocument, type AlertName } from './alert-texts.ts';
 
 /** More than all alerts together need. */
 const FILE_BYTES = 32 * 1024;

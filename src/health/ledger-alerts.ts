@@ -5,8 +5,8 @@ import type { FileReport } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
-import { lateAtMs, lateBeforeMs } from '../windows/transitions.ts';
-import type { Alert, AlertName } from './alerts.ts';
+import { lateAtMs, lateBeforeMs } from '../windows/window-states.ts';
+import type { Alert, AlertName } from './alert-texts.ts';
 
 /** The alerts that {@link ledgerAlerts} returns. */
 export const LEDGER_ALERTS = [

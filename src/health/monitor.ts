@@ -22,7 +22,7 @@ import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
 import { writeAlertFile } from './alert-file.ts';
-import { type Alert, alertDocument, inOrder, isPageWorthy } from './alerts.ts';
+import { type Alert, alertDocument, inOrder, isPageWorthy } from './alert-texts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import type { PauseReader } from './pause-reader.ts';

@@ -1,7 +1,7 @@
 /** All open alerts, as another process than the appliance sees them: from alerts.json and from the database. */
 import { reasonOf } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { type Alert, type AlertDocument, type AlertName, alertDocument, inOrder } from './alerts.ts';
+import { type Alert, type AlertDocument, type AlertName, alertDocument, inOrder } from './alert-texts.ts';
 import { LEDGER_ALERTS } from './ledger-alerts.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** The rules of health (contract: GET /v1/health), and when ingest counts as stalled. Pure. */
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
-import { type Alert, isPageWorthy } from './alerts.ts';
+import { type Alert, isPageWorthy } from './alert-texts.ts';
 
 /** Contract: Health. */
 export interface Health {

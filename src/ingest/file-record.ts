@@ -3,8 +3,8 @@ import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply/apply-rows.ts';
+import type { ErrorGroup, LineError } from './format/error-groups.ts';
 import type { ExportFileName } from './format/file-name.ts';
-import type { ErrorGroup, LineError } from './format/line-errors.ts';
 import type { ReadingCounts } from './rules/read-export.ts';
 import type { ProcessedFile } from './threads/ingest-messages.ts';
 

@@ -18,7 +18,7 @@ import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
-import { overdueBeforeMs } from '../windows/transitions.ts';
+import { overdueBeforeMs } from '../windows/window-states.ts';
 import { type ActionBody, parseDuration } from './actions.ts';
 import type { LabOptions } from './lab.ts';
 

@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { Outcome } from '../../src/backup/backup-process.ts';
 import { backupTimes, newestBranch, noteRehearsal } from '../../src/backup/branch.ts';
 import { isOverdue, rehearsalText, startSchedule } from '../../src/backup/schedule.ts';
-import type { AlertDocument } from '../../src/health/alerts.ts';
+import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { ALERTS, alertDocument } from '../../src/health/alerts.ts';
+import { ALERTS, alertDocument } from '../../src/health/alert-texts.ts';
 import {
   FAILED_FILES,
   FILES_WITH_SKIPPED_ROWS,

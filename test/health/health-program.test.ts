@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { AlertDocument } from '../../src/health/alerts.ts';
+import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import type { Health } from '../../src/health/rules.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';

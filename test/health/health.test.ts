@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { ALERTS, type Alert } from '../../src/health/alerts.ts';
+import { ALERTS, type Alert } from '../../src/health/alert-texts.ts';
 import { isGettingFull } from '../../src/health/disk.ts';
 import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/time.ts';

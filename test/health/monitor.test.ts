@@ -9,7 +9,7 @@ import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import { readAlertFile } from '../../src/health/alert-file.ts';
-import { ALERTS } from '../../src/health/alerts.ts';
+import { ALERTS } from '../../src/health/alert-texts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
 import { createPauseReader } from '../../src/health/pause-reader.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { AlertDocument } from '../../src/health/alerts.ts';
+import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';

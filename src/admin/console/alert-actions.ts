@@ -1,7 +1,7 @@
 /** The actions that can resolve an alert now: the console shows a button for each. */
 import { now } from '../../clock.ts';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
-import type { AlertDocument } from '../../health/alerts.ts';
+import type { AlertDocument } from '../../health/alert-texts.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
 import type { Action } from './api.ts';
 import { readableOrNull, type Sources } from './sources.ts';

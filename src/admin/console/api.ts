@@ -10,7 +10,7 @@
  */
 
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
-import type { AlertDocument } from '../../health/alerts.ts';
+import type { AlertDocument } from '../../health/alert-texts.ts';
 import type { FileDocument } from '../../ingest/file-record.ts';
 import type { IngestStatus } from '../../ingest/ingest-status.ts';
 import type { Reach } from '../../windows/reach.ts';

@@ -11,7 +11,7 @@ import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation, type WindowStatus } from '../../windows/ledger.ts';
-import { dueAtMs, lateBeforeMs } from '../../windows/transitions.ts';
+import { dueAtMs, lateBeforeMs } from '../../windows/window-states.ts';
 import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from './api.ts';
 import { entriesOf } from './detections.ts';
 import type { Read } from './reads.ts';

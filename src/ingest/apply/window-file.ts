@@ -7,7 +7,7 @@
 import type { Operation } from '../../history/format.ts';
 import type { Database } from '../../store/database.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
-import { arrival, statusAfter, statusPhrase } from '../../windows/transitions.ts';
+import { arrival, statusAfter, statusPhrase } from '../../windows/window-states.ts';
 import type { Waiting } from '../drop/drop-folder.ts';
 import {
   chooseDestination,

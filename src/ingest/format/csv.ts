@@ -7,7 +7,7 @@ import { CsvError, type Info, parse } from 'csv-parse';
 import { counted, grouped } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import { nearest } from '../../nearest.ts';
-import type { RawRow } from '../rules/row.ts';
+import type { RawRow } from '../rules/check-row.ts';
 import { EXPORT_COLUMNS, exportColumn } from './columns.ts';
 import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';

@@ -1,7 +1,7 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
 import { grouped } from '../../counted.ts';
 import { reasonOf } from '../../refused.ts';
-import type { RawRow } from '../rules/row.ts';
+import type { RawRow } from '../rules/check-row.ts';
 import { LINE_BYTES_MAX, NEWLINE, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
 

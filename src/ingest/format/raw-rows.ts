@@ -1,5 +1,5 @@
 /** The raw rows of an export, from either form: what NDJSON and CSV have in common. */
-import type { RawRow, RowError } from '../rules/row.ts';
+import type { RawRow, RowError } from '../rules/check-row.ts';
 
 export type RawEntry =
   | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow }

@@ -3,7 +3,7 @@ import type { ExportName } from '../../detection/content-type.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import type { WindowStatus } from '../../windows/ledger.ts';
-import { statusPhrase } from '../../windows/transitions.ts';
+import { statusPhrase } from '../../windows/window-states.ts';
 import type { ResettableStatus } from './requests.ts';
 
 export interface Release {

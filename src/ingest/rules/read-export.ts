@@ -18,12 +18,12 @@ import { shownUrl } from '../../detection/merge.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from '../apply/row-batch.ts';
 import { csvEntries } from '../format/csv.ts';
+import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../format/error-groups.ts';
 import type { ExportFileName } from '../format/file-name.ts';
-import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../format/line-errors.ts';
 import { ndjsonEntries } from '../format/ndjson.ts';
 import type { RawEntry } from '../format/raw-rows.ts';
 import { openContent, UnreadableContent } from '../format/unpacking.ts';
-import { checkRow, type RowError, type RowLimits } from './row.ts';
+import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 
 /** How a file is read: plain data, fixed when reading begins. */
 export interface ReadingOrder {

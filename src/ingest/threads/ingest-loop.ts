@@ -15,7 +15,7 @@ import { checkpointNoted } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, isThere, requireRoom } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
-import { MissingWindows } from '../../windows/missing-windows.ts';
+import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
 import { finishRemovals, type Removals } from '../apply/remove-rows.ts';

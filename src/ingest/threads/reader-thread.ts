@@ -4,7 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../../detection/photo.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from '../apply/row-batch.ts';
-import { jsonText, NESTED_TOO_DEEPLY } from '../format/line-errors.ts';
+import { jsonText, NESTED_TOO_DEEPLY } from '../format/error-groups.ts';
 import { type BadRow, type ReadingResult, readExport } from '../rules/read-export.ts';
 import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
 

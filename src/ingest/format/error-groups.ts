@@ -1,5 +1,5 @@
 /** Errors in the lines of an export file: counted by kind, with values short enough to show. Pure. */
-import type { RowError } from '../rules/row.ts';
+import type { RowError } from '../rules/check-row.ts';
 
 export interface LineError extends RowError {
   readonly line: number;

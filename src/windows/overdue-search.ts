@@ -18,7 +18,7 @@ import {
   type WindowStatus,
   windowsBetween,
 } from './ledger.ts';
-import { ABANDONED_AFTER_MS, isLookDue, type Known, overdueBeforeMs, statusOnLook } from './transitions.ts';
+import { ABANDONED_AFTER_MS, isLookDue, type Known, overdueBeforeMs, statusOnLook } from './window-states.ts';
 
 const GROUP_WINDOWS = 1000;
 

@@ -11,7 +11,7 @@ import {
   overdueBeforeMs,
   statusAfter,
   statusOnLook,
-} from '../../src/windows/transitions.ts';
+} from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
 
 const START = Date.parse('2026-11-01T10:10:00Z');

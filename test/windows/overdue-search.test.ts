@@ -17,7 +17,7 @@ import {
   setWindow,
   type WindowStatus,
 } from '../../src/windows/ledger.ts';
-import { MissingWindows } from '../../src/windows/missing-windows.ts';
+import { MissingWindows } from '../../src/windows/overdue-search.ts';
 import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
