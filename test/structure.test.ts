@@ -218,7 +218,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
     'windows',
   ],
-  console: ['admin'],
+  console: ['admin', 'detection'],
   'appliance.ts': [
     'admin',
     'appliance-ingest.ts',

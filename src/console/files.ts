@@ -1,14 +1,15 @@
 /** Every export file, the newest first: its outcome, its rows, and why some or all were left out. */
+
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actionButton } from './action.ts';
 import { bytes, count, shown, windowTime } from './format.ts';
 import { choices } from './forms.ts';
 import { list } from './list.ts';
 import { age, type Children, foreign, type MarkName, soft, state, table, when } from './parts.ts';
 import { linkTo, type Route } from './route.ts';
-import { EXPORTS } from './window-map.ts';
 
 const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   applied: ['done', 'applied'],
@@ -39,7 +40,7 @@ export function Files({ route }: { route: Route }): VNode {
     fields: [
       { name: 'name', label: 'Name contains' },
       { name: 'outcome', label: 'Outcome', options: outcomes },
-      { name: 'export', label: 'Export', options: choices('both', EXPORTS) },
+      { name: 'export', label: 'Export', options: choices('both', EXPORT_NAMES) },
     ],
     rowsOf: ({ files }) => files,
     columns: [

@@ -1,4 +1,5 @@
 /** The first view: is anything missing, who is behind, what to do, a detection; below, the state of everything. */
+
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { ACTIONS } from '../admin/console/action-table.ts';
@@ -13,6 +14,7 @@ import type {
   WindowMap,
 } from '../admin/console/api.ts';
 import type { Customers, DetectionsPage, Follower, KeyEntry } from '../admin/console/api-records.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actionButton, actions } from './action.ts';
 import { labelWithSubject } from './action-texts.ts';
 import { Curve } from './curve.ts';
@@ -37,7 +39,7 @@ import {
 } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
-import { cellsOf, drawn, EXPORTS } from './window-map.ts';
+import { cellsOf, drawn } from './window-map.ts';
 
 const NEWEST = 6;
 const FOLLOWERS = 5;
@@ -74,7 +76,7 @@ function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: Expo
 
 /** Windows of both exports without data. */
 export function missingIn(exports: Answer['exports']): number {
-  return EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0);
+  return EXPORT_NAMES.reduce((sum, name) => sum + notRead(exports[name]), 0);
 }
 
 function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
@@ -88,7 +90,7 @@ function health({ health: { status, reason, paused_since }, database: { unreadab
 function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPage | undefined): VNode {
   const { alerts, keys } = of;
   const open = missingIn(of.exports);
-  const enabled = EXPORTS.filter((name) => of.exports[name].enabled);
+  const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
   const worst = followersOf(customers).find(({ follower }) => follower.behind);
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const isCalm = alerts.length === 0;
@@ -154,7 +156,7 @@ function alerts({ alerts: all }: Answer): VNode {
 }
 
 function exportsPanel({ exports }: Answer, map: WindowMap | undefined): VNode {
-  const lines = EXPORTS.map(
+  const lines = EXPORT_NAMES.map(
     (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports[name], map)}</div>`,
   );
   const aside = html`<a href=${linkTo('windows')}>All windows</a>`;

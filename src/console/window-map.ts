@@ -10,7 +10,6 @@ import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.t
 import { chunks, count, DAY_MS, dayName, sum, WINDOW_MS, windowName } from './format.ts';
 import { type MarkName, soft, state } from './parts.ts';
 
-export const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
 export const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 
 const box = (x: number, y: number, w: number, h: number) => `m${x} ${y}h${w}v${h}h-${w}z`;

@@ -1,8 +1,10 @@
 /** The windows of 90 days: a map of each export, the list of those without data, and one window. */
+
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ExportName, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actions } from './action.ts';
 import { detectionRows } from './detection.ts';
 import { fileStory, windowLink } from './files.ts';
@@ -22,17 +24,7 @@ import {
 } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
-import {
-  type Cell,
-  cellsOf,
-  daysOf,
-  EXPORTS,
-  KEYS,
-  LETTERS,
-  rowsIn,
-  sample,
-  WindowGrid,
-} from './window-map.ts';
+import { type Cell, cellsOf, daysOf, KEYS, LETTERS, rowsIn, sample, WindowGrid } from './window-map.ts';
 
 const SHADES = [
   ['state', 'State'],
@@ -49,7 +41,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });
   const open: OnOpen = (of, startMs) =>
     go(here({ export: of, window: new Date(startMs).toISOString().replace('.000', '') }));
-  const labels = (map: WindowMap) => EXPORTS.map((one) => [one, exportLabel(map, one)] as const);
+  const labels = (map: WindowMap) => EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(
       reading,
@@ -58,14 +50,14 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
         ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
         ${by === 'rows' ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows']) : legend()}
       </div>
-      <div class="maps">${EXPORTS.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(one, cells[one] ?? null, by === 'rows', open)}</div>`)}</div>
+      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(one, cells[one] ?? null, by === 'rows', open)}</div>`)}</div>
       <${OpenList} open=${map.open} />
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`,
     )}`;
 }
 
 function enabledCells(map: WindowMap | undefined): Partial<Record<ExportName, readonly Cell[]>> {
-  const enabled = EXPORTS.filter((name) => map?.exports[name].enabled);
+  const enabled = EXPORT_NAMES.filter((name) => map?.exports[name].enabled);
   return Object.fromEntries(enabled.map((name) => [name, map === undefined ? [] : cellsOf(map, name)]));
 }
 

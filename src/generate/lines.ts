@@ -1,15 +1,12 @@
 /** Rows as lines of an export file: NDJSON, or CSV by RFC 4180. */
-import type { ExportName } from '../detection/content-type.ts';
+import { type ExportName, perExport } from '../detection/content-type.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
 import type { SampleRow } from './rows.ts';
 
 type Value = string | number | boolean | null;
 
 /** The columns of an export, in the order in which every sample row has them. */
-export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = {
-  newswire: columnsOf('newswire'),
-  imagewire: columnsOf('imagewire'),
-};
+export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport(columnsOf);
 
 function columnsOf(exportName: ExportName): string[] {
   return EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name);

@@ -5,11 +5,18 @@
  * and windows of different runs fit together. About a tenth of the slots repeat the detection that the same slot
  * reported some windows before: they draw it as it was in that window, and change it by the time that has passed.
  */
-import { CONTENT_TYPE_OF_EXPORT, type ContentType, type ExportName } from '../detection/content-type.ts';
+import { SCALES } from '../detection/band.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  type ContentType,
+  type ExportName,
+  perContentType,
+  TYPE_RULES,
+} from '../detection/content-type.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { type Article, createArticleMaker } from './articles.ts';
 import { createPrng, hash32, type Prng, type SeedKey, seedKey } from './prng.ts';
-import { createSourceMaker, type Source, type SourceMaker, skewed } from './sources.ts';
+import { CLOSE_SCORES, createSourceMaker, type Source, type SourceMaker, skewed } from './sources.ts';
 import { timestamp } from './timestamps.ts';
 
 export type Report = {
@@ -35,16 +42,11 @@ const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
 
 /** Match strengths cover all bands, with their exact thresholds (contract: Detection, `strength.band`). */
-const SCORE_MAX: Record<ContentType, number> = { text: 100, image: 99 };
-const EXACT: Record<ContentType, readonly number[]> = {
-  text: [0, 25, 50, 75, 95, 100],
-  image: [0, 30, 60, 99],
-};
-/** Just below a threshold, and where rounding would lift a score over one. */
-const CLOSE: Record<ContentType, readonly number[]> = {
-  text: [0.1, 24.99, 24.5, 49.5, 49.999, 74.999, 94.9, 95.01, 99.9],
-  image: [0.1, 29.99, 29.5, 59.5, 59.999, 60.01, 98.99],
-};
+const EXACT = perContentType((contentType) => [
+  0,
+  ...SCALES[contentType].thresholds,
+  TYPE_RULES[contentType].score_max,
+]);
 
 /** @param subscriptionIds at least one */
 export function createReportMaker(
@@ -149,8 +151,8 @@ function endSeconds(windowNumber: number): number {
 export function drawScore(prng: Prng, contentType: ContentType): number {
   const kind = prng.below(100);
   if (kind < 6) return prng.pick(EXACT[contentType]);
-  if (kind < 10) return prng.pick(CLOSE[contentType]);
-  const score = prng.unit() * SCORE_MAX[contentType];
+  if (kind < 10) return prng.pick(CLOSE_SCORES[contentType]);
+  const score = prng.unit() * TYPE_RULES[contentType].score_max;
   return kind < 30 ? Math.round(score) : kind < 80 ? rounded(score, 10) : rounded(score, 1000);
 }
 
@@ -168,7 +170,10 @@ export function laterScore(
   if (phase === 0) return firstScore;
   const change = 1 + 2.5 * drift + 4 * phase;
   // Towards the middle and beyond, so that no end of the range swallows the change.
-  return rounded(firstScore < SCORE_MAX[contentType] / 2 ? firstScore + change : firstScore - change, 1000);
+  return rounded(
+    firstScore < TYPE_RULES[contentType].score_max / 2 ? firstScore + change : firstScore - change,
+    1000,
+  );
 }
 
 function rounded(score: number, steps: number): number {

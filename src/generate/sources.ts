@@ -2,7 +2,7 @@
  * The agency's own items: wire stories and photos, each drawn from its number in the window in which it was published,
  * so that all rows with the item agree.
  */
-import { type ExportName, NUMBER_MAX } from '../detection/content-type.ts';
+import { type ContentType, type ExportName, NUMBER_MAX } from '../detection/content-type.ts';
 import { MINUTE_MS, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { type LanguageTag, slug } from './phrases.ts';
 import { createPrng, hash32, type Prng, seedKey } from './prng.ts';
@@ -15,6 +15,11 @@ export const SLOTS_MAX = 100_000_000;
 /** A block of slots has one language and a few items. */
 const BLOCK_SLOTS_LOG2 = 4;
 const ITEMS_PER_BLOCK: Record<ExportName, number> = { newswire: 6, imagewire: 10 };
+/** Scores just below a threshold, and where rounding would lift a score over one. */
+export const CLOSE_SCORES: Record<ContentType, readonly number[]> = {
+  text: [0.1, 24.99, 24.5, 49.5, 49.999, 74.999, 94.9, 95.01, 99.9],
+  image: [0.1, 29.99, 29.5, 59.5, 59.999, 60.01, 98.99],
+};
 /** An item is found for half a day. */
 const ITEM_AGE_WINDOWS_MAX = 72;
 

@@ -2,14 +2,16 @@
  * A client of the Detection Reporting API: one request at a time, with retries (contract: Retry). Every answer is
  * checked against its schema, so nothing else is ever stored.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
 export const TextOrNull = Type.Union([Type.String(), Type.Null()]);
-export const ContentType = Type.Union([Type.Literal('text'), Type.Literal('image')]);
+export const ContentType = Type.Union(CONTENT_TYPES.map((name) => Type.Literal(name)));
 
 /** Keeps members that are not named here (contract: Versioning: clients ignore unknown fields). */
 export const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
