@@ -198,7 +198,7 @@ describe('a start', () => {
     assert.equal(await rotate.ended, 0, rotate.told());
     assert.match(
       rotate.printed(),
-      /still has an entry for abcdefghij23\. It does not bring the old key back; remove it\.\n$/,
+      /still has an entry for abcdefghij23\. It does not restore the old key; remove it\.\n$/,
     );
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
     await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
