@@ -7,7 +7,7 @@
 import type { Socket } from 'node:net';
 import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Limit } from '../limits/limit.ts';
+import type { Limit } from '../limits/limit-names.ts';
 
 export interface RoomOptions {
   readonly limits: Pick<

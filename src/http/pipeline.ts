@@ -19,7 +19,7 @@ import {
 import { counted } from '../counted.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import type { Limit } from '../limits/limit.ts';
+import type { Limit } from '../limits/limit-names.ts';
 import type { Rate, RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import { type Logger, logInfo } from '../log.ts';

@@ -4,8 +4,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
-import type { Limit } from '../limits/limit.ts';
-import type { Rate } from '../limits/request-rate.ts';
+import type { Limit } from '../limits/limit-names.ts';
+import { pushRateLimitHeaders, type Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
 import type { Intervention } from './interventions.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -82,7 +82,7 @@ export function writeHead(
     );
   }
   if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
-  if (rate !== null) pushRate(headers, rate);
+  if (rate !== null) pushRateLimitHeaders(headers, rate);
   headers.push(...cors);
   if (answer.headers !== undefined) headers.push(...answer.headers);
   if (closing) headers.push('Connection', 'close');
@@ -112,11 +112,6 @@ export function problemAnswer(
       ...headers,
     ],
   };
-}
-
-function pushRate(headers: string[], { limit, remaining, reset_seconds }: Rate): void {
-  headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=60`);
-  headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
 
 /** Of the body as sent. */

@@ -1,5 +1,5 @@
 /** Called for every request when metrics are on. */
-import type { Limit } from '../limits/limit.ts';
+import type { Limit } from '../limits/limit-names.ts';
 
 export interface RequestMetrics {
   /**

@@ -12,8 +12,7 @@ import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../http/endp
 import { rateLimited } from '../http/pipeline.ts';
 import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, unroutedProblem } from '../http/routes.ts';
-import { allowanceUsed } from '../limits/daily-allowance.ts';
-import { nextDayMs } from '../limits/daily-rows.ts';
+import { allowanceUsed, nextDayMs } from '../limits/daily-allowance.ts';
 import { Refused } from '../refused.ts';
 import type { Begun } from './lab-request.ts';
 

@@ -6,8 +6,8 @@
  */
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
-import { formatMs, SECOND_MS } from '../time.ts';
-import { accountUsageId, type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
+import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
+import { accountUsageId, type DailyRows, dayOf, type RowHolder } from './daily-rows.ts';
 
 /** The members of a credential that matter here. */
 export interface RowReader {
@@ -82,4 +82,9 @@ export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs
       `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
     { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
   );
+}
+
+/** When the used rows count from zero again: the next 00:00 UTC, epoch milliseconds. */
+export function nextDayMs(nowMs: number): number {
+  return (dayOf(nowMs) + 1) * DAY_MS;
 }

@@ -104,11 +104,6 @@ export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
   };
 }
 
-/** The next 00:00 UTC, epoch milliseconds. */
-export function nextDayMs(nowMs: number): number {
-  return (dayOf(nowMs) + 1) * DAY_MS;
-}
-
 /** Days since 1970-01-01, UTC. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);

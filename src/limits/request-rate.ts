@@ -68,6 +68,12 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX): RequestR
   return rate;
 }
 
+/** Appends names and values in turn, as `response.writeHead` takes them: the common answer allocates nothing else. */
+export function pushRateLimitHeaders(headers: string[], { limit, remaining, reset_seconds }: Rate): void {
+  headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=${RATE_WINDOW_MS / SECOND_MS}`);
+  headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
+}
+
 /** A window that begins in the future is from before the clock was set back: it would never end. */
 function isRunning(window: Window, nowMs: number): boolean {
   return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;

@@ -14,7 +14,7 @@ import {
   renderMatch,
   renderStreamRow,
 } from '../../src/detection/match.ts';
-import { photoPath } from '../../src/detection/photo.ts';
+import { photoPath } from '../../src/detection/photo-address.ts';
 import { contentType, exportRow, matchOfRow } from '../support/matches.ts';
 
 test('text bands begin at 25, 50, 75 and 95, image bands at 30 and 60', () => {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { photoPath } from '../../src/detection/photo.ts';
+import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { checkedAnswers, exchangeBytes } from '../support/raw-http.ts';
 import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import type { RequestMetrics } from '../../src/http/request-metrics.ts';
-import type { Limit } from '../../src/limits/limit.ts';
+import type { Limit } from '../../src/limits/limit-names.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder } from '../support/program.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';

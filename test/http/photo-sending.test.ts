@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { photoPath } from '../../src/detection/photo.ts';
+import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';

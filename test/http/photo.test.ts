@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { isPhotoSignature, parsePhotoId, photoPath } from '../../src/detection/photo.ts';
+import { isPhotoSignature, parsePhotoId, photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { NOW_MS, startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
 

@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
+import { nextDayMs } from '../../src/limits/daily-allowance.ts';
+import type { UsedRows } from '../../src/limits/daily-rows.ts';
 import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../../src/limits/usage.ts';
 import { createUsageWriter, type UsageWriter } from '../../src/limits/usage-keeper.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';

@@ -5,7 +5,7 @@
  * A wrong signature and a missing photo have one answer, so that nobody learns which photos exist.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { isPhotoSignature, parsePhotoId } from '../../detection/photo.ts';
+import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { parseRange } from '../byte-range.ts';

@@ -1,7 +1,7 @@
 /** The thread that reads exports: unpacks, checks and renders. It never opens a database. */
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
-import { photoPath } from '../../detection/photo.ts';
+import { photoPath } from '../../detection/photo-address.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from '../apply/row-batch.ts';
 import { jsonText, NESTED_TOO_DEEPLY } from '../format/error-groups.ts';

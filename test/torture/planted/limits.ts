@@ -139,6 +139,12 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
     [
+      '(dayOf(nowMs) + 1) * DAY_MS',
+      '(dayOf(nowMs) + 1) * DAY_MS + 1',
+      'an allowance resets at midnight',
+      'limits',
+    ],
+    [
       'usedByAccount >= ofAccount',
       'usedByAccount > ofAccount',
       'an allowance that is used is used',
@@ -148,12 +154,6 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     ["      rows.add('key', reader.key_id, count, nowMs);\n", '', 'rows count for the key', 'limits'],
   ]),
   ...faultsIn('limits/daily-rows.ts', [
-    [
-      '(dayOf(nowMs) + 1) * DAY_MS',
-      '(dayOf(nowMs) + 1) * DAY_MS + 1',
-      'an allowance resets at midnight',
-      'limits',
-    ],
     ['const DAYS_MAX = 3;', 'const DAYS_MAX = 1;', 'no day is given out twice', 'limits'],
     [
       'count !== undefined && count.rows === rows',
