@@ -2,7 +2,7 @@
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { preparedOnce } from './statements.ts';
+import { preparedOnce } from './prepared-once.ts';
 
 /** Read by one statement, so consistent without a transaction. */
 export interface StreamHead {

@@ -15,8 +15,8 @@ import type { StreamStart } from './changes-parameters.ts';
 import type { DetectionFilters } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { type FilterSql, filterSql } from './filters.ts';
+import { asItComes, preparedOnce, statementFamily, streamArms, streamValues } from './prepared-once.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { asItComes, preparedOnce, statementFamily, streamArms, streamValues } from './statements.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 import {
   CHECKED_SQL,

@@ -2,7 +2,7 @@
 import { type ContentType, TYPE_RULES } from '../detection/content-type.ts';
 import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/contract-limits.ts';
 import type { Database } from '../store/database.ts';
-import { preparedOnce } from './statements.ts';
+import { preparedOnce } from './prepared-once.ts';
 
 export interface DataGap {
   /** Epoch milliseconds. */

@@ -7,7 +7,7 @@
  */
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import { preparedOnce } from './statements.ts';
+import { preparedOnce } from './prepared-once.ts';
 
 /** Delivery times that are not written yet: epoch milliseconds by first position. */
 export type RecentDeliveries = ReadonlyMap<number, number>;

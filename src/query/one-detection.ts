@@ -4,8 +4,8 @@ import { streamOfId } from '../detection/id.ts';
 import type { Database } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
 import { oneDetectionText } from './detection-text.ts';
+import { preparedOnce } from './prepared-once.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { preparedOnce } from './statements.ts';
 
 export interface OneQuery {
   readonly id: string;

@@ -27,9 +27,9 @@ import {
   secondAtSql,
   WITHIN_SQL,
 } from './period-sql.ts';
+import { statementFamily, streamValues } from './prepared-once.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
-import { statementFamily, streamValues } from './statements.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
 export interface PeriodQuery {

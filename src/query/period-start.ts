@@ -2,7 +2,7 @@
 import type { StreamName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { begunSql } from './period-sql.ts';
-import { preparedOnce, statementFamily, streamValues } from './statements.ts';
+import { preparedOnce, statementFamily, streamValues } from './prepared-once.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export const DATA_START = `

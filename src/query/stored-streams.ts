@@ -7,7 +7,7 @@
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import { asItComes, preparedOnce } from './statements.ts';
+import { asItComes, preparedOnce } from './prepared-once.ts';
 
 export interface StoredStream {
   readonly name: StreamName;

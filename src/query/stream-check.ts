@@ -16,7 +16,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import { preparedOnce, statementFamily, streamArms, streamValues } from './statements.ts';
+import { preparedOnce, statementFamily, streamArms, streamValues } from './prepared-once.ts';
 import { checkStreams, type StoredStream } from './stored-streams.ts';
 
 /**
