@@ -12,7 +12,7 @@ const SMALLER = [
   { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
   { constant: 'TRANSACTION_ROWS = 2e4', small: 'TRANSACTION_ROWS = 500' },
   // A day of retention takes a millisecond.
-  { constant: 'archive_days * 864e5', small: 'archive_days' },
+  { constant: 'archiveDays * 864e5', small: 'archiveDays' },
 ];
 
 /**
