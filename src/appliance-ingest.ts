@@ -19,7 +19,7 @@ import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
 /** An error of the ingest thread counts as caused by access.db if keys could not be checked this recently. */
-const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
+const KEYS_FAILED_LATELY_MS = paced(10 * SECOND_MS);
 
 export interface ApplianceIngestOptions {
   readonly config: Config;
