@@ -284,10 +284,11 @@ class Reading {
     const contentType = this.#contentType;
     const match = filteredOf(contentType, row);
     const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const isWithheld = shown !== row.article_url;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-      rendered: renderRow(contentType, { ...row, article_url: shown }, this.#match),
-      url_withheld: shown === row.article_url ? null : row.article_url,
+      rendered: renderRow(contentType, isWithheld ? { ...row, article_url: shown } : row, this.#match),
+      url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
       judged: filterColumns(match),
