@@ -1,6 +1,6 @@
 /**
- * What a raise does to versions: in a disaster, where it is not proven that they come out as clients know them, they
- * are raised once, so that no client takes newer content for older.
+ * What a version epoch does to versions. After a disaster it cannot be proven that they match what clients saw, so they
+ * are raised once: no client takes newer content for older.
  */
 
 /** Far more than the versions that a detection gathers in what may be lost. */
