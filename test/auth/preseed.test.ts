@@ -1,56 +1,21 @@
 /** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration: what a start makes of them. */
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import {
+  ACCOUNT,
+  command,
+  folder,
+  type Generated,
+  generated,
+  json,
+  KEY,
+  SUBSCRIPTION,
+  TERMS,
+  written,
+} from '../support/preseed.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
-
-after(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Generated {
-  readonly id: string;
-  readonly key: string;
-  readonly hash: string;
-  readonly toml: string;
-}
-
-let configs = 0;
-
-function written(text: string): string {
-  configs += 1;
-  const file = join(folder, `${configs}.toml`);
-  writeFileSync(file, text);
-  return file;
-}
-
-async function command(...args: string[]) {
-  const run = runProgram(args);
-  const code = await run.ended;
-  return { code, printed: run.printed(), told: run.told() };
-}
-
-async function json(...args: string[]) {
-  const { code, printed, told } = await command(...args, '--json');
-  assert.equal(code, 0, told);
-  return JSON.parse(printed);
-}
-
-async function generated(): Promise<Generated> {
-  return json('key', 'generate');
-}
-
-const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
-
-const SUBSCRIPTION = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
-
-const TERMS = 'account = "acme"\nname = "Dashboard"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n';
-
-const HASH = '0'.repeat(64);
-
-const KEY = `[[keys]]\nid = "abcdefghij23"\nhash = "${HASH}"\n${TERMS}`;
 
 describe('a start', () => {
   const data = join(folder, 'data');
@@ -283,7 +248,7 @@ describe('a configuration that cannot be applied ends the start with 78, and cre
   ];
   for (const [name, toml, problem] of cases) {
     test(name, async () => {
-      const data = join(folder, `refused-${configs}`);
+      const data = join(folder, `refused ${name}`);
       const { code, told } = await command('serve', '--data', data, '--config', written(toml), '--port', '0');
       assert.equal(code, 78, told);
       assert.match(told, problem);

@@ -15,9 +15,10 @@ import {
 } from '../../src/ingest/apply/remove-rows.ts';
 import { addRequest } from '../../src/ingest/requests/requests.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
-import { type Database, openDatabase, writing } from '../../src/store/database.ts';
+import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation } from '../support/appliance.ts';
+import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
@@ -25,19 +26,6 @@ import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 
 class Stopping extends Error {}
-
-/** Use of a database of the data folder as it is. */
-function looking<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openDatabase(path, 'read');
-  try {
-    return use(db);
-  } finally {
-    db.close();
-  }
-}
-
-const countOf = (db: Database, table: string) =>
-  db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 
 describe('half-way', () => {
   /** As a command does that is killed right after its first transaction. */
@@ -78,7 +66,7 @@ describe('half-way', () => {
       ]);
       await second.logged('the removal', ({ msg }) => msg === 'request served');
       await second.stop();
-      looking(join(installation.data, 'detections.db'), (db) => {
+      reading(join(installation.data, 'detections.db'), (db) => {
         assert.equal(countOf(db, 'detection'), 0);
         assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
       });

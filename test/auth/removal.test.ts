@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { listSegments } from '../../src/history/segment.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import {
   type Appliance,
@@ -14,6 +14,7 @@ import {
   showLogOfFailures,
   startAppliance,
 } from '../support/appliance.ts';
+import { countOf, reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { checkStreams } from '../support/streams.ts';
@@ -26,19 +27,6 @@ interface Page {
   readonly next_cursor: string;
   readonly has_more: boolean;
 }
-
-/** Use of a database of the data folder as it is. */
-function looking<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openDatabase(path, 'read');
-  try {
-    return use(db);
-  } finally {
-    db.close();
-  }
-}
-
-const countOf = (db: Database, table: string) =>
-  db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 
 const FIRST_AGAIN = `
   SELECT ordinal, min(stream_row.position) AS position FROM stream JOIN stream_row ON place >> 34 = ordinal
@@ -125,12 +113,12 @@ describe('beside a running appliance', () => {
     );
     assert.equal(await appliance.detection(idOf(mine)), null);
     assert.equal((await appliance.get(`${CHANGES}?cursor=${own.next_cursor}`)).status, 200);
-    looking(detections(), (db) => {
+    reading(detections(), (db) => {
       checkStreams(db);
       assert.deepEqual(left(db, 7001), [0, 0]);
     });
 
-    const highest = looking(detections(), (db) =>
+    const highest = reading(detections(), (db) =>
       db.prepare<[], number>('SELECT max(last_position) FROM delivery').pluck().get(),
     );
     appliance.cli(['subscription', 'add', '7001', '--account', 'other']);
@@ -138,7 +126,7 @@ describe('beside a running appliance', () => {
     assert.deepEqual((await changes(since, again)).data, []);
     const later = newRow({ subscription_id: 8001 });
     await apply([later, mine]);
-    looking(detections(), (db) => {
+    reading(detections(), (db) => {
       checkStreams(db);
       const first = db.prepare<[], { ordinal: number; position: number }>(FIRST_AGAIN).get();
       assert.ok((first?.position ?? 0) > (highest ?? 0), 'a position was given out again');
@@ -183,7 +171,7 @@ describe('beside a running appliance', () => {
       ['brief', [9001, 9002], [id], 2],
     );
     assert.equal((await appliance.get('/v1/me', key)).status, 401);
-    looking(join(appliance.data, 'access.db'), (db) => {
+    reading(join(appliance.data, 'access.db'), (db) => {
       for (const table of [
         "account WHERE id = 'brief'",
         "subscription WHERE account_id = 'brief'",
@@ -192,11 +180,11 @@ describe('beside a running appliance', () => {
       ])
         assert.equal(countOf(db, table), 0, table);
     });
-    looking(detections(), (db) => {
+    reading(detections(), (db) => {
       checkStreams(db);
       for (const subscription of [9001, 9002]) assert.deepEqual(left(db, subscription), [0, 0]);
     });
-    looking(join(appliance.data, 'access.db'), (db) =>
+    reading(join(appliance.data, 'access.db'), (db) =>
       assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1),
     );
   });

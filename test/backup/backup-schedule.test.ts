@@ -18,6 +18,13 @@ const READ_THROUGH = 'the backup was read through: it is good';
 
 let installation: Installation;
 let backups: string;
+const hourly = () => ({
+  data: installation.data,
+  drop: installation.drop,
+  folder: backups,
+  every_minutes: 60,
+  keep_days: 1,
+});
 before(async () => {
   installation = createInstallation();
   backups = join(installation.data, 'backups');
@@ -88,11 +95,7 @@ test('after one was made the next is not begun at once, whatever the clock says'
   const begun: string[] = [];
   const { close, check } = startSchedule(
     {
-      data: installation.data,
-      drop: installation.drop,
-      folder: backups,
-      every_minutes: 60,
-      keep_days: 1,
+      ...hourly(),
       now: () => nowMs,
       log: () => {},
       onAlert: () => {},
@@ -117,11 +120,7 @@ test('one that failed is tried again after five minutes, and then as usual', asy
   let monotonicMs = 0;
   const { close, check } = startSchedule(
     {
-      data: installation.data,
-      drop: installation.drop,
-      folder: backups,
-      every_minutes: 60,
-      keep_days: 1,
+      ...hourly(),
       now: Date.now,
       log: () => {},
       onAlert: () => {},
@@ -167,11 +166,7 @@ test('overdue says when the newest was made, and when a restore was last rehears
     const details: (string | null)[] = [];
     const { close } = startSchedule(
       {
-        data: installation.data,
-        drop: installation.drop,
-        folder: backups,
-        every_minutes: 60,
-        keep_days: 1,
+        ...hourly(),
         now: () => nowMs,
         log: () => {},
         onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
@@ -260,11 +255,7 @@ test('one of which a part is damaged opens an alert, and is repaired once that p
   const alerts: (string | null)[] = [];
   const { close } = startSchedule(
     {
-      data: installation.data,
-      drop: installation.drop,
-      folder: backups,
-      every_minutes: 60,
-      keep_days: 1,
+      ...hourly(),
       now: Date.now,
       log: (_, msg) => log.push(msg),
       onAlert: (alertName, detail) => {

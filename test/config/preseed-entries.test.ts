@@ -1,60 +1,13 @@
 /** Entries of accounts, subscriptions and keys in the configuration: what is accepted, and how an error is reported. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { annotatedConfig } from '../../src/config/annotated.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { readSecretFiles } from '../../src/config/secret-file.ts';
 import { Refused } from '../../src/refused.ts';
-import { runProgram } from '../support/program.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
-
-after(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Generated {
-  readonly id: string;
-  readonly key: string;
-  readonly hash: string;
-  readonly toml: string;
-}
-
-let configs = 0;
-
-function written(text: string): string {
-  configs += 1;
-  const file = join(folder, `${configs}.toml`);
-  writeFileSync(file, text);
-  return file;
-}
-
-async function command(...args: string[]) {
-  const run = runProgram(args);
-  const code = await run.ended;
-  return { code, printed: run.printed(), told: run.told() };
-}
-
-async function json(...args: string[]) {
-  const { code, printed, told } = await command(...args, '--json');
-  assert.equal(code, 0, told);
-  return JSON.parse(printed);
-}
-
-async function generated(): Promise<Generated> {
-  return json('key', 'generate');
-}
-
-const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
-
-const SUBSCRIPTION = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
-
-const TERMS = 'account = "acme"\nname = "Dashboard"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n';
-
-const HASH = '0'.repeat(64);
-
-const KEY = `[[keys]]\nid = "abcdefghij23"\nhash = "${HASH}"\n${TERMS}`;
+import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 
 describe('what is wrong with an entry is said by its path', () => {
   function refusal(text: string): string {

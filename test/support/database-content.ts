@@ -58,3 +58,16 @@ export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: C
   );
   return { ...others, delivery: closed };
 }
+
+/** Opens a database for reading while it is used. */
+export function reading<Result>(path: string, use: (db: Database) => Result): Result {
+  const db = openDatabase(path, 'read');
+  try {
+    return use(db);
+  } finally {
+    db.close();
+  }
+}
+
+export const countOf = (db: Database, table: string) =>
+  db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;

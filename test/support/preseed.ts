@@ -1,0 +1,54 @@
+/** Configurations with accounts, subscriptions and keys, in a folder of the test file's own. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { runProgram } from './program.ts';
+
+export const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+export interface Generated {
+  readonly id: string;
+  readonly key: string;
+  readonly hash: string;
+  readonly toml: string;
+}
+
+let configs = 0;
+
+export function written(text: string): string {
+  configs += 1;
+  const file = join(folder, `${configs}.toml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+export async function command(...args: string[]) {
+  const run = runProgram(args);
+  const code = await run.ended;
+  return { code, printed: run.printed(), told: run.told() };
+}
+
+export async function json(...args: string[]) {
+  const { code, printed, told } = await command(...args, '--json');
+  assert.equal(code, 0, told);
+  return JSON.parse(printed);
+}
+
+export async function generated(): Promise<Generated> {
+  return json('key', 'generate');
+}
+
+export const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
+
+export const SUBSCRIPTION = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
+
+export const TERMS =
+  'account = "acme"\nname = "Dashboard"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n';
+
+export const HASH = '0'.repeat(64);
+
+export const KEY = `[[keys]]\nid = "abcdefghij23"\nhash = "${HASH}"\n${TERMS}`;
