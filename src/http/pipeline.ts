@@ -312,7 +312,9 @@ function sendProblem(
 function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void {
   const { request_id, response } = exchange;
   const problem = problemOf(error);
-  if (problem.code === 'internal') pipeline.faults.note('fault', error, request_id);
+  const again = retryAfter(error);
+  // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
+  if (problem.code === 'internal' && again.length === 0) pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
   exchange.limit = limitOf(problem, exchange);
   if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
@@ -320,7 +322,7 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   if (keyId !== null) pipeline.metrics?.keyRefused(keyId, problem.code);
   // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
-  else sendProblem(pipeline, exchange, problem, retryAfter(error));
+  else sendProblem(pipeline, exchange, problem, again);
 }
 
 function problemOf(error: unknown): Problem {

@@ -171,6 +171,17 @@ describe('[ingest] archive_days', () => {
     await apply();
     rmdirSync(first);
   });
+
+  test('a file stays as long as what lies beside it cannot be deleted: its record names it', async () => {
+    await past([48, 36]);
+    const [first = ''] = files;
+    mkdirSync(`${first}.reason.json`);
+    await appliance.restart(settings);
+    const serving = appliance.serving();
+    await serving.logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
+    await serving.logged('that the other was', ({ msg }) => msg === DELETED);
+    assert.deepEqual(left(), [true, false]);
+  });
 });
 
 /** A share that refuses to move anything out of the archive while the file that WIREWATCH_TEST_BUSY names is there. */

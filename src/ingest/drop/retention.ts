@@ -47,10 +47,11 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
   }
 }
 
+/** The file goes last: as long as its record names it, it is there. */
 function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): boolean {
   const path = join(drop.root, destination ?? '');
   try {
-    for (const each of [path, `${path}.skipped.ndjson`, `${path}.reason.json`]) unlinkIfThere(each);
+    for (const each of [`${path}.skipped.ndjson`, `${path}.reason.json`, path]) unlinkIfThere(each);
     return true;
   } catch (error) {
     if (!isFileError(error)) throw error;

@@ -41,7 +41,7 @@ export async function checkWorld(
   await checkKeys(world, model);
   const log = world.logs.at(-1)?.() ?? [];
   await world.stop();
-  const complaints = log.filter((line) => isComplaint(line) && !(mayRebuild && isOfRebuilding(line)));
+  const complaints = log.filter(isComplaint);
   assert.deepEqual(complaints.map(shown), [], 'nothing to complain about after a start');
   const never = mayRebuild ? NEVER : [...NEVER, DAMAGED];
   const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
@@ -54,13 +54,6 @@ export async function checkWorld(
 function byStream<Row extends { readonly id: string }>(rows: readonly Row[]): Row[] {
   const streamOf = ({ id }: Row) => id.split('.', 2).join('.');
   return rows.toSorted((a, b) => streamOf(a).localeCompare(streamOf(b)));
-}
-
-/** Requests are refused while the database is rebuilt from the log. */
-function isOfRebuilding({ msg, err }: LogLine): boolean {
-  return (
-    msg === 'fault' && String(Object(err).message).startsWith('detections.db is being rebuilt from the log')
-  );
 }
 
 /** Rows of a removed subscription, which only the follower still has, are left out. */
