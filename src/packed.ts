@@ -18,7 +18,7 @@ const bundled = typeof WIREWATCH_BUNDLED === 'boolean';
 export const isPacked: boolean = isSea();
 
 /** Megabytes of young objects before a garbage collection: nearly all of them are short-lived rows. */
-const YOUNG_MB = 12;
+const YOUNG_MB = 24;
 
 /** Starts src/worker.ts on a new thread. @param workerData its role */
 export function startWorker(workerData: unknown): Worker {

@@ -18,7 +18,10 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 /** How long a reader waits for a schema change, and a writer for the write of another process. */
 const READER_BUSY_MS = 250;
 const WRITER_BUSY_MS = 5_000;
-const CACHE_KIB = 64 * 1024;
+/** A page of the stream reads neighbouring pages of the file: the system's cache has what is read again. */
+const READER_CACHE_KIB = 16 * 1024;
+/** New ids and times are put in all over their indexes. */
+const WRITER_CACHE_KIB = 64 * 1024;
 const SCRATCH_CACHE_KIB = 32 * 1024;
 /** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
 const PAGE_BYTES = 16_384;
@@ -35,7 +38,7 @@ const MODES = {
   /** Reads beside a writer: waits only briefly, never writes. */
   read: {
     driver: { readonly: true, fileMustExist: true, timeout: READER_BUSY_MS },
-    pragmas: [`cache_size = -${CACHE_KIB}`],
+    pragmas: [`cache_size = -${READER_CACHE_KIB}`],
   },
   /** Reads a database whether or not an appliance has it open, and leaves no file beside it. */
   inspect: { driver: { fileMustExist: true, timeout: READER_BUSY_MS }, pragmas: ['query_only = ON'] },
@@ -46,7 +49,7 @@ const MODES = {
       // First: it has an effect only on a file that is still empty.
       `page_size = ${PAGE_BYTES}`,
       'foreign_keys = ON',
-      `cache_size = -${CACHE_KIB}`,
+      `cache_size = -${WRITER_CACHE_KIB}`,
       `journal_size_limit = ${WAL_BYTES_MAX}`,
     ],
   },
