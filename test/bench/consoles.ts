@@ -5,7 +5,6 @@
  */
 
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
@@ -14,21 +13,13 @@ import { freePort } from '../support/free-port.ts';
 import { authorization, type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
-import { command, startAppliance } from './program.ts';
+import { command, startAppliance, startConsoles } from './program.ts';
 
-const CONSOLES = 10;
 const REQUESTS = 10_000;
-/** A console asks again for what it shows when something changed; at most so often, here all the time. */
-const ASK_EVERY_MS = 1000;
-/** What every console shows, and what one of them shows besides. */
-const EVERYWHERE = 'overview';
-const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
 
 const FILE_ROWS = 2_000_000;
 const WINDOWS = 90 * 144;
 const FAILED = 200;
-
-type Headers = Readonly<Record<string, string>>;
 
 export async function consoles(bench: Bench): Promise<Figure[]> {
   await prepare(bench);
@@ -41,7 +32,8 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   const appliance = await startAppliance(bench.data, undefined, { WIREWATCH_ADMIN_PORT: `${port}` });
   try {
     const origin = `http://127.0.0.1:${port}`;
-    const headers = { cookie: await session(bench.data, origin) };
+    const cookie = await session(bench.data, origin);
+    const headers = { cookie };
     const first = await viewMs(`${origin}/console/overview`, headers);
     const again = await viewMs(`${origin}/console/overview`, headers);
     const windows = await viewMs(`${origin}/console/windows`, headers);
@@ -52,9 +44,9 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
     const noise: number[] = [];
     for (let round = 0; round < bench.rounds; round += 1) {
       alone.push(await light());
-      const close = openConsoles(origin, headers);
+      const consoles = await startConsoles(origin, cookie);
       beside.push(await light());
-      await close();
+      await consoles.stop();
       noise.push(await light());
     }
     const cost = (what: string, now: number, before: number | null): Figure => ({
@@ -65,7 +57,7 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
       isCost: true,
     });
     return [
-      cost(`light request beside ${CONSOLES} consoles, 99 of 100`, median(beside), median(alone)),
+      cost('light request beside ten consoles, 99 of 100', median(beside), median(alone)),
       cost('the same once more without them: the noise', median(noise), median(alone)),
       cost("the console's overview, the first time", first, null),
       cost('the same again', again, null),
@@ -121,28 +113,6 @@ function windowsOf({ data }: Bench): number {
   }
 }
 
-/** Consoles that hear of changes, and ask all the time. @returns closes them */
-function openConsoles(origin: string, headers: Headers): () => Promise<void> {
-  let isOver = false;
-  const open = Array.from({ length: CONSOLES }, async (_, at) => {
-    const events = request(`${origin}/console/events`, { headers }, (told) => told.resume()).end();
-    events.on('error', () => {});
-    const view = VIEWS[at % VIEWS.length];
-    while (!isOver) {
-      for (const path of [EVERYWHERE, view]) {
-        const { status } = await send('GET', `${origin}/console/${path}`, headers);
-        if (status !== 200) throw new Error(`${path} is ${status}`);
-      }
-      await sleep(ASK_EVERY_MS);
-    }
-    events.destroy();
-  });
-  return async () => {
-    isOver = true;
-    await Promise.all(open);
-  };
-}
-
 /** @returns the cookie of a session */
 async function session(data: string, origin: string): Promise<string> {
   const { url } = JSON.parse(command('console', '--data', data, '--json'));
@@ -151,7 +121,7 @@ async function session(data: string, origin: string): Promise<string> {
   return reply.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }
 
-async function viewMs(url: string, headers: Headers): Promise<number> {
+async function viewMs(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
   // What was asked for a moment ago is shared.
   await sleep(3000);
   const startMs = performance.now();

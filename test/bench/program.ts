@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
+const CONSOLE_CLIENTS = fileURLToPath(new URL('console-clients.ts', import.meta.url));
 
 export interface Started {
   readonly url: string;
@@ -82,6 +83,14 @@ export async function startBare(kind: string, database?: string): Promise<Starte
     peakMegabytes: () => memoryOf(child, 'VmHWM'),
     megabytes: () => memoryOf(child, 'VmRSS'),
   };
+}
+
+/** Open consoles: see console-clients.ts. */
+export async function startConsoles(origin: string, cookie: string): Promise<{ stop(): Promise<void> }> {
+  const args = [CONSOLE_CLIENTS, origin, cookie];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await found(child, child.stdout, /(\d+)\n/);
+  return { stop: () => stop(child) };
 }
 
 async function found(

@@ -1,0 +1,38 @@
+/**
+ * Ten open consoles, in a process of their own: node console-clients.ts ORIGIN COOKIE. Each hears of changes, and asks
+ * every second for what it shows, as it would if something changed all the time. A console hears of a change a moment
+ * after the one before it, so they ask one after the other.
+ */
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const CONSOLES = 10;
+const ASK_EVERY_MS = 1000;
+/** What every console shows, and what one of them shows besides. */
+const EVERYWHERE = 'overview';
+const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
+
+const [origin = '', cookie = ''] = process.argv.slice(2);
+const agent = new Agent({ keepAlive: true });
+
+async function asked(path: string): Promise<void> {
+  const [answer] = await once(
+    request(`${origin}/console/${path}`, { agent, headers: { cookie } }).end(),
+    'response',
+  );
+  if (answer.statusCode !== 200) throw new Error(`${path} is ${answer.statusCode}`);
+  await once(answer.resume(), 'end');
+}
+
+async function live(index: number): Promise<never> {
+  await sleep((index * ASK_EVERY_MS) / CONSOLES);
+  request(`${origin}/console/events`, { headers: { cookie } }, (events) => events.resume()).end();
+  for (;;) {
+    for (const path of [EVERYWHERE, VIEWS[index % VIEWS.length]]) await asked(`${path}`);
+    await sleep(ASK_EVERY_MS);
+  }
+}
+
+for (let index = 0; index < CONSOLES; index += 1) void live(index);
+console.log(CONSOLES);
