@@ -92,30 +92,31 @@ export interface Moment {
   readonly code: number | null;
 }
 
-export interface Evidence {
+/** What the exam observes. */
+export class Evidence {
   /** The client's own requests to the API, in the order of arrival. */
-  readonly requests: readonly RequestRecord[];
-  readonly moments: readonly Moment[];
+  requests: readonly RequestRecord[] = [];
+  moments: readonly Moment[] = [];
   /** Ids of the faults that make an answer incomplete, even if the report says that it was sent. */
-  readonly damaging: ReadonlySet<string>;
+  damaging: ReadonlySet<string> = new Set();
   /** Number of the last request before the exam answered with 401; null: not reached. */
-  readonly unauthorizedAfter: number | null;
+  unauthorizedAfter: number | null = null;
   /** Number of the last request before the gap; null: not reached. */
-  readonly gapAfter: number | null;
+  gapAfter: number | null = null;
   /** What the client did not finish in time; null: it finished everything. */
-  readonly unfinished: string | null;
-  readonly isRestarted: boolean;
+  unfinished: string | null = null;
+  isRestarted = false;
   /** Version by id at the end, in the copy and in the service; null: the exam cannot read the copy. */
-  readonly copy: { readonly versions: Versions; readonly expected: Versions } | null;
+  copy: { readonly versions: Versions; readonly expected: Versions } | null = null;
   /** Detections that were delivered right before a kill. */
-  readonly atKills: ReadonlySet<string>;
+  atKills: ReadonlySet<string> = new Set();
   /** The copy's version of a detection after a lower one was delivered; null: not tried. */
-  readonly lower: Lower | null;
+  lower: Lower | null = null;
 }
 
 export type Versions = ReadonlyMap<string, number>;
 
-export interface Lower {
+interface Lower {
   readonly id: string;
   readonly delivered: number;
   readonly stored: number;

@@ -4,14 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec } from './actions.ts';
-import {
-  type Evidence,
-  filtersOf,
-  isGoodPage,
-  type Lower,
-  type Moment,
-  type Versions,
-} from './exam-grades.ts';
+import { Evidence, filtersOf, isGoodPage, type Moment, type Versions } from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
 
 export interface ClientProcess {
@@ -96,17 +89,7 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
 
 class Exam {
   readonly #options: ExamOptions;
-  readonly #seen = {
-    moments: [] as Moment[],
-    damaging: new Set<string>(),
-    atKills: new Set<string>(),
-    unauthorizedAfter: null as number | null,
-    gapAfter: null as number | null,
-    unfinished: null as string | null,
-    lower: null as Lower | null,
-    copy: null as Evidence['copy'],
-    isRestarted: false,
-  };
+  readonly #seen = new Evidence();
   /** Number of the last request before the exam. */
   #first = 0;
   /** The filters of the client's first page; null: it has read no page yet. */
@@ -135,7 +118,8 @@ class Exam {
       }
     }
     await this.#noteEnd();
-    return { ...this.#seen, requests: await this.#report(this.#first) };
+    this.#seen.requests = await this.#report(this.#first);
+    return this.#seen;
   }
 
   /** In order. 401 comes last: a client may end with it. */
@@ -161,7 +145,8 @@ class Exam {
   async #fault(spec: FaultSpec): Promise<string> {
     const body = { endpoint: 'listChanges', ...spec };
     const { id } = await this.#options.ask<{ id: string }>('POST', 'faults', body);
-    if (spec.cut_after !== undefined || spec.truncate !== undefined) this.#seen.damaging.add(id);
+    if (spec.cut_after !== undefined || spec.truncate !== undefined)
+      this.#seen.damaging = new Set([...this.#seen.damaging, id]);
     return id;
   }
 
@@ -223,7 +208,7 @@ class Exam {
 
   async #dropBeforeKill(): Promise<void> {
     const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('POST', 'drop', { rows: 3 });
-    for (const id of files.flatMap(({ ids }) => ids)) this.#seen.atKills.add(id);
+    this.#seen.atKills = new Set([...this.#seen.atKills, ...files.flatMap(({ ids }) => ids)]);
   }
 
   async #restart(): Promise<boolean> {
@@ -252,7 +237,7 @@ class Exam {
   }
 
   async #note(kind: Moment['kind'], code: number | null): Promise<void> {
-    this.#seen.moments.push({ kind, after: await this.#last(), code });
+    this.#seen.moments = [...this.#seen.moments, { kind, after: await this.#last(), code }];
   }
 
   /** Sends two new versions on two pages, then the first page again; reads the copy while 429 holds the second back. */

@@ -20,7 +20,6 @@ import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_M
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/window-states.ts';
 import { type ActionBody, parseDuration } from './actions.ts';
-import type { LabOptions } from './lab.ts';
 
 /** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -38,7 +37,10 @@ const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
 const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
 
-export interface FeedOptions extends LabOptions {
+export interface FeedOptions {
+  readonly seed: string;
+  readonly drop: string;
+  readonly photos: string;
   /** Throws before the database exists. */
   readonly detections: () => Database;
   /** Resolves when every dropped file is processed. */
