@@ -163,6 +163,12 @@ class Exam {
     });
   }
 
+  /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
+  #askedAgain(): Promise<void> {
+    const isAgain = (requests: RequestRecord[]) => this.#followed(requests).length > 0;
+    return this.#until('it did not ask again after its last page', this.#lastPage, isAgain);
+  }
+
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
   #followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
@@ -254,6 +260,7 @@ class Exam {
       await this.#caughtUp();
     }
     for (let tries = 0; tries < LOWER_TRIES && this.#seen.lower === null; tries += 1) {
+      await this.#askedAgain();
       const last = await this.#last();
       const wall = await this.#fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
       const lower = await this.#fault({ duplicate: true, pages: 2 });
@@ -280,9 +287,7 @@ class Exam {
   async #readCopy(): Promise<void> {
     const { copy, client } = this.#options;
     if (copy === null) return;
-    // Until it asks again it may still be storing its last page. A client that ended by itself is started again.
-    const again = (requests: RequestRecord[]) => this.#followed(requests).length > 0;
-    await this.#until('it did not ask again after its last page', this.#lastPage, again);
+    await this.#askedAgain();
     const expected = await this.#expected();
     if (client !== null) await this.#kill(client);
     const versions = await copy();
