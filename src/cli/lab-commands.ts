@@ -78,7 +78,7 @@ function registerAction(command: Command, name: ActionName): void {
   const [argument] = required;
   for (const [member, schema] of Object.entries(members)) {
     const text = optionText(schema.description ?? '');
-    const option = new Option(`${flagOf(member)}${placeholderOf(member, schema)}`, text);
+    const option = new Option(`${flagOf(member)}${schema.placeholder}`, text);
     const choices = (schema.anyOf ?? []).map((one: Member) => String(one.const));
     if (choices.length > 0) option.choices(choices);
     if (member === argument) command.argument(`<${member}>`, text);
@@ -104,14 +104,6 @@ function flagOf(member: string): string {
 /** Numbers as numbers. The lab checks every value, and its message says what it expected. */
 function typed(value: unknown): unknown {
   return typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-}
-
-/** The value of an option as its help shows it. */
-function placeholderOf(member: string, { type, anyOf, placeholder }: Member): string {
-  if (type === 'boolean') return '';
-  if (member === 'used') return ' [rows]';
-  if (type === 'integer' || type === 'number' || typeof anyOf?.[0].const === 'number') return ' <number>';
-  return ` <${placeholder === 'window' ? 'time' : (placeholder ?? 'name')}>`;
 }
 
 /** A description of the table, as the help of a command or an option. */

@@ -34,32 +34,34 @@ export function parseLabTime(text: string): number | null {
   return ms !== null && ms >= CLOCK_MIN_MS && ms <= CLOCK_MAX_MS ? ms : null;
 }
 
-/** Texts of one form. @param name the placeholder of the command's option @param expected for messages */
-function textsOf(name: string, isRight: (text: string) => boolean, expected: string) {
-  FormatRegistry.Set(`lab-${name}`, isRight);
-  return (description: string) =>
-    Type.String({ format: `lab-${name}`, placeholder: name, expected, description });
+/** Texts of one form. @param placeholder of the command's option @param expected for messages */
+function textsOf(placeholder: string, isRight: (text: string) => boolean, expected: string) {
+  const format = `lab-${expected}`;
+  FormatRegistry.Set(format, isRight);
+  return (description: string) => Type.String({ format, placeholder, expected, description });
 }
 
+/** How the help shows the value of an option, after its name. */
+const NUMBER = ' <number>';
 const isSpan = (text: string) => (parseDuration(text) ?? -1) >= 0;
 const isShift = (text: string) => parseDuration(text) !== null;
 const isTime = (text: string) => parseLabTime(text) !== null;
 const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_MS === 0;
-const span = textsOf('duration', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
-const shift = textsOf('shift', isShift, 'a duration such as +26h, 90s or -1d');
-const time = textsOf('time', isTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
-const window = textsOf('window', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
-const detectionId = textsOf('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
+const span = textsOf(' <duration>', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
+const shift = textsOf(' <shift>', isShift, 'a duration such as +26h, 90s or -1d');
+const time = textsOf(' <time>', isTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
+const window = textsOf(' <time>', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
+const detectionId = textsOf(' <id>', isDetectionId, 'the id of a detection such as t.7001.123.456');
 const whole = (minimum: number, maximum: number, description: string) =>
-  Type.Integer({ minimum, maximum, description });
+  Type.Integer({ minimum, maximum, description, placeholder: NUMBER });
 const amount = (description: string) => whole(0, 1_000_000_000, description);
 const number = (maximum: number, expected: string, description: string) =>
-  Type.Number({ minimum: 0, maximum, expected, description });
-const flag = (description: string) => Type.Boolean({ description });
+  Type.Number({ minimum: 0, maximum, expected, description, placeholder: NUMBER });
+const flag = (description: string) => Type.Boolean({ description, placeholder: '' });
 const choice = <const One extends string | number>(values: readonly One[], description: string) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
-    { description },
+    { description, placeholder: typeof values[0] === 'number' ? NUMBER : ' <name>' },
   ) as TSchema & { static: One };
 
 /** The status of each error code of the contract: of its problems, and of OAuth's own errors. */
@@ -169,7 +171,12 @@ export const ACTIONS = {
     { members: {}, examples: ['restore'] },
   ),
   allowance: action('Set how much of the daily row allowance of the account is used.', {
-    members: { used: whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.') },
+    members: {
+      used: {
+        ...whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.'),
+        placeholder: ' [rows]',
+      },
+    },
     examples: ['allowance --used', 'allowance --used 0'],
   }),
   duplicate: action('Deliver the rows of a page of changes again.', {

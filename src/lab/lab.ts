@@ -57,11 +57,7 @@ export class Lab implements Interventions {
     this.#seed = seed;
     this.#config = config;
     this.faults = new Faults(seed);
-    this.feed = new Feed({
-      ...{ seed, drop: config.ingest.drop, photos: config.photos.folder },
-      detections: () => this.#running().detections(),
-      rested: () => this.#running().ingest.rested(),
-    });
+    this.feed = new Feed(seed, config, () => this.#running());
   }
 
   /** @param parts of the appliance, whose server calls the returned hooks */
