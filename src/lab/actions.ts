@@ -52,8 +52,8 @@ const shift = textsOf(' <shift>', isShift, 'a duration such as +26h, 90s or -1d'
 const time = textsOf(' <time>', isTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
 const window = textsOf(' <time>', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
 const detectionId = textsOf(' <id>', isDetectionId, 'the id of a detection such as t.7001.123.456');
-const whole = (minimum: number, maximum: number, description: string) =>
-  Type.Integer({ minimum, maximum, description, placeholder: NUMBER });
+const whole = (minimum: number, maximum: number, description: string, placeholder = NUMBER) =>
+  Type.Integer({ minimum, maximum, description, placeholder });
 const amount = (description: string) => whole(0, 1_000_000_000, description);
 const number = (maximum: number, expected: string, description: string) =>
   Type.Number({ minimum: 0, maximum, expected, description, placeholder: NUMBER });
@@ -172,10 +172,7 @@ export const ACTIONS = {
   ),
   allowance: action('Set how much of the daily row allowance of the account is used.', {
     members: {
-      used: {
-        ...whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.'),
-        placeholder: ' [rows]',
-      },
+      used: whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.', ' [rows]'),
     },
     examples: ['allowance --used', 'allowance --used 0'],
   }),

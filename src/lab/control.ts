@@ -57,12 +57,12 @@ async function answer(lab: Lab, request: IncomingMessage, name: string): Promise
   if (operation !== undefined) {
     if (isActionName(path) && request.method === 'POST') return lab.run(path, await bodyOf(request));
     const query = new URLSearchParams(splitTarget(request.url ?? '').query);
-    const given = Object.keys(operation.members).flatMap((member) => {
-      const text = member === 'id' ? id : query.get(member);
-      return text == null ? [] : [[member, /^\d+$/.test(text) ? Number(text) : text]];
-    });
-    requireMembers(operation, Object.fromEntries(given));
-    return READ[on as keyof typeof READINGS](lab, Object.fromEntries(given));
+    const given: Record<string, string | number> = id === undefined ? {} : { id };
+    const after = query.get('after');
+    if (after !== null && 'after' in operation.members)
+      given.after = /^\d{1,15}$/.test(after) ? Number(after) : after;
+    requireMembers(operation, given);
+    return READ[on as keyof typeof READINGS](lab, given);
   }
   const methods = ['POST', 'GET', 'DELETE'].filter((method) => CONTROLS.has(`${method} ${path}`));
   if (methods.length > 0)

@@ -326,17 +326,12 @@ export function filtersOf({ parameters }: RequestRecord): string {
 }
 
 function pairs(requests: readonly RequestRecord[], { moments }: Evidence): Pair[] {
+  const kills = moments.filter(({ kind }) => kind === 'killed');
   return requests.slice(1).map((next, index) => {
     const one = requests[index] ?? next;
-    return {
-      ...{ one, next, ms: Date.parse(next.real_at) - Date.parse(one.real_at) },
-      isKilled: wasInterrupted(
-        moments.filter(({ kind }) => kind === 'killed'),
-        one,
-        next,
-      ),
-      isRestarted: wasInterrupted(moments, one, next),
-    };
+    const ms = Date.parse(next.real_at) - Date.parse(one.real_at);
+    const isRestarted = wasInterrupted(moments, one, next);
+    return { one, next, ms, isKilled: wasInterrupted(kills, one, next), isRestarted };
   });
 }
 
