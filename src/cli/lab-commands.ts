@@ -1,6 +1,13 @@
 /** The commands of a running lab, made from the table of its operations: each sends one request. */
 import { type Command, Option } from 'commander';
-import { ACTIONS, type ActionName, type Member, READINGS } from '../lab/actions.ts';
+import {
+  ACTIONS,
+  type Action,
+  type ActionName,
+  isActionName,
+  type Member,
+  READINGS,
+} from '../lab/actions.ts';
 import { CONTROL } from '../lab/control.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -13,44 +20,43 @@ import { print } from './output.ts';
 export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
 
 export function registerLabCommands(lab: Command): void {
-  for (const [name, { summary, examples }] of Object.entries(ACTIONS)) {
-    if (name === 'faults') continue;
-    const command = addCommand(lab, name, summary, examples);
+  for (const [name, action] of Object.entries(ACTIONS)) {
+    if (!isActionName(name) || name === 'faults') continue;
+    const command = addCommand(lab, name, action);
     if (name === 'clock') registerClock(command);
-    else registerAction(command, name as ActionName);
+    else registerAction(command, name);
   }
   const fault = lab
     .command('fault')
     .description(
       'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503',
     );
-  registerAction(addCommand(fault, 'add', ACTIONS.faults.summary, ACTIONS.faults.examples), 'faults');
-  addCommand(fault, 'list', READINGS['GET faults'], ['fault list']).action((_options, self: Command) =>
+  registerAction(addCommand(fault, 'add', ACTIONS.faults), 'faults');
+  addCommand(fault, 'list', READINGS['GET faults']).action((_options, self: Command) =>
     ask(self, 'GET', 'faults'),
   );
-  addCommand(fault, 'clear', 'Remove a fault, or all of them; print what was removed.', [
-    ...['fault clear', 'fault clear f1'],
-  ])
+  addCommand(fault, 'clear', {
+    summary: 'Remove a fault, or all of them; print what was removed.',
+    examples: ['fault clear', 'fault clear f1'],
+  })
     .argument('[id]', 'id of the fault')
     .action((id: string | undefined, _options, self: Command) =>
       ask(self, 'DELETE', id === undefined ? 'faults' : `faults/${encodeURIComponent(id)}`),
     );
-  addCommand(lab, 'report', READINGS['GET report'], ['report', 'report --after 120', 'report --clear'])
+  addCommand(lab, 'report', READINGS['GET report'])
     .option('--after <number>', 'only requests with greater numbers', '0')
     .option('--clear', 'then forget them')
     .action(async ({ after, clear }: { after: string; clear?: boolean }, self: Command) => {
       await ask(self, 'GET', `report?after=${encodeURIComponent(after)}`);
-      if (clear === true) await call(self, 'DELETE', 'report');
+      if (clear === true) await callLab(runningLab(self).url, 'DELETE', 'report');
     });
 }
 
-function addCommand(to: Command, name: string, summary: string, examples: readonly string[]): Command {
+function addCommand(to: Command, name: string, { summary, examples }: Pick<Action, 'summary' | 'examples'>) {
   const command = to.command(name).description(optionText(summary));
   stateOwn(command, { data: LAB_DATA });
-  return addExamples(
-    command,
-    examples.map((line) => `lab ${line}`),
-  );
+  const lines = examples.map((line) => `lab ${line}`);
+  return addExamples(command, lines);
 }
 
 /** `+26h` and `-1d` move it by so much; a time moves it there; nothing shows it. */
@@ -68,43 +74,36 @@ function registerClock(command: Command): void {
 }
 
 function registerAction(command: Command, name: ActionName): void {
-  const { body, argument } = ACTIONS[name];
-  const members: Readonly<Record<string, Member>> = body.properties;
-  const required: readonly string[] = body.required ?? [];
-  if (argument !== null) command.argument(`<${argument}>`, optionText(members[argument]?.description ?? ''));
-  const options = Object.entries(members).flatMap(([member, schema]) => {
-    if (member === argument) return [];
-    const flag = `--${member.replaceAll('_', '-')}${placeholderOf(member, schema)}`;
-    const option = new Option(flag, optionText(schema.description ?? ''));
+  const { members, required }: Action = ACTIONS[name];
+  const [argument] = required;
+  for (const [member, schema] of Object.entries(members)) {
+    const text = optionText(schema.description ?? '');
+    const option = new Option(`${flagOf(member)}${schema.placeholder}`, text);
     const choices = (schema.anyOf ?? []).map((one: Member) => String(one.const));
     if (choices.length > 0) option.choices(choices);
-    command.addOption(option.makeOptionMandatory(required.includes(member)));
-    return [{ member, schema, option }];
-  });
+    if (member === argument) command.argument(`<${member}>`, text);
+    else command.addOption(option.makeOptionMandatory(required.includes(member)));
+  }
   command.action((...parameters: unknown[]) => {
     const self = parameters.at(-1) as Command;
-    const values: Record<string, unknown> = argument === null ? {} : { [argument]: typed(parameters[0]) };
-    for (const { member, schema, option } of options) {
-      const value: unknown = self.opts()[option.attributeName()];
+    const values = Object.entries(members).flatMap(([member, { type }]) => {
+      const attribute = new Option(flagOf(member)).attributeName();
+      const value: unknown = member === argument ? self.args[0] : self.getOptionValue(attribute);
       // `--used` alone means the default.
-      const isDefault = value === undefined || (value === true && schema.type !== 'boolean');
-      if (!isDefault) values[member] = typed(value);
-    }
-    return ask(self, 'POST', name, values);
+      const isDefault = value === undefined || (value === true && type !== 'boolean');
+      return isDefault ? [] : [[member, typed(value)]];
+    });
+    return ask(self, 'POST', name, Object.fromEntries(values));
   });
+}
+
+function flagOf(member: string): string {
+  return `--${member.replaceAll('_', '-')}`;
 }
 
 /** Numbers as numbers. The lab checks every value, and its message says what it expected. */
 function typed(value: unknown): unknown {
   return typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-}
-
-/** The value of an option as its help shows it. */
-function placeholderOf(member: string, { type, anyOf, placeholder }: Member): string {
-  if (type === 'boolean') return '';
-  if (member === 'used') return ' [rows]';
-  if (type === 'integer' || type === 'number' || typeof anyOf?.[0].const === 'number') return ' <number>';
-  return ` <${placeholder === 'window' ? 'time' : (placeholder ?? 'name')}>`;
 }
 
 /** A description of the table, as the help of a command or an option. */
@@ -116,13 +115,8 @@ function optionText(text: string): string {
 }
 
 async function ask(command: Command, method: string, path: string, body?: unknown): Promise<void> {
-  const value = await call(command, method, path, body);
+  const value = await callLab(runningLab(command).url, method, path, body);
   print(value, { json: commonOptions(command).json, text: () => JSON.stringify(value, null, 2) });
-}
-
-/** @throws Refused `failed` where no lab runs; with what the lab says where it refuses */
-function call(command: Command, method: string, path: string, body?: unknown): Promise<unknown> {
-  return callLab(runningLab(command).url, method, path, body);
 }
 
 /** @throws Refused `failed` where no lab runs */
@@ -137,17 +131,20 @@ export function runningLab(command: Command): { readonly root: string; readonly 
 }
 
 /** @throws Refused with what the lab says where it refuses */
-export async function callLab(url: string, method: string, path: string, body?: unknown): Promise<unknown> {
-  const sent =
-    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-  const response = await fetch(`${url}${CONTROL}/${path}`, { method, ...sent }).catch((error: unknown) => {
-    throw new Refused('failed', `the lab at ${url} does not answer: ${reasonOf(error)}`, {
-      cause: error,
-    });
+export async function callLab<Answer>(
+  url: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const sent = body !== undefined && {
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  };
+  const response = await fetch(`${url}${CONTROL}/${path}`, { method, ...sent }).catch((cause: unknown) => {
+    throw new Refused('failed', `the lab at ${url} does not answer: ${reasonOf(cause)}`, { cause });
   });
-  const answer: unknown = await response.json();
+  const answer = (await response.json()) as Answer & { readonly detail?: unknown };
   if (response.ok) return answer;
-  const detail =
-    typeof answer === 'object' && answer !== null && 'detail' in answer ? String(answer.detail) : '';
-  throw new Refused(response.status === 400 ? 'usage' : 'failed', detail);
+  throw new Refused(response.status === 400 ? 'usage' : 'failed', String(answer.detail ?? ''));
 }

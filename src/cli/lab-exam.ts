@@ -1,18 +1,20 @@
 /** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
+import { type ChildProcess, exec, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { promisify } from 'node:util';
 import type { Command } from 'commander';
-import { EXAMINER, playExam } from '../lab/exam.ts';
-import { clientProcess, readCopy } from '../lab/exam-client.ts';
-import { type Finding, gradeClient } from '../lab/exam-grades.ts';
-import { Refused } from '../refused.ts';
+import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
+import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
 import { addExamples, commonOptions, integerValue, stateOwn } from './options.ts';
 import { print, WIDTH_DEFAULT, wrapped } from './output.ts';
 
+const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 120;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
@@ -47,8 +49,7 @@ export function registerExam(command: Command): void {
 async function examine(command: Command, { client, copy, patience }: ExamFlags): Promise<void> {
   const { root, url } = runningLab(command);
   const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
-  const ask = (method: string, path: string, body?: unknown) => callLab(url, method, path, body);
-  const { now } = (await ask('GET', 'clock')) as { now: string };
+  const { now } = await callLab<{ now: string }>(url, 'GET', 'clock');
   const since = formatMs(Date.parse(now) - DAY_MS);
   const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
   const started = client === undefined ? null : clientProcess(client, env);
@@ -60,7 +61,7 @@ async function examine(command: Command, { client, copy, patience }: ExamFlags):
   announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
-    ask,
+    ask: (method, path, body) => callLab(url, method, path, body),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     restart: askForRestart,
@@ -94,10 +95,10 @@ function shown(findings: readonly Finding[], passed: boolean): string {
   return [...lines, '', verdict].join('\n');
 }
 
-async function readApi(target: string, key: string): Promise<unknown> {
+async function readApi<Answer>(target: string, key: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${key}`, 'user-agent': EXAMINER };
   const response = await fetch(target, { headers });
-  if (response.ok) return response.json();
+  if (response.ok) return (await response.json()) as Answer;
   throw new Refused('failed', `the exam cannot read ${target}: status ${response.status}`);
 }
 
@@ -112,4 +113,88 @@ async function askForRestart(): Promise<boolean> {
 /** On stderr: stdout is for the findings. */
 function announce(text: string): void {
   process.stderr.write(`${text}\n`);
+}
+
+/** @param command a line for the shell */
+function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
+  let child: ChildProcess | null = null;
+  let ended: number | null | undefined;
+  let gone: Promise<void> = Promise.resolve();
+  return {
+    get isRunning() {
+      return child !== null;
+    },
+    start() {
+      // A process group of its own, so that kill ends what the shell started. Its output is for the user.
+      const started = spawn(command, {
+        env,
+        shell: true,
+        detached: process.platform !== 'win32',
+        stdio: ['ignore', 2, 2],
+      });
+      child = started;
+      gone = new Promise((resolve) => {
+        const end = (code: number | null) => {
+          if (child === started) {
+            child = null;
+            ended = code;
+          }
+          resolve();
+        };
+        started.once('error', () => end(null));
+        started.once('exit', end);
+      });
+    },
+    takeEnd() {
+      const code = ended;
+      ended = undefined;
+      return code;
+    },
+    async kill() {
+      const running = child;
+      child = null;
+      if (running?.pid === undefined) return;
+      try {
+        if (process.platform === 'win32') running.kill('SIGKILL');
+        else process.kill(-running.pid, 'SIGKILL');
+      } catch {
+        // It has just ended.
+      }
+      await gone;
+    },
+  };
+}
+
+/**
+ * Runs the command that prints the copy: a line of JSON for each detection, with id and version. If a detection has
+ * several lines, the highest version counts.
+ *
+ * @throws Refused `failed` if it fails or prints anything else
+ */
+async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versions> {
+  const { stdout } = await promisify(exec)(command, { env, maxBuffer: COPY_BYTES_MAX }).catch(
+    (error: unknown) => {
+      throw new Refused('failed', `--copy: the command failed: ${reasonOf(error)}`);
+    },
+  );
+  const versions = new Map<string, number>();
+  for (const [index, line] of stdout.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const { id, version } = parsed(line);
+    if (typeof id !== 'string' || !Number.isSafeInteger(version))
+      throw new Refused(
+        'failed',
+        `--copy: line ${index + 1}: expected one detection a line, such as {"id": "t.7001.1.2", "version": 3}`,
+      );
+    versions.set(id, Math.max(Number(version), versions.get(id) ?? 0));
+  }
+  return versions;
+}
+
+function parsed(line: string): { id?: unknown; version?: unknown } {
+  try {
+    return Object(JSON.parse(line));
+  } catch {
+    return {};
+  }
 }

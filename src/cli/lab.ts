@@ -126,15 +126,9 @@ async function start(command: Command, options: LabStart): Promise<void> {
       await beginAnew(root);
       key = prepareAccess(command, config, options);
       writeWhole(join(root, LAB_KEY_FILE), `${key}\n`);
-      lab = new Lab({
-        seed: options.seed,
-        root,
-        drop: config.ingest.drop,
-        photos: config.photos.folder,
-        dailyRows: config.limits.daily_rows,
-      });
+      lab = new Lab(options.seed, config);
       mkdirSync(config.ingest.drop, { recursive: true });
-      month = lab.begin();
+      month = lab.dropMonth();
       return config;
     },
     intervene: (parts) => begun(lab).join(parts),

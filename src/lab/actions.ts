@@ -2,7 +2,7 @@
  * The operations of a lab, each described once: from this table come the HTTP endpoints with their checks, the OpenAPI
  * document, the commands with their help, and the steps of a scenario.
  */
-import { FormatRegistry, type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
+import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isTable, shown } from '../config/raw-value.ts';
 import { expectation } from '../config/schema.ts';
@@ -34,40 +34,35 @@ export function parseLabTime(text: string): number | null {
   return ms !== null && ms >= CLOCK_MIN_MS && ms <= CLOCK_MAX_MS ? ms : null;
 }
 
-/** Texts of one form. @param name the placeholder of the command's option @param expected for messages */
-function textsOf(name: string, isRight: (text: string) => boolean, expected: string) {
-  FormatRegistry.Set(`lab-${name}`, isRight);
-  return (description: string) =>
-    Type.String({ format: `lab-${name}`, placeholder: name, expected, description });
+/** Texts of one form. @param placeholder of the command's option @param expected for messages */
+function textsOf(placeholder: string, isRight: (text: string) => boolean, expected: string) {
+  const format = `lab-${expected}`;
+  FormatRegistry.Set(format, isRight);
+  return (description: string) => Type.String({ format, placeholder, expected, description });
 }
 
+/** How the help shows the value of an option, after its name. */
+const NUMBER = ' <number>';
 const isSpan = (text: string) => (parseDuration(text) ?? -1) >= 0;
+const isShift = (text: string) => parseDuration(text) !== null;
+const isTime = (text: string) => parseLabTime(text) !== null;
 const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_MS === 0;
-const span = textsOf('duration', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
-const shift = textsOf('shift', (text) => parseDuration(text) !== null, 'a duration such as +26h, 90s or -1d');
-const time = textsOf(
-  'time',
-  (text) => parseLabTime(text) !== null,
-  'a time between 2001 and 2099 such as 2026-03-29T00:00Z',
-);
-const window = textsOf('window', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
-const detectionId = textsOf('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
-const whole = (minimum: number, maximum: number, description: string) =>
-  Type.Integer({ minimum, maximum, description });
-const flag = (description: string) => Type.Boolean({ description });
+const span = textsOf(' <duration>', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
+const shift = textsOf(' <shift>', isShift, 'a duration such as +26h, 90s or -1d');
+const time = textsOf(' <time>', isTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
+const window = textsOf(' <time>', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
+const detectionId = textsOf(' <id>', isDetectionId, 'the id of a detection such as t.7001.123.456');
+const whole = (minimum: number, maximum: number, description: string, placeholder = NUMBER) =>
+  Type.Integer({ minimum, maximum, description, placeholder });
+const amount = (description: string) => whole(0, 1_000_000_000, description);
+const number = (maximum: number, expected: string, description: string) =>
+  Type.Number({ minimum: 0, maximum, expected, description, placeholder: NUMBER });
+const flag = (description: string) => Type.Boolean({ description, placeholder: '' });
 const choice = <const One extends string | number>(values: readonly One[], description: string) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
-    { description },
+    { description, placeholder: typeof values[0] === 'number' ? NUMBER : ' <name>' },
   ) as TSchema & { static: One };
-const optional = Type.Optional;
-const closed = { additionalProperties: false };
-
-const SUBSCRIPTION = whole(1, NUMBER_MAX, 'Number of the subscription.');
-const EXPORT = choice(EXPORT_NAMES, 'The export.');
-const ID = detectionId('Id of the detection.');
-const ROWS = whole(0, 10_000, 'New detections, over all files together. Default: 10.');
-const TIMES = whole(1, 1_000_000, 'How many answers. Default: 1.');
 
 /** The status of each error code of the contract: of its problems, and of OAuth's own errors. */
 export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
@@ -77,111 +72,97 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
 const PROXY_STATUSES = [502, 504];
 const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();
 const ENDPOINTS = OPERATIONS.filter(({ method }) => method !== 'head').map(({ id }) => id);
+const PAGE_ENDPOINTS = ['listChanges', 'listDetections'] as const;
+
+const SUBSCRIPTION = whole(1, NUMBER_MAX, 'Number of the subscription.');
+const EXPORT = choice(EXPORT_NAMES, 'The export.');
+const ID = detectionId('Id of the detection.');
+const TIMES = whole(1, 1_000_000, 'How many answers. Default: 1.');
+const FEED = {
+  rows: whole(0, 10_000, 'New detections, over all files together. Default: 10.'),
+  export: EXPORT,
+  subscription: SUBSCRIPTION,
+};
+
+const AFTER = { description: 'Only requests with greater numbers.', expected: 'the number of a request' };
 
 const FAULT = {
-  endpoint: optional(choice(ENDPOINTS, 'Only requests to this endpoint (operationId). Default: all.')),
-  status: optional(
-    choice(
-      STATUSES,
-      'Answer with this status, and its real body and headers. 502 and 504 are those of a proxy.',
-    ),
+  endpoint: choice(ENDPOINTS, 'Only requests to this endpoint (operationId). Default: all.'),
+  status: choice(
+    STATUSES,
+    'Answer with this status, and its real body and headers. 502 and 504 are those of a proxy.',
   ),
-  code: optional(
-    choice(
-      [...STATUS_OF_CODE.keys()],
-      'The error code, if a status has several: daily_allowance instead of rate_limited.',
-    ),
+  code: choice(
+    [...STATUS_OF_CODE.keys()],
+    'The error code, if a status has several: daily_allowance instead of rate_limited.',
   ),
-  retry_after: optional(whole(1, 86_400, 'Retry-After of the answer, in seconds.')),
-  delay: optional(span('Delay the answer by this time of the real clock.')),
-  slow: optional(whole(1, 1_000_000_000, 'Send the body at this many bytes a second.')),
-  cut_after: optional(whole(0, 1_000_000_000, 'Close the connection after this many bytes of the body.')),
-  truncate: optional(
-    whole(0, 1_000_000_000, 'Send only this many bytes of the body, with a matching Content-Length.'),
+  retry_after: whole(1, 86_400, 'Retry-After of the answer, in seconds.'),
+  delay: span('Delay the answer by this time of the real clock.'),
+  slow: whole(1, 1_000_000_000, 'Send the body at this many bytes a second.'),
+  cut_after: amount('Close the connection after this many bytes of the body.'),
+  truncate: amount('Send only this many bytes of the body, with a matching Content-Length.'),
+  corrupt: flag('Change some bytes in the middle of the body.'),
+  close: flag(
+    'Close the connection when the request arrives, without an answer, like a kept-alive connection that timed out.',
   ),
-  corrupt: optional(flag('Change some bytes in the middle of the body.')),
-  close: optional(
-    flag(
-      'Close the connection when the request arrives, without an answer, like a kept-alive connection that timed out.',
-    ),
+  reset: flag('Reset the connection instead of answering, or at the place where the body is cut.'),
+  empty_page: flag(
+    'Answer with a page without rows and has_more true, whose cursor continues where the request did.',
   ),
-  reset: optional(flag('Reset the connection instead of answering, or at the place where the body is cut.')),
-  empty_page: optional(
-    flag('Answer with a page without rows and has_more true, whose cursor continues where the request did.'),
+  duplicate: flag(
+    'Answer a request for changes with the rows of the previous page again. Waits for such a request.',
   ),
-  duplicate: optional(
-    flag('Answer a request for changes with the rows of the previous page again. Waits for such a request.'),
+  pages: whole(
+    1,
+    1000,
+    'With duplicate: how many pages with rows to go back, for that page alone. Default: 1.',
   ),
-  pages: optional(
-    whole(1, 1000, 'With duplicate: how many pages with rows to go back, for that page alone. Default: 1.'),
-  ),
-  times: optional(
-    whole(1, 1_000_000, 'How many requests it applies to. Default: 1; with a probability, no limit.'),
-  ),
-  after: optional(whole(0, 1_000_000, 'How many requests to let pass first.')),
-  probability: optional(
-    Type.Number({
-      minimum: 0,
-      maximum: 1,
-      expected: 'a number from 0 to 1',
-      description: 'Probability that it applies to a request. Chance follows the seed.',
-    }),
+  times: whole(1, 1_000_000, 'How many requests it applies to. Default: 1; with a probability, no limit.'),
+  after: whole(0, 1_000_000, 'How many requests to let pass first.'),
+  probability: number(
+    1,
+    'a number from 0 to 1',
+    'Probability that it applies to a request. Chance follows the seed.',
   ),
 };
 
-const FEED = { rows: optional(ROWS), export: optional(EXPORT), subscription: optional(SUBSCRIPTION) };
-
 export const ACTIONS = {
   clock: action('Move the clock. Everything that is due by then happens at once.', {
-    members: {
-      advance: optional(shift('How far; a minus sign moves it back.')),
-      to: optional(time('Where to.')),
-    },
+    members: { advance: shift('How far; a minus sign moves it back.'), to: time('Where to.') },
     examples: ['clock', 'clock +26h', 'clock 2026-03-29T00:00Z'],
   }),
   drop: action('Drop export files with new detections, and wait until they are processed.', {
-    members: {
-      ...FEED,
-      age: optional(span('How long ago the window ended. Default: 0, the window that ended last.')),
-    },
+    members: { ...FEED, age: span('How long ago the window ended. Default: 0, the window that ended last.') },
     examples: ['drop', 'drop --rows 3 --age 3d --subscription 7001'],
   }),
   late: action('Drop the file of the oldest missing window; without one, of a window that was skipped.', {
     members: {
       ...FEED,
-      age: optional(span('If no window is missing: how long ago the window ended. Default: 2h.')),
+      age: span('If no window is missing: how long ago the window ended. Default: 2h.'),
     },
     examples: ['late --rows 3'],
   }),
   correct: action('Rescore a detection with another score, which makes a new version.', {
-    argument: 'id',
-    members: {
-      id: ID,
-      score: Type.Number({
-        minimum: 0,
-        maximum: 100,
-        expected: 'a score: 0 to 100 for text, 0 to 99 for an image',
-        description: 'The score.',
-      }),
-    },
+    required: ['id', 'score'],
+    members: { id: ID, score: number(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'The score.') },
     examples: ['correct t.7001.123.456 --score 12'],
   }),
   rescore: action('Rescore a detection with the same score, which makes no new version.', {
-    argument: 'id',
+    required: ['id'],
     members: { id: ID },
     examples: ['rescore t.7001.123.456'],
   }),
   gap: action('Make a window of an export missing, failed or abandoned.', {
-    argument: 'export',
+    required: ['export', 'status'],
     members: {
       export: EXPORT,
       status: choice(['missing', 'failed', 'abandoned'], 'The new state of the window.'),
-      window: optional(window('Start of the window. Default: the newest possible one.')),
+      window: window('Start of the window. Default: the newest possible one.'),
     },
     examples: ['gap newswire --status missing', 'gap imagewire --status failed'],
   }),
   'remove-subscription': action('Remove a subscription with all its detections.', {
-    argument: 'subscription',
+    required: ['subscription'],
     members: { subscription: SUBSCRIPTION },
     examples: ['remove-subscription 7002'],
   }),
@@ -191,19 +172,16 @@ export const ACTIONS = {
   ),
   allowance: action('Set how much of the daily row allowance of the account is used.', {
     members: {
-      used: optional(whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.')),
+      used: whole(0, 1_000_000_000_000, 'Rows used today. Default: the whole allowance.', ' [rows]'),
     },
     examples: ['allowance --used', 'allowance --used 0'],
   }),
   duplicate: action('Deliver the rows of a page of changes again.', {
-    members: { times: optional(TIMES) },
+    members: { times: TIMES },
     examples: ['duplicate --times 2'],
   }),
   'empty-page': action('Answer with a page without rows and has_more true.', {
-    members: {
-      times: optional(TIMES),
-      endpoint: optional(choice(['listChanges', 'listDetections'], 'The endpoint. Default: listChanges.')),
-    },
+    members: { times: TIMES, endpoint: choice(PAGE_ENDPOINTS, 'The endpoint. Default: listChanges.') },
     examples: ['empty-page'],
   }),
   faults: action(
@@ -221,19 +199,54 @@ export const ACTIONS = {
 
 /** The operations that do nothing to clients, by the method and the path below `/_lab/`. */
 export const READINGS = {
-  'GET clock': 'Show the clock.',
-  'GET faults': 'List the faults, with how often each has fired.',
-  'DELETE faults': 'Remove all faults.',
-  'DELETE faults/{id}': 'Remove a fault.',
-  'GET report': 'Print what clients did, request by request, and what fired.',
-  'DELETE report': 'Forget the requests and actions so far.',
-  'GET openapi.json': 'This document.',
+  'GET clock': action('Show the clock.'),
+  'GET faults': action('List the faults, with how often each has fired.', { examples: ['fault list'] }),
+  'DELETE faults': action('Remove all faults.'),
+  'DELETE faults/{id}': action('Remove a fault.', { required: ['id'], members: { id: Type.String() } }),
+  'GET report': action('Print what clients did, request by request, and what fired.', {
+    members: { after: Type.Integer({ ...AFTER, minimum: 0 }) },
+    examples: ['report', 'report --after 120', 'report --clear'],
+  }),
+  'DELETE report': action('Forget the requests and actions so far.'),
+  'GET openapi.json': action('This document.'),
 } as const;
 
-/** The schema of one member of an action. */
+/** All operations, by method and path. */
+export const CONTROLS: ReadonlyMap<string, Action> = new Map<string, Action>([
+  ...Object.entries(ACTIONS).map(([name, one]) => [`POST ${name}`, one] as const),
+  ...Object.entries(READINGS),
+]);
+
 export type Member = TSchema;
+type Members = Readonly<Record<string, Member>>;
+
+/** @param required the command takes the first of them as its argument @param examples without `wirewatch lab` */
+function action<Own extends Members, Required extends keyof Own & string = never>(
+  summary: string,
+  {
+    members,
+    required = [],
+    examples = [],
+  }: { members?: Own; required?: Required[]; examples?: string[] } = {},
+) {
+  return { summary, members: members ?? ({} as Own), required, examples };
+}
+
+/** An operation with the members of its body. */
+export interface Action {
+  readonly summary: string;
+  readonly members: Members;
+  readonly required: readonly string[];
+  readonly examples: readonly string[];
+}
 export type ActionName = keyof typeof ACTIONS;
-export type ActionBody<Name extends ActionName> = Static<(typeof ACTIONS)[Name]['body']>;
+type BodyOf<Own extends Members, Required extends keyof Own> = {
+  readonly [Name in Required]: Static<Own[Name]>;
+} & { readonly [Name in Exclude<keyof Own, Required>]?: Static<Own[Name]> };
+export type ActionBody<Name extends ActionName> = BodyOf<
+  (typeof ACTIONS)[Name]['members'],
+  (typeof ACTIONS)[Name]['required'][number] & keyof (typeof ACTIONS)[Name]['members']
+>;
 export type FaultSpec = ActionBody<'faults'>;
 
 export function isActionName(name: string): name is ActionName {
@@ -242,40 +255,29 @@ export function isActionName(name: string): name is ActionName {
 
 /** @throws Refused `invalid_request` with every problem: the member, what was expected, what was found */
 export function readBody<Name extends ActionName>(name: Name, value: unknown): ActionBody<Name> {
-  const schema: TObject = ACTIONS[name].body;
-  const problems = problemsOf(schema, value);
-  if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
+  requireMembers(ACTIONS[name], value);
   return value as ActionBody<Name>;
 }
 
-function problemsOf({ properties, required = [] }: TObject, value: unknown): string[] {
+/** @throws Refused `invalid_request` as {@link readBody} */
+export function requireMembers(operation: Action, value: unknown): void {
+  const problems = problemsOf(operation, value);
+  if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
+}
+
+function problemsOf({ members, required }: Action, value: unknown): string[] {
   if (!isTable(value)) return [`expected an object, found ${shown(value)}`];
-  const members = new Map<string, unknown>(Object.entries(value));
-  return [...new Set([...members.keys(), ...required])].flatMap((name) => {
-    const member = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const given = new Map<string, unknown>(Object.entries(value));
+  return [...new Set([...given.keys(), ...required])].flatMap((name) => {
+    const member = Object.hasOwn(members, name) ? members[name] : undefined;
     if (member === undefined) {
-      const names = Object.keys(properties);
+      const names = Object.keys(members);
       const near = nearest(name, names, 3);
       const known = near === null ? `expected ${names.join(', ') || 'nothing'}` : `did you mean ${near}?`;
       return `${name}: unknown; ${known}`;
     }
-    if (!members.has(name)) return `${name}: required; expected ${expectation(member)}`;
-    if (Value.Check(member, members.get(name))) return [];
-    return `${name}: expected ${expectation(member)}, found ${shown(members.get(name))}`;
+    if (!given.has(name)) return `${name}: required; expected ${expectation(member)}`;
+    if (Value.Check(member, given.get(name))) return [];
+    return `${name}: expected ${expectation(member)}, found ${shown(given.get(name))}`;
   });
-}
-
-interface ActionParts<Members extends Record<string, TSchema>> {
-  readonly members: Members;
-  /** The member that the command takes as its argument. */
-  readonly argument?: keyof Members & string;
-  /** Command lines, without `wirewatch lab`. */
-  readonly examples: readonly string[];
-}
-
-function action<Members extends Record<string, TSchema>>(
-  summary: string,
-  { members, argument, examples }: ActionParts<Members>,
-) {
-  return { summary, argument: argument ?? null, body: Type.Object(members, closed), examples };
 }

@@ -4,7 +4,6 @@
  * and no page of another origin.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TObject } from '@sinclair/typebox';
 import { normalAddress } from '../addresses.ts';
 import { isHostAccepted } from '../admin/host-header.ts';
 import { isLoopback } from '../config/listening.ts';
@@ -14,51 +13,27 @@ import { isProblemCode } from '../http/problem.ts';
 import { splitTarget } from '../http/routes.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { ACTIONS, type ActionName, READINGS } from './actions.ts';
+import { type Action, CONTROLS, isActionName, type READINGS, requireMembers } from './actions.ts';
 import type { Lab } from './lab.ts';
 
 export const CONTROL = '/_lab';
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;
 const JSON_TYPE = 'application/json';
+const CLOSED = { additionalProperties: false, type: 'object' };
 
-interface Endpoint {
-  readonly operationId: string;
-  readonly method: string;
-  /** Below {@link CONTROL}. */
-  readonly path: string;
-  readonly summary: string;
-  /** Null if it takes none. */
-  readonly body: TObject | null;
-  /** @param id of a fault; @returns the answer, nothing for an empty object */
-  run(lab: Lab, request: IncomingMessage, id: string): unknown;
-}
+/** @param given the members of the reading; @returns the answer, nothing for an empty object */
+type Read = (lab: Lab, given: { readonly id?: string; readonly after?: number }) => unknown;
 
-const RUN: Readonly<Record<keyof typeof READINGS, Endpoint['run']>> = {
+const READ: Readonly<Record<keyof typeof READINGS, Read>> = {
   'GET clock': (lab) => lab.clock(),
   'GET faults': (lab) => lab.faults.list(),
   'DELETE faults': (lab) => lab.faults.remove(null),
-  'DELETE faults/{id}': (lab, _, id) => lab.faults.remove(id),
-  'GET report': (lab, request) => lab.report(afterOf(request)),
+  'DELETE faults/{id}': (lab, { id = '' }) => lab.faults.remove(id),
+  'GET report': (lab, { after = 0 }) => lab.report(after),
   'DELETE report': (lab) => lab.requests.clear(),
-  'GET openapi.json': () => labDocument(),
+  'GET openapi.json': labDocument,
 };
-
-const ENDPOINTS: readonly Endpoint[] = [
-  ...Object.entries(ACTIONS).map(([path, { summary, body }]) => ({
-    ...{ operationId: camelCase(`post ${path}`), method: 'POST', path, summary, body },
-    run: async (lab: Lab, request: IncomingMessage) => lab.run(path as ActionName, await bodyOf(request)),
-  })),
-  ...Object.entries(READINGS).map(([on, summary]) => {
-    const [method = '', path = ''] = on.split(' ');
-    const operationId = camelCase(on.toLowerCase().replace('s/{id}', '').replace('openapi.json', 'document'));
-    return { operationId, method, path, summary, body: null, run: RUN[on as keyof typeof READINGS] };
-  }),
-];
-
-function camelCase(text: string): string {
-  return text.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase());
-}
 
 /** @returns false, with nothing done, for a path that is not the lab's */
 export function answerControl(lab: Lab, request: IncomingMessage, response: ServerResponse): boolean {
@@ -75,13 +50,26 @@ export function answerControl(lab: Lab, request: IncomingMessage, response: Serv
 
 async function answer(lab: Lab, request: IncomingMessage, name: string): Promise<unknown> {
   refuseOthers(request);
-  const path = name.replace(/^faults\/f\d+$/, 'faults/{id}');
-  const there = ENDPOINTS.filter((one) => one.path === path);
-  const endpoint = there.find(({ method }) => method === request.method);
-  if (endpoint !== undefined) return endpoint.run(lab, request, name.slice('faults/'.length));
-  const methods = there.map(({ method }) => method).join(', ');
-  if (methods !== '')
-    throw new Refused('method_not_allowed', `${CONTROL}/${name} takes ${methods}, not ${request.method}`);
+  const [, id] = /^faults\/(f\d+)$/.exec(name) ?? [];
+  const path = id === undefined ? name : 'faults/{id}';
+  const on = `${request.method} ${path}`;
+  const operation = CONTROLS.get(on);
+  if (operation !== undefined) {
+    if (isActionName(path) && request.method === 'POST') return lab.run(path, await bodyOf(request));
+    const query = new URLSearchParams(splitTarget(request.url ?? '').query);
+    const given: Record<string, string | number> = id === undefined ? {} : { id };
+    const after = query.get('after');
+    if (after !== null && 'after' in operation.members)
+      given.after = /^\d{1,15}$/.test(after) ? Number(after) : after;
+    requireMembers(operation, given);
+    return READ[on as keyof typeof READINGS](lab, given);
+  }
+  const methods = ['POST', 'GET', 'DELETE'].filter((method) => CONTROLS.has(`${method} ${path}`));
+  if (methods.length > 0)
+    throw new Refused(
+      'method_not_allowed',
+      `${CONTROL}/${name} takes ${methods.join(', ')}, not ${request.method}`,
+    );
   throw new Refused('not_found', `the lab has no ${CONTROL}/${name}. See GET ${CONTROL}/openapi.json`);
 }
 
@@ -92,19 +80,16 @@ function statusOf(error: unknown): number {
 }
 
 function refuseOthers({ socket, headers }: IncomingMessage): void {
+  const { host, origin } = headers;
+  const refuse = (detail: string) => {
+    throw new Refused('forbidden', detail);
+  };
   if (!isLoopback(normalAddress(socket.remoteAddress ?? '') ?? ''))
-    throw new Refused(
-      'forbidden',
-      'the lab is controlled from this machine alone: ask on its loopback address',
-    );
-  if (!isHostAccepted(headers.host, []))
-    throw new Refused(
-      'forbidden',
-      'Host: expected an address or localhost, so that no other name leads here',
-    );
-  const { origin } = headers;
-  if (origin !== undefined && origin !== `http://${headers.host}` && origin !== `https://${headers.host}`)
-    throw new Refused('forbidden', 'Origin: a page of another origin cannot control the lab');
+    refuse('the lab is controlled from this machine alone: ask on its loopback address');
+  if (!isHostAccepted(host, []))
+    refuse('Host: expected an address or localhost, so that no other name leads here');
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+    refuse('Origin: a page of another origin cannot control the lab');
 }
 
 /** @returns an empty object for no body */
@@ -124,12 +109,6 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function afterOf({ url = '' }: IncomingMessage): number {
-  const text = new URLSearchParams(splitTarget(url).query).get('after') ?? '0';
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new Refused('invalid_request', 'after: expected the number of a request');
-}
-
 function reply(response: ServerResponse, status: number, value: unknown): void {
   if (response.destroyed || response.headersSent) return;
   const body = JSON.stringify(value);
@@ -144,9 +123,15 @@ function reply(response: ServerResponse, status: number, value: unknown): void {
 /** For tests in any language. */
 function labDocument() {
   const paths: Record<string, Record<string, object>> = {};
-  for (const endpoint of ENDPOINTS) {
-    const path = `${CONTROL}/${endpoint.path}`;
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) };
+  for (const [on, operation] of CONTROLS) {
+    const [method = '', name = ''] = on.toLowerCase().split(' ');
+    const operationId = on
+      .toLowerCase()
+      .replace('s/{id}', '')
+      .replace('openapi.json', 'document')
+      .replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase());
+    const path = `${CONTROL}/${name}`;
+    paths[path] = { ...paths[path], [method]: { operationId, ...described(name, method, operation) } };
   }
   return {
     openapi: '3.1.1',
@@ -162,26 +147,23 @@ function labDocument() {
   };
 }
 
-function operation({ operationId, summary, path, body }: Endpoint) {
+function described(path: string, method: string, { summary, members, required }: Action) {
   const content = (schema: unknown) => ({ content: { [JSON_TYPE]: { schema } } });
-  const responses = {
-    200: { description: 'Done.', ...content({ type: 'object' }) },
-    '4XX': { description: 'Refused; detail says why.', ...content({ type: 'object' }) },
-  };
-  const after = { name: 'after', in: 'query', description: 'Only requests with greater numbers.' };
+  const isRequired = required.length > 0;
+  const body = { ...CLOSED, ...(isRequired && { required }), properties: members };
+  const parameters = Object.entries(members).map(([name, { description, ...schema }]) => ({
+    ...{ name, in: path.includes('{') ? 'path' : 'query', description, schema },
+    ...(isRequired && { required: true }),
+  }));
   return {
-    operationId,
     summary,
-    ...(path === 'faults/{id}' && {
-      parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
-    }),
-    ...(operationId === 'getReport' && {
-      parameters: [{ ...after, schema: { type: 'integer', minimum: 0 } }],
-    }),
-    ...(body !== null && {
-      requestBody: { required: (body.required ?? []).length > 0, ...content(printed(body)) },
-    }),
-    responses,
+    ...(method === 'post'
+      ? { requestBody: { required: isRequired, ...content(printed(body)) } }
+      : parameters.length > 0 && { parameters: printed(parameters) }),
+    responses: {
+      200: { description: 'Done.', ...content({ type: 'object' }) },
+      '4XX': { description: 'Refused; detail says why.', ...content({ type: 'object' }) },
+    },
   };
 }
 

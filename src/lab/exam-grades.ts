@@ -20,7 +20,7 @@ export const RULES = {
   finishes: [
     'reads on until it has caught up',
     'GET /v1/detections/changes, rule 4; client-guide: Follow the stream',
-    ({ unfinished }) => (unfinished === null ? [] : [{ detail: unfinished, requests: [] }]),
+    ({ unfinished }) => (unfinished === null ? [] : [violation(unfinished)]),
   ],
   retries: ['survives errors that pass', 'Retry: 429, 500 and 503; client-guide: Handle errors', failedExits],
   waits_as_told: [
@@ -92,30 +92,31 @@ export interface Moment {
   readonly code: number | null;
 }
 
-export interface Evidence {
+/** What the exam observes. */
+export class Evidence {
   /** The client's own requests to the API, in the order of arrival. */
-  readonly requests: readonly RequestRecord[];
-  readonly moments: readonly Moment[];
+  requests: readonly RequestRecord[] = [];
+  moments: readonly Moment[] = [];
   /** Ids of the faults that make an answer incomplete, even if the report says that it was sent. */
-  readonly damaging: ReadonlySet<string>;
+  damaging: ReadonlySet<string> = new Set();
   /** Number of the last request before the exam answered with 401; null: not reached. */
-  readonly unauthorizedAfter: number | null;
+  unauthorizedAfter: number | null = null;
   /** Number of the last request before the gap; null: not reached. */
-  readonly gapAfter: number | null;
+  gapAfter: number | null = null;
   /** What the client did not finish in time; null: it finished everything. */
-  readonly unfinished: string | null;
-  readonly isRestarted: boolean;
+  unfinished: string | null = null;
+  isRestarted = false;
   /** Version by id at the end, in the copy and in the service; null: the exam cannot read the copy. */
-  readonly copy: { readonly versions: Versions; readonly expected: Versions } | null;
+  copy: { readonly versions: Versions; readonly expected: Versions } | null = null;
   /** Detections that were delivered right before a kill. */
-  readonly atKills: ReadonlySet<string>;
+  atKills: ReadonlySet<string> = new Set();
   /** The copy's version of a detection after a lower one was delivered; null: not tried. */
-  readonly lower: Lower | null;
+  lower: Lower | null = null;
 }
 
 export type Versions = ReadonlyMap<string, number>;
 
-export interface Lower {
+interface Lower {
   readonly id: string;
   readonly delivered: number;
   readonly stored: number;
@@ -126,6 +127,17 @@ export interface Lower {
 interface Violation {
   readonly detail: string;
   readonly requests: readonly number[];
+}
+
+/** Two requests in a row. */
+interface Pair {
+  readonly one: RequestRecord;
+  readonly next: RequestRecord;
+  /** From the arrival of one to that of the next. */
+  readonly ms: number;
+  /** In between the client was killed, or ended by itself. */
+  readonly isKilled: boolean;
+  readonly isRestarted: boolean;
 }
 
 /** A wait may be this much shorter than Retry-After: clocks and timers count whole milliseconds. */
@@ -144,16 +156,20 @@ export function gradeClient(evidence: Evidence): Finding[] {
     const result = check(evidence);
     const head = { rule, means, documentation };
     if ('outcome' in result) return { ...head, ...result, requests: [] };
-    if (result.length === 0) return { ...head, outcome: 'passed', detail: '', requests: [] };
     const details = result.slice(0, SHOWN_MAX).map(({ detail }) => detail);
     if (result.length > SHOWN_MAX) details.push(`${result.length - SHOWN_MAX} more`);
     const requests = [...new Set(result.flatMap((one) => one.requests))];
-    return { ...head, outcome: 'failed', detail: details.join('; '), requests };
+    const outcome = result.length === 0 ? 'passed' : 'failed';
+    return { ...head, outcome, detail: details.join('; '), requests };
   });
 }
 
 function notTested(detail: string) {
   return { outcome: 'not_tested', detail } as const;
+}
+
+function violation(detail: string, ...requests: number[]): Violation {
+  return { detail, requests };
 }
 
 const NOT_REACHED = notTested('the exam ended before');
@@ -162,13 +178,9 @@ const NO_RESTART = notTested('the client was not restarted: name its command wit
 
 function failedExits({ moments, unauthorizedAfter }: Evidence): Violation[] {
   return moments
-    .filter(
-      ({ kind, code, after }) => kind === 'ended' && code !== 0 && (unauthorizedAfter ?? Infinity) >= after,
-    )
-    .map(({ code, after }) => ({
-      detail: `it ended with exit code ${code} after request ${after}`,
-      requests: [after],
-    }));
+    .filter(({ kind, code }) => kind === 'ended' && code !== 0)
+    .filter(({ after }) => (unauthorizedAfter ?? Infinity) >= after)
+    .map(({ code, after }) => violation(`it ended with exit code ${code} after request ${after}`, after));
 }
 
 /** Advice at most: the rows of a late file come on the stream, so the copy is right even if the client never asks. */
@@ -179,62 +191,49 @@ function gapsAsked({ requests, gapAfter }: Evidence): Result {
   return { outcome: 'advice', detail };
 }
 
-function shortWaits({ requests, moments }: Evidence): Violation[] {
-  return pairs(requests).flatMap(([one, next]) => {
-    if (one.status !== 429 && one.status !== 503) return [];
-    if (one.retry_after === null || wasInterrupted(moments, one, next)) return [];
-    const waitMs = waited(one, next);
-    if (waitMs >= one.retry_after * SECOND_MS - ROUNDING_MS) return [];
-    const detail = `request ${next.number} came ${seconds(waitMs)} after a ${one.status} with Retry-After ${one.retry_after}`;
-    return [{ detail, requests: [one.number, next.number] }];
+function shortWaits(evidence: Evidence): Violation[] {
+  return pairs(evidence.requests, evidence).flatMap(({ one, next, ms, isRestarted }) => {
+    const { status, retry_after, number } = one;
+    if ((status !== 429 && status !== 503) || retry_after === null || isRestarted) return [];
+    if (ms >= retry_after * SECOND_MS - ROUNDING_MS) return [];
+    const what = `came ${seconds(ms)} after a ${status} with Retry-After ${retry_after}`;
+    return violation(`request ${next.number} ${what}`, number, next.number);
   });
 }
 
 /** Errors in a row without a Retry-After: the first wait is too short, or the waits do not grow. */
-function steadyWaits({ requests, moments }: Evidence): Violation[] {
-  const found: Violation[] = [];
-  let waits: { number: number; ms: number }[] = [];
-  const check = () => {
-    const [first] = waits;
-    const last = waits.at(-1);
-    const isTooFast = first !== undefined && first.ms < FIRST_WAIT_MS_MIN;
-    const isSteady = waits.length > 2 && (last?.ms ?? 0) < GROWTH_MIN * (first?.ms ?? 0);
-    if (isTooFast || isSteady)
-      found.push({
-        detail: `after errors in a row it waited ${waits.map(({ ms }) => seconds(ms)).join(', ')}`,
-        requests: waits.map(({ number }) => number),
-      });
-    waits = [];
-  };
-  for (const [one, next] of pairs(requests)) {
-    const isFailure = one.status !== null && one.status >= 500 && one.retry_after === null;
-    if (isFailure && !wasInterrupted(moments, one, next))
-      waits.push({ number: next.number, ms: waited(one, next) });
-    else check();
+function steadyWaits(evidence: Evidence): Violation[] {
+  const rows: Pair[][] = [[]];
+  for (const pair of pairs(evidence.requests, evidence)) {
+    const { one, isRestarted } = pair;
+    if ((one.status ?? 0) >= 500 && one.retry_after === null && !isRestarted) rows.at(-1)?.push(pair);
+    else rows.push([]);
   }
-  check();
-  return found;
+  return rows.flatMap((row) => {
+    const waits = row.map(({ ms }) => ms);
+    const [first = Infinity] = waits;
+    const isSteady = waits.length > 2 && (waits.at(-1) ?? 0) < GROWTH_MIN * first;
+    if (first >= FIRST_WAIT_MS_MIN && !isSteady) return [];
+    const detail = `after errors in a row it waited ${waits.map(seconds).join(', ')}`;
+    return violation(detail, ...row.map(({ next }) => next.number));
+  });
 }
 
 function wrongCursors(evidence: Evidence): Result {
-  const found = chains(evidence).flatMap(([one, next]) => {
-    const own = startOf(one);
+  const found = chains(evidence).flatMap(({ one, next, isKilled, isRestarted }) => {
     const start = startOf(next);
     const isGood = isGoodPage(one, evidence);
-    const isRestart = wasInterrupted(evidence.moments, one, next);
-    const wasKilled = wasInterrupted(evidence.moments, one, next, 'killed');
-    const mayRepeat = !isGood || wasKilled || (one.rows === 0 && one.has_more === false);
-    const mayGoOn = one.cursor_given !== null && (isGood || wasKilled);
-    if (mayGoOn && start === one.cursor_given) return [];
-    if (mayRepeat && start === own) return [];
-    const when = isRestart ? ' after a restart' : '';
+    const mayRepeat = !isGood || isKilled || (one.rows === 0 && one.has_more === false);
+    const goesOn = one.cursor_given !== null && start === one.cursor_given;
+    if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(one))) return [];
+    const when = isRestarted ? ' after a restart' : '';
     const what =
       next.parameters.cursor === undefined
         ? `started again with since${when}`
-        : !isGood && start === one.cursor_given
+        : !isGood && goesOn
           ? `took the cursor of request ${one.number}, whose answer was incomplete`
           : `did not go on where request ${one.number} had ended${when}`;
-    return [{ detail: `request ${next.number} ${what}`, requests: [one.number, next.number] }];
+    return violation(`request ${next.number} ${what}`, one.number, next.number);
   });
   if (evidence.isRestarted || found.length > 0) return found;
   return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
@@ -242,32 +241,29 @@ function wrongCursors(evidence: Evidence): Result {
 
 function unfollowed(evidence: Evidence): Violation[] {
   const { moments, requests } = evidence;
-  const found = chains(evidence).flatMap(([one, next]) => {
-    if (one.has_more !== true || !isGoodPage(one, evidence)) return [];
-    if (wasInterrupted(moments, one, next, 'killed')) return [];
-    if (wasInterrupted(moments, one, next)) return [endedEarly(one)];
-    if (waited(one, next) < AT_ONCE_MS) return [];
-    const detail = `it waited ${seconds(waited(one, next))} after request ${one.number}, though has_more was true`;
-    return [{ detail, requests: [one.number] }];
+  const isFollowed = (page: RequestRecord) => page.has_more !== true || !isGoodPage(page, evidence);
+  const found = chains(evidence).flatMap(({ one, ms, isKilled, isRestarted }) => {
+    if (isFollowed(one) || isKilled) return [];
+    if (isRestarted) return endedEarly(one);
+    if (ms < AT_ONCE_MS) return [];
+    const detail = `it waited ${seconds(ms)} after request ${one.number}, though has_more was true`;
+    return violation(detail, one.number);
   });
   const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
-  if (last?.has_more === true && isGoodPage(last, evidence) && moments.at(-1)?.kind === 'ended')
+  if (last !== undefined && !isFollowed(last) && moments.at(-1)?.kind === 'ended')
     found.push(endedEarly(last));
   return found;
 }
 
 function endedEarly({ number }: RequestRecord): Violation {
-  return { detail: `it ended after request ${number}, though has_more was true`, requests: [number] };
+  return violation(`it ended after request ${number}, though has_more was true`, number);
 }
 
 function lostAtKills({ copy, atKills, isRestarted }: Evidence): Result {
   if (!isRestarted) return NO_RESTART;
   if (copy === null) return NO_COPY;
   const lost = [...atKills].filter((id) => copy.expected.has(id) && !copy.versions.has(id));
-  return lost.map((id) => ({
-    detail: `${id} was delivered before a kill and is not in the copy`,
-    requests: [],
-  }));
+  return lost.map((id) => violation(`${id} was delivered before a kill and is not in the copy`));
 }
 
 function lowerTaken({ lower, copy }: Evidence): Result {
@@ -276,12 +272,8 @@ function lowerTaken({ lower, copy }: Evidence): Result {
   const { id, copied, stored, delivered } = lower;
   if (copied !== null && copied >= stored) return [];
   const has = copied === null ? 'does not have it' : `has version ${copied}`;
-  return [
-    {
-      detail: `${id}: version ${stored} came first, then ${delivered} again, and the copy ${has}`,
-      requests: [],
-    },
-  ];
+  const came = `version ${stored} came first, then ${delivered} again`;
+  return [violation(`${id}: ${came}, and the copy ${has}`)];
 }
 
 /** A client may repeat the call once, with a new token. */
@@ -292,18 +284,18 @@ function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Result
   let mayRepeat = false;
   let refusals = 0;
   for (const request of requests) {
+    const { number, endpoint, status } = request;
     if (refused !== null && wasInterrupted(moments, refused, request)) refused = null;
-    if (refused !== null && request.endpoint === 'createToken') {
-      mayRepeat = refusals === 1 && request.status === 200;
+    if (refused !== null && endpoint === 'createToken') {
+      mayRepeat = refusals === 1 && status === 200;
       continue;
     }
-    if (refused !== null && !mayRepeat)
-      found.push({
-        detail: `request ${request.number} repeats what request ${refused.number} was refused with 401`,
-        requests: [refused.number, request.number],
-      });
-    refusals = request.status === 401 ? (refused === null ? 1 : refusals + 1) : 0;
-    refused = request.status === 401 && request.endpoint !== 'createToken' ? request : null;
+    if (refused !== null && !mayRepeat) {
+      const what = `repeats what request ${refused.number} was refused with 401`;
+      found.push(violation(`request ${number} ${what}`, refused.number, number));
+    }
+    refusals = status === 401 ? (refused === null ? 1 : refusals + 1) : 0;
+    refused = status === 401 && endpoint !== 'createToken' ? request : null;
     mayRepeat = false;
   }
   return found;
@@ -315,14 +307,16 @@ function wrongCopy({ copy, atKills }: Evidence): Result {
     const copied = copy.versions.get(id);
     if (copied === version || (copied === undefined && atKills.has(id))) return [];
     const has = copied === undefined ? 'is missing' : `has version ${copied}`;
-    return [{ detail: `${id} ${has}, expected version ${version}`, requests: [] }];
+    return violation(`${id} ${has}, expected version ${version}`);
   });
 }
 
 /** Requests for changes, each with the next one of the same filters. */
-function chains({ requests }: Evidence): (readonly [RequestRecord, RequestRecord])[] {
-  const changes = requests.filter(({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET');
-  return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group));
+function chains(evidence: Evidence): Pair[] {
+  const changes = evidence.requests.filter(
+    ({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET',
+  );
+  return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group, evidence));
 }
 
 /** The filters of a request for changes as text: equal filters give equal texts. */
@@ -331,8 +325,14 @@ export function filtersOf({ parameters }: RequestRecord): string {
   return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-function pairs<Value>(values: readonly Value[]): (readonly [Value, Value])[] {
-  return values.slice(1).map((next, index) => [values[index] as Value, next] as const);
+function pairs(requests: readonly RequestRecord[], { moments }: Evidence): Pair[] {
+  const kills = moments.filter(({ kind }) => kind === 'killed');
+  return requests.slice(1).map((next, index) => {
+    const one = requests[index] ?? next;
+    const ms = Date.parse(next.real_at) - Date.parse(one.real_at);
+    const isRestarted = wasInterrupted(moments, one, next);
+    return { one, next, ms, isKilled: wasInterrupted(kills, one, next), isRestarted };
+  });
 }
 
 /** Every `since` counts as the same start: a client may calculate it from its clock each time. */
@@ -342,25 +342,12 @@ function startOf({ parameters }: RequestRecord): string {
 
 export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
   const { status, complete, fault, cursor_given } = request;
-  return (
-    status === 200 && complete === true && cursor_given !== null && !(fault !== null && damaging.has(fault))
-  );
+  const isDamaged = fault !== null && damaging.has(fault);
+  return status === 200 && complete === true && cursor_given !== null && !isDamaged;
 }
 
-/** Whether the client was killed, or ended by itself, between two of its requests. @param by only in this way */
-function wasInterrupted(
-  moments: readonly Moment[],
-  one: RequestRecord,
-  next: RequestRecord,
-  by?: Moment['kind'],
-): boolean {
-  return moments.some(
-    ({ kind, after }) => kind === (by ?? kind) && after >= one.number && after < next.number,
-  );
-}
-
-function waited(one: RequestRecord, next: RequestRecord): number {
-  return Date.parse(next.real_at) - Date.parse(one.real_at);
+function wasInterrupted(moments: readonly Moment[], one: RequestRecord, next: RequestRecord): boolean {
+  return moments.some(({ after }) => after >= one.number && after < next.number);
 }
 
 function seconds(ms: number): string {

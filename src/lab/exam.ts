@@ -4,22 +4,23 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec } from './actions.ts';
-import type { ClientProcess } from './exam-client.ts';
-import {
-  type Evidence,
-  filtersOf,
-  isGoodPage,
-  type Lower,
-  type Moment,
-  type Versions,
-} from './exam-grades.ts';
+import { Evidence, filtersOf, isGoodPage, type Moment, type Versions } from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
+
+export interface ClientProcess {
+  readonly isRunning: boolean;
+  start(): void;
+  /** Exit code if it ended by itself since the last call, null for a signal; undefined: it did not end. */
+  takeEnd(): number | null | undefined;
+  /** Kills it with all its processes; resolves when it is gone. */
+  kill(): Promise<void>;
+}
 
 export interface ExamOptions {
   /** Sends a request to the lab. @param path below `/_lab/`; throws if the lab refuses it */
-  readonly ask: (method: string, path: string, body?: unknown) => Promise<unknown>;
+  readonly ask: <Answer>(method: string, path: string, body?: unknown) => Promise<Answer>;
   /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
-  readonly read: (target: string) => Promise<unknown>;
+  readonly read: <Answer>(target: string) => Promise<Answer>;
   /** Null: the user runs it. */
   readonly client: ClientProcess | null;
   /** Asks the user to kill the client and start it again; false: there is no terminal. */
@@ -50,6 +51,11 @@ const MONTH_MS = 31 * 24 * 3_600_000;
 
 class Unfinished extends Error {}
 
+interface Reported {
+  readonly requests_total: number;
+  readonly requests: RequestRecord[];
+}
+
 interface Detection {
   readonly id: string;
   readonly version: number;
@@ -57,16 +63,24 @@ interface Detection {
   readonly strength: { readonly score: number };
 }
 
+interface Page {
+  readonly data: readonly Detection[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+}
+
+/** Acts in which new detections come while answers fail, with the faults of each. */
+const BAD_ANSWERS: Readonly<Record<string, readonly FaultSpec[]>> = {
+  '429 with Retry-After': [{ status: 429, code: 'rate_limited', retry_after: RETRY_AFTER, times: 2 }],
+  '500 and 503': [{ status: 503 }, { status: 500 }, { status: 503 }],
+  'bodies that end early': [{ cut_after: 200 }, { truncate: 150 }],
+  'no answer, and the error of a proxy': [{ reset: true }, { status: 502 }],
+};
+
 /** @throws Refused by the lab or the command of the copy; a client that does not finish is part of the evidence */
 export async function playExam(options: ExamOptions): Promise<Evidence> {
-  const exam = new Exam(options);
-  await exam.begin();
   try {
-    for (const [name, act] of exam.acts()) {
-      options.onAct(name);
-      if (!(await exam.play(name, act))) break;
-    }
-    return await exam.evidence();
+    return await new Exam(options).play();
   } finally {
     await options.client?.kill();
     await options.ask('DELETE', 'faults');
@@ -75,17 +89,7 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
 
 class Exam {
   readonly #options: ExamOptions;
-  readonly #seen = {
-    moments: [] as Moment[],
-    damaging: new Set<string>(),
-    atKills: new Set<string>(),
-    unauthorizedAfter: null as number | null,
-    gapAfter: null as number | null,
-    unfinished: null as string | null,
-    lower: null as Lower | null,
-    copy: null as Evidence['copy'],
-    isRestarted: false,
-  };
+  readonly #seen = new Evidence();
   /** Number of the last request before the exam. */
   #first = 0;
   /** The filters of the client's first page; null: it has read no page yet. */
@@ -98,22 +102,31 @@ class Exam {
     this.#seen.isRestarted = options.client !== null;
   }
 
-  async begin(): Promise<void> {
-    await this.#options.ask('DELETE', 'faults');
-    this.#first = (await this.#report(NEWER)).total;
+  async play(): Promise<Evidence> {
+    const { ask, onAct } = this.#options;
+    await ask('DELETE', 'faults');
+    this.#first = await this.#last();
+    for (const [name, act] of this.#acts()) {
+      onAct(name);
+      await ask('POST', 'clock', { advance: '6m' });
+      try {
+        await act();
+      } catch (error) {
+        if (!(error instanceof Unfinished)) throw error;
+        this.#seen.unfinished = `${name}: ${error.message}`;
+        break;
+      }
+    }
+    await this.#noteEnd();
+    this.#seen.requests = await this.#report(this.#first);
+    return this.#seen;
   }
 
   /** In order. 401 comes last: a client may end with it. */
-  acts(): (readonly [name: string, act: () => Promise<void>])[] {
+  #acts(): (readonly [name: string, act: () => Promise<void>])[] {
     return [
-      ['the first pages, one of them empty', () => this.#through([{ empty_page: true }], 0)],
-      [
-        '429 with Retry-After',
-        () => this.#through([{ status: 429, code: 'rate_limited', retry_after: RETRY_AFTER, times: 2 }]),
-      ],
-      ['500 and 503', () => this.#through([{ status: 503 }, { status: 500 }, { status: 503 }])],
-      ['bodies that end early', () => this.#through([{ cut_after: 200 }, { truncate: 150 }])],
-      ['no answer, and the error of a proxy', () => this.#through([{ reset: true }, { status: 502 }])],
+      ['the first pages, one of them empty', () => this.#meets([{ empty_page: true }])],
+      ...Object.entries(BAD_ANSWERS).map(([name, faults]) => [name, () => this.#meets(faults, 4)] as const),
       ['restarts', () => this.#restarts()],
       ['a version that was delivered before', () => this.#lowerVersion()],
       ['a gap, and its late file', () => this.#gap()],
@@ -122,51 +135,38 @@ class Exam {
     ];
   }
 
-  /** Plays an act. @returns whether the client finished it */
-  async play(name: string, act: () => Promise<void>): Promise<boolean> {
-    await this.#options.ask('POST', 'clock', { advance: '6m' });
-    try {
-      await act();
-      return true;
-    } catch (error) {
-      if (!(error instanceof Unfinished)) throw error;
-      this.#seen.unfinished = `${name}: ${error.message}`;
-      return false;
-    }
-  }
-
-  async evidence(): Promise<Evidence> {
-    await this.#noteEnd();
-    const { requests } = await this.#report(this.#first);
-    return { ...this.#seen, requests };
-  }
-
   /** Drops new detections, adds faults, and waits until the client has read past them. */
-  async #through(faults: readonly FaultSpec[], rows = 4): Promise<void> {
+  async #meets(faults: readonly FaultSpec[], rows = 0): Promise<void> {
     if (rows > 0) await this.#options.ask('POST', 'drop', { rows });
     for (const fault of faults) await this.#fault(fault);
     await this.#caughtUp();
   }
 
   async #fault(spec: FaultSpec): Promise<string> {
-    const { id } = (await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', ...spec })) as {
-      id: string;
-    };
-    if (spec.cut_after !== undefined || spec.truncate !== undefined) this.#seen.damaging.add(id);
+    const body = { endpoint: 'listChanges', ...spec };
+    const { id } = await this.#options.ask<{ id: string }>('POST', 'faults', body);
+    if (spec.cut_after !== undefined || spec.truncate !== undefined)
+      this.#seen.damaging = new Set([...this.#seen.damaging, id]);
     return id;
   }
 
   /** Waits until every fault has fired, and the client has read a page with has_more false after the last. */
   async #caughtUp(): Promise<void> {
-    const { total } = await this.#report(NEWER);
-    await this.#until('it did not read on to a page with has_more false', total, async (requests) => {
-      const faults = (await this.#options.ask('GET', 'faults')) as readonly { left: number | null }[];
+    const last = await this.#last();
+    await this.#until('it did not read on to a page with has_more false', last, async (requests) => {
+      const faults = await this.#options.ask<{ left: number | null }[]>('GET', 'faults');
       if (faults.some(({ left }) => left !== 0)) return false;
-      const last = this.#followed(requests).at(-1);
-      if (last?.has_more !== false || last.fault !== null || !this.#isGood(last)) return false;
-      this.#lastPage = last.number;
+      const page = this.#followed(requests).at(-1);
+      if (page?.has_more !== false || page.fault !== null || !this.#isGood(page)) return false;
+      this.#lastPage = page.number;
       return true;
     });
+  }
+
+  /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
+  #askedAgain(): Promise<void> {
+    const isAgain = (requests: RequestRecord[]) => this.#followed(requests).length > 0;
+    return this.#until('it did not ask again after its last page', this.#lastPage, isAgain);
   }
 
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
@@ -182,51 +182,39 @@ class Exam {
   }
 
   async #restarts(): Promise<void> {
+    const { client } = this.#options;
     for (const afterMs of KILLS_MS) {
-      const { total } = await this.#report(NEWER);
+      const last = await this.#last();
       await this.#dropBeforeKill();
-      await this.#until('it did not ask for changes', total, (requests) =>
-        requests.some((one) => (one.rows ?? 0) > 0 && this.#isGood(one)),
-      );
+      await this.#asks(last, (one) => (one.rows ?? 0) > 0 && this.#isGood(one));
       await sleep(afterMs);
       if (!(await this.#restart())) return;
       await this.#caughtUp();
     }
-    if (this.#options.client !== null) await this.#killAtNextRequest(this.#options.client);
-    await this.#killWithinPage();
-  }
-
-  /** By its second request a client may have stored the cursor of the first page, but not its rows: the kill shows it. */
-  async #killAtNextRequest(client: ClientProcess): Promise<void> {
-    // Killed first: its next run gets the rows with its first request.
-    await this.#kill(client);
-    await this.#dropBeforeKill();
-    await this.#killWithin({ delay: HELD, after: 1 });
-  }
-
-  /** A client that the exam cannot kill only reads a slow page. */
-  async #killWithinPage(): Promise<void> {
-    await this.#dropBeforeKill();
+    if (client !== null) {
+      // By its second request a client may have stored the cursor of the first page, but not its rows: the kill shows it.
+      // It is killed before, too: its next run gets the rows with its first request.
+      await this.#kill(client);
+      await this.#killWithin({ delay: HELD, after: 1 });
+    }
+    // A client that the exam cannot kill only reads a slow page.
     await this.#killWithin({ slow: SLOW_BYTES_A_SECOND });
   }
 
+  /** Drops new detections, and kills the client within an answer. */
   async #killWithin(answer: FaultSpec): Promise<void> {
-    const { client, ask } = this.#options;
-    const { total } = await this.#report(NEWER);
+    await this.#dropBeforeKill();
+    const last = await this.#last();
     const id = await this.#fault(answer);
-    await this.#until('it did not ask for changes', total, (requests) =>
-      requests.some(({ fault }) => fault === id),
-    );
-    if (client !== null) await this.#restart();
-    await ask('DELETE', `faults/${id}`);
+    await this.#asks(last, ({ fault }) => fault === id);
+    if (this.#options.client !== null) await this.#restart();
+    await this.#options.ask('DELETE', `faults/${id}`);
     await this.#caughtUp();
   }
 
   async #dropBeforeKill(): Promise<void> {
-    const { files } = (await this.#options.ask('POST', 'drop', { rows: 3 })) as {
-      files: readonly { ids: readonly string[] }[];
-    };
-    for (const id of files.flatMap(({ ids }) => ids)) this.#seen.atKills.add(id);
+    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('POST', 'drop', { rows: 3 });
+    this.#seen.atKills = new Set([...this.#seen.atKills, ...files.flatMap(({ ids }) => ids)]);
   }
 
   async #restart(): Promise<boolean> {
@@ -255,8 +243,7 @@ class Exam {
   }
 
   async #note(kind: Moment['kind'], code: number | null): Promise<void> {
-    const { total } = await this.#report(NEWER);
-    this.#seen.moments.push({ kind, after: total, code });
+    this.#seen.moments = [...this.#seen.moments, { kind, after: await this.#last(), code }];
   }
 
   /** Sends two new versions on two pages, then the first page again; reads the copy while 429 holds the second back. */
@@ -273,13 +260,12 @@ class Exam {
       await this.#caughtUp();
     }
     for (let tries = 0; tries < LOWER_TRIES && this.#seen.lower === null; tries += 1) {
-      const { total } = await this.#report(NEWER);
+      await this.#askedAgain();
+      const last = await this.#last();
       const wall = await this.#fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
       const lower = await this.#fault({ duplicate: true, pages: 2 });
-      await this.#until('it did not ask for changes', total, (requests) =>
-        requests.some(({ fault }) => fault === wall),
-      );
-      const { requests } = await this.#report(total);
+      await this.#asks(last, ({ fault }) => fault === wall);
+      const requests = await this.#report(last);
       // A client that asked in between, or started again with since, did not meet the fault.
       const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
       const copied = (await copy()).get(id) ?? null;
@@ -291,7 +277,7 @@ class Exam {
 
   async #gap(): Promise<void> {
     const { ask } = this.#options;
-    this.#seen.gapAfter = (await this.#report(NEWER)).total;
+    this.#seen.gapAfter = await this.#last();
     await ask('POST', 'gap', { export: 'newswire', status: 'missing' });
     await this.#caughtUp();
     await ask('POST', 'late', { rows: 2, export: 'newswire' });
@@ -301,12 +287,7 @@ class Exam {
   async #readCopy(): Promise<void> {
     const { copy, client } = this.#options;
     if (copy === null) return;
-    // Until it asks again it may still be storing its last page. A client that ended by itself is started again.
-    await this.#until(
-      'it did not ask again after its last page',
-      this.#lastPage,
-      (requests) => this.#followed(requests).length > 0,
-    );
+    await this.#askedAgain();
     const expected = await this.#expected();
     if (client !== null) await this.#kill(client);
     const versions = await copy();
@@ -315,37 +296,35 @@ class Exam {
 
   /** The client may end. If it runs on, its requests are recorded for a while. */
   async #unauthorized(): Promise<void> {
-    const { client } = this.#options;
-    const { total } = await this.#report(NEWER);
-    this.#seen.unauthorizedAfter = total;
-    await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', status: 401, times: 1000 });
-    await this.#until('it did not ask for changes', total, (requests) =>
-      requests.some(({ status }) => status === 401),
-    );
+    const last = await this.#last();
+    this.#seen.unauthorizedAfter = last;
+    await this.#fault({ status: 401, times: 1000 });
+    await this.#asks(last, ({ status }) => status === 401);
     const untilMs = performance.now() + WATCH_401_MS;
-    while (performance.now() < untilMs && client?.isRunning !== false) await sleep(POLL_MS);
+    while (performance.now() < untilMs && this.#options.client?.isRunning !== false) await sleep(POLL_MS);
   }
 
   /** The latest version of each detection of the stream that the client follows. */
   async #expected(): Promise<Detection[]> {
-    const { requests } = await this.#report(this.#first);
+    const requests = await this.#report(this.#first);
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
     const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
-    const { now } = (await this.#options.ask('GET', 'clock')) as { now: string };
+    const { now } = await this.#options.ask<{ now: string }>('GET', 'clock');
     const oldest = Date.parse(now) - MONTH_MS + 60_000;
     const start = new Date(Math.max(Date.parse(since) || oldest, oldest)).toISOString();
     const found = new Map<string, Detection>();
     for (let next: Record<string, string> = cursor === undefined ? { since: start } : { cursor }; ; ) {
       const query = new URLSearchParams({ ...filters, ...next, limit: '1000' });
-      const page = (await this.#options.read(`/v1/detections/changes?${query}`)) as {
-        data: readonly Detection[];
-        next_cursor: string;
-        has_more: boolean;
-      };
+      const page = await this.#options.read<Page>(`/v1/detections/changes?${query}`);
       for (const detection of page.data) found.set(detection.id, detection);
       if (!page.has_more) return [...found.values()];
       next = { cursor: page.next_cursor };
     }
+  }
+
+  /** Waits for a certain request of the client. @param after only requests with greater numbers */
+  #asks(after: number, isIt: (request: RequestRecord) => boolean): Promise<void> {
+    return this.#until('it did not ask for changes', after, (requests) => requests.some(isIt));
   }
 
   /**
@@ -357,13 +336,13 @@ class Exam {
   async #until(
     what: string,
     after: number,
-    holds: (requests: readonly RequestRecord[]) => boolean | Promise<boolean>,
+    holds: (requests: RequestRecord[]) => boolean | Promise<boolean>,
   ): Promise<void> {
     const { client, patienceMs } = this.#options;
     const untilMs = performance.now() + patienceMs;
     let startMs = 0;
     while (performance.now() < untilMs) {
-      const { requests } = await this.#report(after);
+      const requests = await this.#report(after);
       if (await holds(requests)) return;
       if (client?.isRunning === false && performance.now() >= startMs) {
         await this.#noteEnd();
@@ -375,12 +354,13 @@ class Exam {
     throw new Unfinished(`${what} within ${Math.round(patienceMs / 1000)} seconds`);
   }
 
-  async #report(after: number): Promise<{ total: number; requests: RequestRecord[] }> {
-    const { requests_total, requests } = (await this.#options.ask('GET', `report?after=${after}`)) as {
-      requests_total: number;
-      requests: RequestRecord[];
-    };
-    const own = requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
-    return { total: requests_total, requests: own };
+  async #report(after: number): Promise<RequestRecord[]> {
+    const { requests } = await this.#options.ask<Reported>('GET', `report?after=${after}`);
+    return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
+  }
+
+  /** Number of the last request. */
+  async #last(): Promise<number> {
+    return (await this.#options.ask<Reported>('GET', `report?after=${NEWER}`)).requests_total;
   }
 }

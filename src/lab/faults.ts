@@ -25,7 +25,7 @@ interface Armed extends Fault {
 const FAULTS_MAX = 1000;
 /** Members that choose the requests, or belong to another member. Every other member has an effect. */
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
-const EFFECTS = Object.keys(ACTIONS.faults.body.properties).filter((name) => !NO_EFFECTS.includes(name));
+const EFFECTS = Object.keys(ACTIONS.faults.members).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
   readonly #prng = createPrng();

@@ -5,7 +5,9 @@
  */
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { LabParts } from '../appliance.ts';
 import { now } from '../clock.ts';
+import type { Config } from '../config/load.ts';
 import { newestEndedWindow, writePhotos } from '../demo/exports.ts';
 import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../detection/content-type.ts';
 import { columnOf, FIELDS } from '../detection/fields.ts';
@@ -15,12 +17,10 @@ import { exportRows, historyRows, type SampleRow, type SampleSubscription } from
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
-import type { Database } from '../store/database.ts';
-import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { formatMs, formatWindowStart, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/window-states.ts';
 import { type ActionBody, parseDuration } from './actions.ts';
-import type { LabOptions } from './lab.ts';
 
 /** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -30,20 +30,12 @@ const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imag
 /** The order in which Wirewatch reads files that wait together. In another order, the stream would depend on timing. */
 const READING_ORDER = EXPORT_NAMES.toSorted();
 const ROWS_DEFAULT = 10;
-const LATE_AGE_MS = 2 * HOUR_MS;
 /** Drawn for each new row: about one row in ten repeats an older detection. */
 const DRAWN_PER_ROW = 2;
 const DRAWN_MIN = 20;
 const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
 const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
-
-export interface FeedOptions extends LabOptions {
-  /** Throws before the database exists. */
-  readonly detections: () => Database;
-  /** Resolves when every dropped file is processed. */
-  readonly rested: () => Promise<void>;
-}
 
 interface Dropped {
   readonly file: string;
@@ -54,15 +46,20 @@ interface Dropped {
 }
 
 export class Feed {
-  readonly #options: FeedOptions;
+  readonly #seed: string;
+  readonly #config: Config;
+  readonly #parts: () => LabParts;
   /** Rows whose photos are not written yet. */
   #unpictured: SampleRow[] = [];
   #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
   #backfills = 0;
 
-  constructor(options: FeedOptions) {
-    this.#options = options;
+  /** @param parts of the appliance; throws before it has any */
+  constructor(seed: string, config: Config, parts: () => LabParts) {
+    this.#seed = seed;
+    this.#config = config;
+    this.#parts = parts;
   }
 
   /** Drops the newest window and the month before it, while the appliance starts. */
@@ -83,19 +80,19 @@ export class Feed {
   }
 
   /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
-  async late({ age, ...wanted }: ActionBody<'late'>): Promise<{ files: Dropped[] }> {
-    const db = this.#options.detections();
+  async late({ age = '2h', ...wanted }: ActionBody<'late'>): Promise<{ files: Dropped[] }> {
+    const db = this.#parts().detections();
     const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
     const missing = listWindows(db, filter).at(-1);
     if (missing !== undefined)
       return this.#read(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
-    const from = newestEndedWindow(now() - (age === undefined ? LATE_AGE_MS : (parseDuration(age) ?? 0)));
+    const from = newestEndedWindow(now() - (parseDuration(age) ?? 0));
     return this.#read(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
   }
 
   /** Writes the photos of all rows since the last call. Those of the month may come after the start. */
   async writePhotos(): Promise<void> {
-    await writePhotos(this.#options.photos, this.#unpictured.splice(0));
+    await writePhotos(this.#config.photos.folder, this.#unpictured.splice(0));
   }
 
   /** @param score undefined: the present score */
@@ -103,7 +100,7 @@ export class Feed {
     const [content_type, exportName] = exportOfId(id);
     if (content_type === 'image' && (score ?? 0) > 99)
       throw new Refused('invalid_request', `score: expected 0 to 99 for an image, found ${score}`);
-    const body = readOneDetection(this.#options.detections(), {
+    const body = readOneDetection(this.#parts().detections(), {
       id,
       streams: [streamOfId(id)],
       projection: null,
@@ -117,7 +114,7 @@ export class Feed {
     if (score !== undefined) row.strength_score = score;
     this.#backfills += 1;
     const file = await this.#write(`${exportName}.backfill-${MARK}-${this.#backfills}-${scoredMs}`, [row]);
-    await this.#options.rested();
+    await this.#parts().ingest.rested();
     return { file, export: exportName, window_start: null, ids: [id] };
   }
 
@@ -139,7 +136,7 @@ export class Feed {
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
     const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
     await this.#place(`${exportName}.${formatWindowStart(startMs)}.ndjson`, 'not an export row\n');
-    await this.#options.rested();
+    await this.#parts().ingest.rested();
     return startMs;
   }
 
@@ -149,7 +146,7 @@ export class Feed {
   }
 
   #unknownWindow(exportName: ExportName, fromMs: number): number {
-    const db = this.#options.detections();
+    const db = this.#parts().detections();
     for (let at = fromMs; at > fromMs - WINDOWS_BACK_MAX * WINDOW_MS; at -= WINDOW_MS)
       if (findWindow(db, exportName, at) === undefined) return at;
     throw new Refused('failed', `no window of ${exportName} in the last 90 days is free for this`);
@@ -177,12 +174,12 @@ export class Feed {
 
   #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
     const subscriptions = this.#subscriptions.filter(({ id }) => id === (subscription ?? id));
-    return { seed: this.#options.seed, exportName, windowStartMs, subscriptions };
+    return { seed: this.#seed, exportName, windowStartMs, subscriptions };
   }
 
   async #read(files: Dropped[]): Promise<{ files: Dropped[] }> {
     await this.writePhotos();
-    await this.#options.rested();
+    await this.#parts().ingest.rested();
     return { files };
   }
 
@@ -193,7 +190,7 @@ export class Feed {
   }
 
   async #place(name: string, text: string): Promise<string> {
-    const path = join(this.#options.drop, name);
+    const path = join(this.#config.ingest.drop, name);
     await writeFile(`${path}.part`, text);
     await rename(`${path}.part`, path);
     return name;

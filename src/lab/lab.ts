@@ -3,15 +3,19 @@
  * request as {@link Interventions}; everything else goes the ordinary way, as export files, requests to the ingest
  * thread and counts of the allowance.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LabState } from '../admin/console/api-records.ts';
 import type { LabParts } from '../appliance.ts';
 import { getAccount } from '../auth/accounts.ts';
 import { removeSubscription } from '../auth/removal.ts';
 import { moveClock, now } from '../clock.ts';
+import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/access.ts';
 import type { Interventions } from '../http/interventions.ts';
+import type { Exchange } from '../http/reply.ts';
+import type { Route } from '../http/routes.ts';
 import { addRequest, type IngestRequest, requestState } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
@@ -29,16 +33,6 @@ import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
 
-export interface LabOptions {
-  readonly seed: string;
-  /** The data folder. */
-  readonly root: string;
-  readonly drop: string;
-  readonly photos: string;
-  /** Rows a day of an account without an allowance of its own. */
-  readonly dailyRows: number;
-}
-
 const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
 
 type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
@@ -46,10 +40,11 @@ type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unkn
 /** How far ahead of the head a cursor proves that the end of the log is lost, in positions: a minute. */
 const LOST_POSITIONS = 60_000_000;
 
-export class Lab {
+export class Lab implements Interventions {
   readonly feed: Feed;
-  readonly #options: LabOptions;
   readonly faults: Faults;
+  readonly #seed: string;
+  readonly #config: Config;
   readonly requests = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
@@ -58,36 +53,35 @@ export class Lab {
   /** Called after the clock was moved. */
   onMoved: () => void = () => {};
 
-  constructor(options: LabOptions) {
-    this.#options = options;
-    this.faults = new Faults(options.seed);
-    this.feed = new Feed({
-      ...options,
-      detections: () => this.#running().detections(),
-      rested: () => this.#running().ingest.rested(),
-    });
+  constructor(seed: string, config: Config) {
+    this.#seed = seed;
+    this.#config = config;
+    this.faults = new Faults(seed);
+    this.feed = new Feed(seed, config, () => this.#running());
   }
 
-  /** @param parts of the appliance; @returns the hooks of its server */
+  /** @param parts of the appliance, whose server calls the returned hooks */
   join(parts: LabParts): Interventions {
     this.#parts = parts;
-    return {
-      control: (request, response) => answerControl(this, request, response),
-      shown: () => this.#shown(),
-      begin: (request, exchange, route, baseUrl) => {
-        const endpoint =
-          OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head')?.id ?? null;
-        const record = this.requests.begin(request, endpoint);
-        const found =
-          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
-        const fault = found === null ? null : this.#redirected(found, request);
-        return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
-      },
-    };
+    return this;
+  }
+
+  control(request: IncomingMessage, response: ServerResponse): boolean {
+    return answerControl(this, request, response);
+  }
+
+  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
+    const operation = OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head');
+    const endpoint = operation?.id ?? null;
+    const record = this.requests.begin(request, endpoint);
+    const found =
+      endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
+    const fault = found === null ? null : this.#redirected(found, request);
+    return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
   }
 
   /** Drops the month before any operation. In a later turn, so that the ingest thread starts meanwhile. */
-  begin(): Promise<void> {
+  dropMonth(): Promise<void> {
     const month = nextTurn().then(() => this.feed.dropMonth());
     this.#last = month.catch(() => {});
     return month;
@@ -109,33 +103,28 @@ export class Lab {
     return { now: new Date(now()).toISOString() };
   }
 
+  /** Rows a day of an account without an allowance of its own. */
   get dailyRows(): number {
-    return this.#options.dailyRows;
+    return this.#config.limits.daily_rows;
   }
 
   report(after: number) {
-    const { seed } = this.#options;
-    const head = { seed, started_at: this.#startedAt, ...this.clock(), real_now: new Date().toISOString() };
+    const head = {
+      seed: this.#seed,
+      started_at: this.#startedAt,
+      ...this.clock(),
+      real_now: new Date().toISOString(),
+    };
     return { ...head, faults: this.faults.list(), ...this.requests.read(after) };
   }
 
-  #shown(): LabState {
-    const nowMs = now();
+  readonly shown = (): LabState => {
     const faults = this.faults.list().map(({ id, fired, seen, left, ...members }) => ({
-      id,
-      members,
-      fired,
-      seen,
-      left,
+      ...{ id, members, fired, seen, left },
     }));
-    return {
-      now: formatMs(nowMs),
-      real_now: formatMs(Date.now()),
-      seed: this.#options.seed,
-      faults,
-      fired: this.requests.fired(),
-    };
-  }
+    const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
+    return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
+  };
 
   /** Resolves when every dropped file is processed. */
   rested(): Promise<void> {
@@ -188,7 +177,7 @@ export class Lab {
     allowance: ({ used }) => {
       const { dailyRows } = this.#running();
       const account = this.#withAccess((db) => getAccount(db, SAMPLE_ACCOUNT.id));
-      const allowance = account.daily_rows ?? this.#options.dailyRows;
+      const allowance = account.daily_rows ?? this.dailyRows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
@@ -250,7 +239,7 @@ export class Lab {
   }
 
   #withAccess<Result>(use: (db: Database) => Result): Result {
-    const db = openAccess(this.#options.root, { kind: 'lab', operation: { kind: 'lab' } });
+    const db = openAccess(this.#config.dataFolder, { kind: 'lab', operation: { kind: 'lab' } });
     try {
       return use(db);
     } finally {

@@ -91,10 +91,8 @@ export class Report {
   }
 
   finish(record: RequestRecord, isComplete: boolean): void {
-    const { at, real_at } = times();
-    record.complete = isComplete;
-    record.finished_at = at;
-    record.real_finished_at = real_at;
+    const { at: finished_at, real_at: real_finished_at } = times();
+    Object.assign(record, { complete: isComplete, finished_at, real_finished_at });
   }
 
   did(action: string, body: unknown, result: unknown): void {
@@ -147,13 +145,11 @@ export class Report {
   }
 
   #connectionOf(socket: object): number {
-    let number = this.#connections.get(socket);
-    if (number === undefined) {
-      this.#connectionCount += 1;
-      number = this.#connectionCount;
-      this.#connections.set(socket, number);
-    }
-    return number;
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    this.#connectionCount += 1;
+    this.#connections.set(socket, this.#connectionCount);
+    return this.#connectionCount;
   }
 }
 

@@ -113,6 +113,23 @@ test('the lab is asked from its own machine, by its own name, and says what it e
         409,
       );
       assert.equal((await post('nothing', '{}'))[0], 404);
+      const refused = async (method: string, name: string) => {
+        const response = await fetch(`${lab.url}/_lab/${name}`, { method });
+        return [response.status, (await lab.json(response)).detail];
+      };
+      assert.deepEqual(await refused('GET', 'report?after=soon'), [
+        400,
+        'after: expected the number of a request, found "soon"',
+      ]);
+      assert.equal((await refused('DELETE', 'faults/f9'))[0], 404);
+      assert.deepEqual(await refused('DELETE', 'faults/f9/'), [
+        404,
+        'the lab has no /_lab/faults/f9/. See GET /_lab/openapi.json',
+      ]);
+      assert.deepEqual(await refused('PUT', 'faults'), [
+        405,
+        '/_lab/faults takes POST, GET, DELETE, not PUT',
+      ]);
       const document = await lab.control('GET', 'openapi.json');
       assert.deepEqual(Object.keys(document.paths['/_lab/faults'].post.requestBody.content), [
         'application/json',
