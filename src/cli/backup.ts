@@ -9,12 +9,6 @@ import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, integerValue } from './options.ts';
 import { withProgress } from './output.ts';
 
-interface Values {
-  readonly 'backup-folder': string;
-  readonly force?: boolean;
-  readonly keepDays?: number;
-}
-
 export const register = defineCommand({
   arguments: [
     argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar'),
@@ -29,7 +23,7 @@ export const register = defineCommand({
     DROP_OPTION,
   ],
   examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, force = false, keepDays }: Values, self) {
+  async run({ 'backup-folder': folder, force = false, keepDays }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);

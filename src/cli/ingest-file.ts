@@ -31,7 +31,7 @@ export const validate = subcommand(
   {
     arguments: [argument('<file>', 'path of an export file')],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz'],
-    async run({ file }: { file: string }, self) {
+    async run({ file }, self) {
       const verdict = await validateFile(file, configOf(self));
       return { value: verdict, text: () => verdictText(verdict), failed: !verdict.valid };
     },
@@ -48,7 +48,7 @@ export const explain = subcommand(
       'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
       'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
     ],
-    async run({ file }: { file: string }, self) {
+    async run({ file }, self) {
       const explanation = await explainFile(file, configOf(self));
       return {
         value: explanation,

@@ -45,7 +45,7 @@ export const status = subcommand(
       DROP_OPTION,
     ],
     examples: ['ingest status', 'ingest status --files 100 --json'],
-    run({ files = FILES_DEFAULT }: { files?: number }, self) {
+    run({ files = FILES_DEFAULT }, self) {
       const found = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
       return { value: found, text: () => statusText(found) };
     },

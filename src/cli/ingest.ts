@@ -20,7 +20,7 @@ const replay = subcommand(
       DROP_OPTION,
     ],
     examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],
-    async run({ from = 0, to = Number.MAX_SAFE_INTEGER }: { from?: number; to?: number }, self) {
+    async run({ from = 0, to = Number.MAX_SAFE_INTEGER }, self) {
       if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
       const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, { kind: 'replay', from, to });

@@ -26,7 +26,7 @@ export const register = defineCommand({
   options: [option('--log', 'rebuild the logs from the databases')],
   help: HELP,
   examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
-  async run({ log = false }: { log?: boolean }, self) {
+  async run({ log = false }, self) {
     const folder = folderOf(configOf(self));
     const { root: data } = folder;
     if (!isThere(data))

@@ -12,13 +12,6 @@ import { withProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
-interface Values {
-  readonly 'backup-folder': string;
-  readonly replace?: boolean;
-  readonly until?: number;
-  readonly rehearse?: boolean;
-}
-
 export const register = defineCommand({
   arguments: [
     argument(
@@ -42,7 +35,7 @@ export const register = defineCommand({
     'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
     'restore --rehearse /backups/wirewatch',
   ],
-  run(values: Values, self) {
+  run(values, self) {
     const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
     if (isRehearsal && (replace || until !== undefined))
       throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');

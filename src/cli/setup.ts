@@ -6,46 +6,39 @@ import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-interface Values {
-  /** Unset: whether systemd is found. */
-  readonly service?: boolean;
-  readonly user?: string;
-  readonly dynamicUser?: boolean;
-  readonly program?: string;
-  readonly root: string;
-  readonly dryRun?: boolean;
-  readonly undo?: boolean;
-}
+const OPTIONS = [
+  option('--service', 'write the systemd unit even if systemd is not found'),
+  option('--no-service', 'write only the configuration file, into the data folder'),
+  option(
+    '--user <name>',
+    `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
+    userName,
+  ),
+  option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
+  option(
+    '--program <path>',
+    'path of the program that the service runs (default: this program)',
+    absolutePath,
+  ),
+  withDefault(
+    option('--root <dir>', 'write all files below this folder, to prepare an image or a package'),
+    '/',
+  ),
+  option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
+  option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
+];
+
+type Values = ValuesOf<typeof OPTIONS>;
 
 export const register = defineCommand({
-  options: [
-    option('--service', 'write the systemd unit even if systemd is not found'),
-    option('--no-service', 'write only the configuration file, into the data folder'),
-    option(
-      '--user <name>',
-      `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
-      userName,
-    ),
-    option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
-    option(
-      '--program <path>',
-      'path of the program that the service runs (default: this program)',
-      absolutePath,
-    ),
-    option('--root <dir>', 'write all files below this folder, to prepare an image or a package').default(
-      '/',
-    ),
-    option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
-    option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
-    ...SETTING_OPTIONS,
-  ],
+  options: [...OPTIONS, ...SETTING_OPTIONS],
   ownHelp: {
     data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
@@ -56,7 +49,7 @@ export const register = defineCommand({
     'setup --no-service --data ./wirewatch-data',
     'setup --undo',
   ],
-  run(values: Values, self) {
+  run(values, self) {
     const { undo = false, dryRun: isDry = false } = values;
     const common = commonOptions(self);
     const places = placesOf(values, common);

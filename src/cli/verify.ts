@@ -25,7 +25,7 @@ export const register = defineCommand({
   arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
-  run({ src }: { src?: string }, self) {
+  run({ src }, self) {
     lowerPriority();
     return withProgress(({ update }) =>
       src === undefined ? verifyData(folderOf(configOf(self)), update) : verifySource(src, update),
