@@ -88,7 +88,7 @@ const set = subcommand('set', 'change an account. Values that you do not give st
     const account = withAccess(self, (db) => setAccount(db, id, { name, daily_rows, print_metadata }));
     const replay =
       'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
-    return shown(self, account, `Changed account ${id}.`, ...(print_metadata === undefined ? [] : [replay]));
+    return shown(self, account, `Changed account ${id}.`, print_metadata !== undefined && replay);
   },
 });
 

@@ -7,7 +7,7 @@ import { pasted } from '../setup/shell.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, integerValue } from './options.ts';
-import { withProgress } from './output.ts';
+import { joined, withProgress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [
@@ -75,11 +75,10 @@ function textOf(
   target: string,
   installation: string,
 ): string {
-  return [
+  return joined('\n', [
     `${written_to} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
-    ...(isNewBranch
-      ? ['This is a new branch in the folder: none of the existing ones belongs to this installation.']
-      : []),
+    isNewBranch &&
+      'This is a new branch in the folder: none of the existing ones belongs to this installation.',
     ...deleted.map((name) => `Deleted, past keep_days: ${name}`),
     '',
     'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
@@ -88,5 +87,5 @@ function textOf(
     `Restore it on this machine:  wirewatch restore ${pasted(target)} --replace${installation}`,
     '                             (stop Wirewatch first; the existing files are moved aside, not deleted)',
     'Restore it on another one:   copy the backup there, then run: wirewatch restore BACKUP',
-  ].join('\n');
+  ]);
 }

@@ -1,7 +1,7 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
 import { addExamples, commonOptions, type OwnHelp, stateOwn } from './options.ts';
-import { type Colour, type Column, details, print, table } from './output.ts';
+import { type Colour, type Column, details, joined, print, table } from './output.ts';
 
 /**
  * Adds the command's arguments, options, subcommands and action.
@@ -91,8 +91,6 @@ export function commandGroup(...subcommands: readonly Register[]): Register {
 }
 
 type ReadValue<Value> = (text: string, previous: Value) => Value;
-/** What {@link NONE} becomes. */
-type Nullable<Value> = [Extract<Value, symbol>] extends [never] ? Value : Exclude<Value, symbol> | null;
 type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
@@ -105,11 +103,15 @@ type NameOf<Flags extends string> = Flags extends `--no-${infer Name}`
       ? CamelCase<Name>
       : never;
 type PlainValue<Flags extends string> = Flags extends `${string}<${string}` ? string : boolean;
-type OptionMember<Flags extends string, Value> = { [Name in NameOf<Flags>]: Nullable<Value> };
+/** Null for {@link NONE}. */
+type OptionMember<Flags extends string, Value> = Record<
+  NameOf<Flags>,
+  Extract<Value, symbol> extends never ? Value : Exclude<Value, symbol> | null
+>;
 type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
-  ? { [Member in Required]: Value }
+  ? Record<Required, Value>
   : Name extends `[${infer Optional}]`
-    ? { [Member in Optional]?: Value }
+    ? Partial<Record<Optional, Value>>
     : never;
 
 /** @param read the value from its text; without it, the text */
@@ -122,14 +124,15 @@ export function argument<const Name extends string, Value = string>(
   return read === undefined ? made : made.argParser(read);
 }
 
-/** @param read as for {@link argument} */
-export function option<const Flags extends string, Value = PlainValue<Flags>>(
+/** @param read the value from its text, or all the values it can have; without it, the text */
+export function option<const Flags extends string, const Value = PlainValue<Flags>>(
   flags: Flags,
   description: string,
-  read?: ReadValue<Value>,
+  read?: ReadValue<Value> | readonly Value[],
 ): TypedOption<Partial<OptionMember<Flags, Value>>> {
   const made = new Option(flags, description);
-  return read === undefined ? made : made.argParser(read);
+  if (typeof read === 'function') return made.argParser(read);
+  return read === undefined ? made : made.choices(read.map(String));
 }
 
 export function requiredOption<const Flags extends string, Value = PlainValue<Flags>>(
@@ -139,14 +142,6 @@ export function requiredOption<const Flags extends string, Value = PlainValue<Fl
 ): TypedOption<OptionMember<Flags, Value>> {
   const made: Option = option(flags, description, read);
   return made.makeOptionMandatory();
-}
-
-export function choiceOption<const Flags extends string, const Choice extends string>(
-  flags: Flags,
-  description: string,
-  choices: readonly Choice[],
-): TypedOption<Partial<OptionMember<Flags, Choice>>> {
-  return new Option(flags, description).choices(choices);
 }
 
 /** @param shown the default in the help, if it is not the value itself */
@@ -184,11 +179,11 @@ export function entryResult<Entry>(
   entry: Entry,
   columns: readonly Column<Entry>[],
   done: string | null = null,
-  ...next: readonly string[]
+  ...next: readonly (string | false)[]
 ): Result {
   const fields = () => details(columns.map(({ title, value }) => [title.toLowerCase(), value(entry)]));
   return {
     value: entry,
-    text: () => [...(done === null ? [] : [done]), fields(), ...next].join('\n\n'),
+    text: () => joined('\n\n', [done, fields(), ...next]),
   };
 }

@@ -21,14 +21,7 @@ import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import {
-  choiceOption,
-  defineCommand,
-  option,
-  requiredOption,
-  type ValuesOf,
-  withDefault,
-} from './command.ts';
+import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
 import { integerValue, pathValue, windowStartValue } from './options.ts';
 import { table, withProgress } from './output.ts';
 
@@ -55,8 +48,8 @@ const OPTIONS = [
   ),
   withDefault(option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX)), 1000),
   withDefault(option('--seed <text>', 'seed of the random content: a number or any text', seedValue), '1'),
-  withDefault(choiceOption('--export <name>', 'which export to write', [...EXPORT_NAMES, 'both']), 'both'),
-  withDefault(choiceOption('--form <form>', 'file format and compression', FORMS), 'ndjson.gz'),
+  withDefault(option('--export <name>', 'which export to write', [...EXPORT_NAMES, 'both']), 'both'),
+  withDefault(option('--form <form>', 'file format and compression', FORMS), 'ndjson.gz'),
   withDefault(
     option(
       '--subscriptions <list>',

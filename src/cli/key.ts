@@ -38,7 +38,7 @@ import {
 } from './command.ts';
 import { confirm } from './confirm.ts';
 import { commandFolder, configOf, localUrl } from './installation.ts';
-import { type Column, details } from './output.ts';
+import { type Column, details, joined } from './output.ts';
 import { resourceCommands } from './resource.ts';
 
 /** A key as `--json` prints it, with its use so far. */
@@ -146,7 +146,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
       document,
       COLUMNS,
       `Created key ${id}.`,
-      ...scopesNotes(created),
+      scopesNote(created),
       `The key. It is shown only once:\n\n  ${key}`,
       `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
     );
@@ -224,21 +224,17 @@ const rotate = subcommand(
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       const document = documentsOf(self, nowMs)(added);
-      const notes = [
-        ...(added.expires_at === null ? [] : [`The new key expires at ${formatMs(added.expires_at)}.`]),
-        `To check that the old key is no longer used: wirewatch key show ${id}`,
-        ...(isConfigured
-          ? [`${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`]
-          : []),
-      ];
       return {
         value: { ...document, key: made.key, replaces: id, replaced_expires_at },
-        text: [
+        text: joined('\n\n', [
           `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
           `The key. It is shown only once:\n\n  ${made.key}`,
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
-          ...notes,
-        ].join('\n\n'),
+          added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
+          `To check that the old key is no longer used: wirewatch key show ${id}`,
+          isConfigured &&
+            `${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`,
+        ]),
       };
     },
   },
@@ -305,12 +301,10 @@ function subscriptionsText(subscriptions: Key['subscriptions']): string {
     .join(',');
 }
 
-/** Notes on scopes that have no effect. */
-function scopesNotes({ scopes }: Key): string[] {
+/** Of scopes that have no effect; false if there are none. */
+function scopesNote({ scopes }: Key): string | false {
   const idle = scopes.filter((scope) => scope !== 'detections:read');
-  const notes = [
-    ...(idle.length === 0 ? [] : [`No endpoint of this version uses ${idle.join(' or ')}.`]),
-    ...(idle.length < scopes.length ? [] : ['Without detections:read, the key cannot read detections.']),
-  ];
-  return notes.length === 0 ? [] : [notes.join(' ')];
+  const unused = `No endpoint of this version uses ${idle.join(' or ')}.`;
+  const useless = idle.length === scopes.length && 'Without detections:read, the key cannot read detections.';
+  return idle.length > 0 && joined(' ', [unused, useless]);
 }

@@ -14,14 +14,7 @@ import { NDJSON, openLines, placeOf } from '../pull/lines.ts';
 import { beginWalk, catchUp, finishWalk, type Start, type Work } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import {
-  choiceOption,
-  defineCommand,
-  option,
-  type Result,
-  requiredOption,
-  type ValuesOf,
-} from './command.ts';
+import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
 import { instantValue, integerValue, listValue, optionValue, urlValue } from './options.ts';
 import { createProgress, table } from './output.ts';
 
@@ -51,14 +44,14 @@ const OPTIONS = [
     'only these subscriptions (at most 4), such as 7001,7002',
     subscriptionsValue,
   ),
-  choiceOption('--content-type <type>', 'only this content type', CONTENT_TYPES),
+  option('--content-type <type>', 'only this content type', CONTENT_TYPES),
   option('--follow', 'keep polling for changes until stopped'),
   option(
     '--poll-seconds <seconds>',
     `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
     integerValue(1, POLL_SECONDS_MAX),
   ),
-  choiceOption(
+  option(
     '--format <format>',
     'format of the copy (default: by the extension .ndjson or .csv of the file, otherwise sqlite)',
     FORMATS,

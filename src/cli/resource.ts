@@ -32,7 +32,12 @@ interface Resource<Id, Entry, Document> {
 
 interface ResourceCommands<Entry> {
   /** An entry, between what was done and what comes next. */
-  readonly shown: (command: Command, entry: Entry, done?: string, ...next: readonly string[]) => Result;
+  readonly shown: (
+    command: Command,
+    entry: Entry,
+    done?: string,
+    ...next: readonly (string | false)[]
+  ) => Result;
   readonly list: Register;
   readonly show: Register;
 }

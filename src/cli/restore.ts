@@ -8,7 +8,7 @@ import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, instantValue } from './options.ts';
-import { withProgress } from './output.ts';
+import { joined, withProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -75,15 +75,15 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
     log === 'continued'
       ? `${source}, continued with the log that was in the data folder`
       : `${source} alone: the data folder had no log that continues it`;
-  return [
+  return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${from}.`,
     restored.raised
       ? raisedText(untilMs)
       : 'Nothing was lost, and clients notice nothing: positions, versions and cursors are the same.',
-    ...(orphans.length === 0 ? [] : [orphansText(orphans, untilMs)]),
+    orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
-  ].join('\n\n');
+  ]);
 }
 
 function raisedText(untilMs: number | null): string {

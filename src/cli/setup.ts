@@ -9,6 +9,7 @@ import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
+import { joined } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
@@ -121,13 +122,12 @@ function absolutePath(value: string): string {
 
 /** @param root the folder above the files; their paths are those of the finished system */
 function resultText({ dry_run, files, not_applied, next }: SetupResult, root: string): string {
-  const parts = [
+  return joined('\n\n', [
     files.map((file) => fileText({ ...file, path: path.join(root, file.path) }, dry_run)).join('\n'),
-    ...(dry_run ? files.map(contentText).filter((text) => text !== '') : []),
-    ...(not_applied.length === 0 ? [] : [`Not applied:\n${not_applied.map((one) => `  ${one}`).join('\n')}`]),
-    ...(next.length === 0 ? [] : [`Next:\n${next.map((line) => `  ${line}`).join('\n')}`]),
-  ];
-  return parts.join('\n\n');
+    ...files.map((file) => dry_run && contentText(file)),
+    listed('Not applied', not_applied),
+    listed('Next', next),
+  ]);
 }
 
 function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): string {
@@ -135,6 +135,10 @@ function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): s
   return `${path} (${what}): ${done}${reason === undefined ? '' : `, ${reason}`}`;
 }
 
-function contentText({ path, text }: SetupFile): string {
-  return text === undefined ? '' : `--- ${path}\n${text}`;
+function listed(title: string, lines: readonly string[]): string | false {
+  return lines.length > 0 && [`${title}:`, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+function contentText({ path, text }: SetupFile): string | false {
+  return text !== undefined && `--- ${path}\n${text}`;
 }
