@@ -20,7 +20,7 @@ const NEWEST = 'newest';
 /** In a branch: when a restore from it was last rehearsed without differences. */
 const REHEARSED = 'rehearsed';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
-const REPLACED = /^replaced-\d{8}T\d{6}Z$/;
+const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
 /** The state of a backup: written when everything that it names is on the disk. */
 export interface BackupState {
@@ -188,7 +188,8 @@ export function deleteOld(folder: string, own: string, keepDays: number, nowMs: 
     .filter((name) => name !== own && writtenAt(join(folder, name)) < beforeMs)
     .map((name) => join(folder, name));
   for (const name of readdirSync(join(folder, own))) {
-    if (REPLACED.test(name) && timeIn(name) < beforeMs) old.push(join(folder, own, name));
+    const [, day = '', time = ''] = REPLACED.exec(name) ?? [];
+    if (day !== '' && instantOf(day, time) < beforeMs) old.push(join(folder, own, name));
   }
   for (const path of old) rmSync(path, { recursive: true, force: true });
   return old;
@@ -202,13 +203,11 @@ function writtenAt(branch: string): number {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
   }
-  return timeIn(branch);
+  const [, day = '', time = ''] = /-(\d{8})T(\d{6})Z$/.exec(branch) ?? [];
+  return instantOf(day, time);
 }
 
-/** The time at the end of a name (see formatCompact), epoch milliseconds; Infinity if it is none. */
-function timeIn(name: string): number {
-  const time = name
-    .slice(-'20261121T101000Z'.length)
-    .replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z');
-  return parseInstant(time) ?? Number.POSITIVE_INFINITY;
+function instantOf(day: string, time: string): number {
+  const date = `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
+  return parseInstant(`${date}T${time.slice(0, 2)}:${time.slice(2, 4)}:${time.slice(4)}Z`) ?? Infinity;
 }

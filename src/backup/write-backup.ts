@@ -108,7 +108,9 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
     mkdirSync(target, { mode: 0o700 });
     syncFolder(dirname(target));
   }
-  const release = lockOf(target, target);
+  const release = takeLock(join(target, LOCK), OTHER_BACKUP_MS);
+  if (release === null)
+    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
   try {
     const { name, isNew } = branchFor(folder, target, now());
     const branch = join(target, name);
@@ -129,7 +131,9 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
   if (found !== undefined && !replace) throw nameTaken(target);
   const stage = join(dirname(target), `.${basename(target)}.tmp`);
   mkdirSync(stage, { recursive: true, mode: 0o700 });
-  const release = lockOf(stage, target);
+  const release = takeLock(join(stage, LOCK), OTHER_BACKUP_MS);
+  if (release === null)
+    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
   try {
     const made = join(stage, 'backup');
     rmSync(made, { recursive: true, force: true });
@@ -148,13 +152,6 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
     rmSync(stage, { recursive: true, force: true });
     release();
   }
-}
-
-/** Takes the lock in a folder of the target, against another backup into it. */
-function lockOf(folder: string, target: string): () => void {
-  const release = takeLock(join(folder, LOCK), OTHER_BACKUP_MS);
-  if (release !== null) return release;
-  throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
 }
 
 function nameTaken(target: string): Refused {
