@@ -2,14 +2,7 @@
 import type { Command } from 'commander';
 import type { Database } from '../store/database.ts';
 import { withAccess } from './access.ts';
-import {
-  entryResult,
-  listResult,
-  type Register,
-  type Result,
-  subcommand,
-  type TypedArgument,
-} from './command.ts';
+import { entryResult, listResult, type Result, subcommand, type TypedArgument } from './command.ts';
 import type { Column } from './output.ts';
 
 interface Resource<Id, Entry, Document> {
@@ -30,24 +23,11 @@ interface Resource<Id, Entry, Document> {
   readonly showNote?: string;
 }
 
-interface ResourceCommands<Entry> {
-  /** An entry, between what was done and what comes next. */
-  readonly shown: (
-    command: Command,
-    entry: Entry,
-    done?: string,
-    ...next: readonly (string | false)[]
-  ) => Result;
-  readonly list: Register;
-  readonly show: Register;
-}
-
-export function resourceCommands<Id, Entry, Document>(
-  resource: Resource<Id, Entry, Document>,
-): ResourceCommands<Entry> {
+export function resourceCommands<Id, Entry, Document>(resource: Resource<Id, Entry, Document>) {
   const { noun, columns, listColumns = columns, documents } = resource;
-  const shown: ResourceCommands<Entry>['shown'] = (command, entry, ...texts) =>
-    entryResult(documents(command)(entry), columns, ...texts);
+  /** An entry, between what was done and what comes next. */
+  const shown = (command: Command, entry: Entry, done?: string, ...next: (string | false)[]): Result =>
+    entryResult(documents(command)(entry), columns, done, ...next);
   return {
     shown,
     list: subcommand('list', `list all ${noun}s`, {
