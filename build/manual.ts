@@ -86,9 +86,9 @@ function commandsBelow(group: Command, name: string): string[] {
 }
 
 function commandText(command: Command, name: string): string {
-  const values = command.registeredArguments.map((one) =>
-    one.required ? `<${one.name()}>` : `[${one.name()}]`,
-  );
+  const values = command.registeredArguments
+    .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
+    .map(({ name, required }) => (required ? `<${name}>` : `[${name}]`));
   const options = command.options.map(option).join('\n');
   const parts = [
     `## ${name}`,

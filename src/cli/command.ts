@@ -111,7 +111,7 @@ type OptionMember<Flags extends string, Value> = Record<
 type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
   ? Record<Required, Value>
   : Name extends `[${infer Optional}]`
-    ? Partial<Record<Optional, Value>>
+    ? Partial<Record<Optional extends `${infer Several}...` ? Several : Optional, Value>>
     : never;
 
 /** @param read the value from its text; without it, the text */

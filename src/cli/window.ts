@@ -69,22 +69,24 @@ const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
 function releaseCommand(release: Release): Register {
   const { name, from } = release;
   return subcommand(name, DESCRIPTIONS[name], {
-    arguments: [EXPORT, argument('[start]', START_HELP, windowStartValue)],
+    arguments: [EXPORT, argument('[start...]', START_HELP, windowStartsValue)],
     options: [option('--all', `all ${from} windows with a file in held/, the oldest first`), DROP_OPTION],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
-    async run({ export: exportName, start, all = false }, self) {
-      if ((start === undefined) !== all)
-        throw new Refused('usage', 'expected either the start of a window or --all');
-      const starts =
-        start === undefined
-          ? withDetections(configOf(self), [], (db) => windowsWithHeldFile(db, exportName, from))
-          : [start];
+    async run({ export: exportName, start: named = [], all = false }, self) {
+      if (named.length > 0 === all)
+        throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
+      const starts = all
+        ? withDetections(configOf(self), [], (db) => windowsWithHeldFile(db, exportName, from))
+        : named;
+      // All before the first: a mistyped start changes nothing.
+      for (const start of starts)
+        requireStatus(statusOf(self, { export: exportName, start }), release, exportName, start);
       const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
-      for (const each of starts)
-        released.push(await releaseWindow(self, release, { export: exportName, start: each }));
+      for (const start of starts)
+        released.push(await releaseWindow(self, release, { export: exportName, start }));
       const documents = released.map(({ document }) => document);
       return {
-        value: all ? documents : documents[0],
+        value: all || named.length > 1 ? documents : documents[0],
         text:
           released.map(({ text }) => text).join('\n') ||
           `No ${from} window of ${exportName} has a file in held/.`,
@@ -98,7 +100,6 @@ function releaseCommand(release: Release): Register {
 async function releaseWindow(command: Command, release: Release, window: WindowStart) {
   const { export: exportName, start } = window;
   const { from } = release;
-  requireStatus(statusOf(command, window), release, exportName, start);
   const { serveRequest } = await import('./ingest-request.ts');
   const wanted = { kind: 'reset', export: exportName, window_start: start, from } as const;
   const answer = await serveRequest(command, wanted);
@@ -156,6 +157,11 @@ function windowDocument({ export: exportName, window_start, status, since, file 
 
 function statusOf(command: Command, { export: exportName, start }: WindowStart): WindowStatus | undefined {
   return withDetections(configOf(command), undefined, (db) => findWindow(db, exportName, start)?.status);
+}
+
+/** Each start once, in the order in which they are named. */
+function windowStartsValue(value: string, previous: readonly number[] = []): readonly number[] {
+  return [...new Set([...previous, windowStartValue(value)])];
 }
 
 function exportValue(value: string): ExportName {

@@ -55,7 +55,8 @@ export function decodeFrameHeader(bytes: Buffer): FrameHeader | null {
   if (bytes.readUInt32LE(0) !== SKIPPABLE_MAGIC || bytes.readUInt32LE(4) !== CONTENT_BYTES) return null;
   const kind = KINDS[bytes.readUInt32LE(16)];
   const length = bytes.readUInt32LE(8);
-  if (kind === undefined || length > FRAME_BYTES_MAX) return null;
+  // A write that a power cut tore may have left zeros behind the first bytes.
+  if (kind === undefined || length === 0 || length > FRAME_BYTES_MAX) return null;
   return { kind, length, checksum: bytes.readUInt32LE(12) };
 }
 

@@ -6,7 +6,7 @@
  * |---|---|
  * | the log has the last entry that the database has applied | later entries are applied |
  * | the log starts with a snapshot of this database (`rebuild --log`) | none |
- * | no database, another schema, another log, older than the log's first entry, a replaced file that is damaged, a note of damage | it is rebuilt, beside the old file if there is room |
+ * | no database, another schema, another log, older than the log's first entry, a replaced file that is damaged or has a write-ahead log beside it, a note of damage | it is rebuilt, beside the old file if there is room |
  * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -88,7 +88,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     const found = open(options, tail, isOurs);
     db = found.kind === 'usable' ? found.db : null;
     requireReach(folder, tail, found);
-    if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);
+    if (tail.isDoubtful && !(isOurs && db !== null)) throw undecided(folder, tail);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
     if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
     let applied = 0;
@@ -157,6 +157,9 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
     return { kind: 'usable', db: openDatabase(path, 'write', DETECTIONS_SCHEMA) };
   }
   if (!isOurs) setWalAside(path);
+  // Part of it may have been copied into the file, which no check of the file would find.
+  if (existsSync(`${path}${WAL_ASIDE}`))
+    return unusable('the file was replaced, or a power cut took the note of which file it is');
   let db: Database | null = null;
   try {
     rollBackJournal(path);
@@ -194,12 +197,11 @@ function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
 }
 
 /**
- * An incomplete entry may be cut only if it was never decided: then the database, which was in use to the end, has
- * applied the entry before it.
+ * An incomplete entry may be cut only if the database, which was in use to the end, lacks it. A power cut may have taken
+ * earlier entries from the database, too.
  */
-function requireTorn({ log }: DataFolder, { last }: Tail, db: Database | null): void {
-  if (db !== null && readLogMark(db)?.id === last?.id) return;
-  throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
+function undecided({ log }: DataFolder, { last }: Tail): LogDamage {
+  return new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
 }
 
 /** Refuses a log that ends before the database: rebuilding would discard the only copy of the last entries. */
@@ -344,9 +346,10 @@ function bytesFrom(log: string, mark: Mark | null): number {
   return bytesOf(segments.slice(Math.max(0, first)));
 }
 
-/** The write-ahead log of another file must not be joined to this one. */
+/** The write-ahead log of another file must not be joined to this one. It is kept until the database is rebuilt. */
 function setWalAside(path: string): void {
-  if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
+  if (sizeOf(`${path}-wal`) > 0) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
+  else rmSync(`${path}-wal`, { force: true });
   rmSync(`${path}-shm`, { force: true });
 }
 

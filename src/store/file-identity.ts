@@ -4,8 +4,9 @@
  * it whenever the file changes, which happens only at checkpoints.
  */
 
-import { linkSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, statSync } from 'node:fs';
 import { type Database, openDatabase, removeDatabase } from './database.ts';
+import { writeWhole } from './folder.ts';
 import { readLogMark } from './log-mark.ts';
 
 interface Identity {
@@ -35,12 +36,13 @@ function identityOf(path: string, isCheckpointing: boolean, entry: number | null
   };
 }
 
-/** Notes the identity of a database's file, before it is written to and after every checkpoint. */
+/**
+ * Notes the identity of a database's file, before it is written to and after every checkpoint. Durable: otherwise a power
+ * cut could leave a half-written file without a note that it was being written.
+ */
 export function noteIdentity(path: string, isCheckpointing = false, entry: number | null = null): void {
-  const draft = `${notePath(path)}.new`;
-  writeFileSync(draft, `${JSON.stringify(identityOf(path, isCheckpointing, entry))}\n`, { mode: 0o600 });
   // On a full disk the existing note stays, and is still correct.
-  renameSync(draft, notePath(path));
+  writeWhole(notePath(path), `${JSON.stringify(identityOf(path, isCheckpointing, entry))}\n`);
 }
 
 /** How long a checkpoint waits for readers. */
@@ -94,7 +96,7 @@ export function isNotedFile(path: string): boolean {
   return entry === 'unreadable' || entry >= (noted.entry ?? 0);
 }
 
-/** @returns null if there is no note, or a power cut left half of it: then the file must be checked */
+/** @returns null if there is no note */
 function readNote(path: string): Partial<Identity> | null {
   try {
     return JSON.parse(readFileSync(notePath(path), 'utf8'));

@@ -56,7 +56,7 @@ function fill(): void {
 }
 
 /** Notes that may be lost: without them files have to prove themselves, or something is asked for again. */
-const MAY_BE_LOST = /(-identity|purged\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
+const MAY_BE_LOST = /(purged\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
 /** Whose syncs are SQLite's. */
 const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
 

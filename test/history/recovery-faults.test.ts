@@ -174,6 +174,29 @@ describe('an entry whose end is intact and whose rows are not', () => {
       assertSameContent(made ?? {}, expected ?? {});
     }));
 
+  test('is cut also if a power cut took earlier entries from the database', () =>
+    withHistory(async (history) => {
+      const path = history.folder.detections;
+      await history.restart();
+      history.stop();
+      const earlier = [path, `${path}-identity`].map((one) => readFileSync(one));
+      await history.restart();
+      for (const from of [9000, 9100]) history.apply(rows(from, 3));
+      history.stop();
+      const content = contentOfDetections(history.folder.root);
+      write(history);
+      writeFileSync(path, earlier[0] ?? '');
+      const { mtimeNs } = statSync(path, { bigint: true });
+      const noted = JSON.parse(`${earlier[1]}`);
+      writeFileSync(`${path}-identity`, JSON.stringify({ ...noted, modified_ns: `${mtimeNs}` }));
+      const { applied, madeAnew } = await history.restart();
+      assert.ok(applied >= 2);
+      assert.equal(madeAnew, null);
+      history.stop();
+      const found = contentOfDetections(history.folder.root);
+      assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+    }));
+
   test('is damage where nothing shows that', () =>
     withHistory(async (history) => {
       write(history);
@@ -238,6 +261,30 @@ test('a checkpoint that a kill cut off where the file cannot be read alone is go
       withoutOpenDelivery(contentOfDetections(history.folder.root)),
       withoutOpenDelivery(content),
     );
+  }));
+
+test('a file that a checkpoint had half written is rebuilt if nothing says that it was being written', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    const before = readFileSync(path);
+    const note = readFileSync(`${path}-identity`);
+    history.apply(rows(7000, 400));
+    const log = readFileSync(`${path}-wal`);
+    history.stop();
+    const content = contentOfDetections(history.folder.root);
+    const after = readFileSync(path);
+    // Every other page, so that the first one and with it the length is the old one.
+    for (let at = PAGE_BYTES; at < before.length; at += 2 * PAGE_BYTES)
+      after.copy(before, at, at, at + PAGE_BYTES);
+    writeFileSync(path, before);
+    writeFileSync(`${path}-wal`, log);
+    writeFileSync(`${path}-identity`, note);
+    assert.match(`${(await history.restart()).madeAnew}`, /power cut/);
+    history.stop();
+    const found = contentOfDetections(history.folder.root);
+    assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+    assert.ok(!existsSync(`${path}-wal-aside`));
   }));
 
 test('a database that is made anew has its write-ahead log before it has its name', () =>

@@ -54,6 +54,33 @@ test('files for a failed window are held; window reset reads the newest of them'
   assert.match(again.stderr, /is done/);
 });
 
+test('window reset reads several named windows again, and none when one of them has not failed', async () => {
+  const windows = [nextWindowMs(), nextWindowMs()];
+  const [first = 0, second = 0] = windows;
+  const rows = windows.map(() => newRow());
+  for (const [index, window] of windows.entries()) {
+    const name = fileName('newswire', window);
+    await appliance.dropped(name, 'broken\n');
+    await appliance.dropped(name, ndjson(rows.slice(index, index + 1)));
+  }
+
+  const unknown = formatMs(nextWindowMs());
+  const refused = appliance.cli(['window', 'reset', 'newswire', formatMs(first), unknown], {
+    anyStatus: true,
+  });
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, new RegExp(`${unknown} is unknown`));
+  assert.equal(windowStatus('newswire', first), 'failed');
+
+  const starts = [formatMs(first), formatMs(second), formatMs(first)];
+  const { stdout } = appliance.cli(['window', 'reset', 'newswire', ...starts, '--json']);
+  assert.deepEqual(
+    JSON.parse(stdout).map(({ window_start, outcome }: Record<string, unknown>) => [window_start, outcome]),
+    [first, second].map((window) => [formatMs(window), 'applied']),
+  );
+  for (const window of windows) assert.equal(windowStatus('newswire', window), 'done');
+});
+
 test('window reset --all reads the held file of every failed window', async () => {
   const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs()];
   const [first = 0, second = 0, third = 0] = windows;

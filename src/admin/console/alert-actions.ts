@@ -9,6 +9,7 @@ import { type WindowState, windowActions, windowStates } from './windows.ts';
 
 /** As far back as clients see gaps. */
 const WINDOWS_MS = 90 * DAY_MS;
+const STEP_MS = 5 * DAY_MS;
 /** The list of windows has the others. */
 const WINDOWS_MAX = 5;
 
@@ -17,16 +18,22 @@ export function alertActions(
   { name, detail }: AlertDocument,
   pausedSince: string | null,
 ): Action[] {
-  const exports = EXPORT_NAMES.filter((one) => detail.startsWith(one));
+  const states = newestStates(
+    sources,
+    EXPORT_NAMES.filter((one) => detail.startsWith(one)),
+  );
   switch (name) {
     case 'failed windows':
-      return statesOf(sources, exports).flatMap(windowActions).slice(-WINDOWS_MAX);
-    case 'held windows': {
-      const held = statesOf(sources, exports).filter((state) => state.held);
-      return held.flatMap(windowActions).slice(-WINDOWS_MAX);
-    }
+      return [...states.flatMap(windowActions).take(WINDOWS_MAX)].reverse();
+    case 'held windows':
+      return [
+        ...states
+          .filter(({ held }) => held)
+          .flatMap(windowActions)
+          .take(WINDOWS_MAX),
+      ].reverse();
     case 'missing windows': {
-      const newest = statesOf(sources, exports).findLast(({ letter }) => letter === 'm');
+      const newest = states.find(({ letter }) => letter === 'm');
       if (newest === undefined) return [];
       const window_start = formatMs(newest.window_start + WINDOW_MS);
       return [{ kind: 'window-expect', export: newest.export, window_start }];
@@ -42,10 +49,15 @@ export function alertActions(
   }
 }
 
-function statesOf(sources: Sources, exports: readonly WindowState['export'][]): WindowState[] {
+/** Newest first, read in steps: an alert needs few of 90 days. */
+function* newestStates(
+  sources: Sources,
+  exports: readonly WindowState['export'][],
+): Generator<WindowState, undefined> {
   const nowMs = now();
-  const to = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
-  const from = Math.floor((nowMs - WINDOWS_MS) / DAY_MS) * DAY_MS;
+  const end = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const db = readableOrNull(sources);
-  return exports.flatMap((name) => windowStates(db, { export: name, from, to }, true, nowMs));
+  for (const name of exports)
+    for (let to = end; to > end - WINDOWS_MS; to -= STEP_MS)
+      yield* windowStates(db, { export: name, from: to - STEP_MS, to }, true, nowMs).reverse();
 }

@@ -2,6 +2,9 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('history/frame.ts', [
+    [' || length === 0 ||', ' ||', 'zeros behind a torn write are no frame', 'log-entries'],
+  ]),
   ...faultsIn('history/segment.ts', [
     [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is compared', 'log-entries'],
     [' || checksum !== found.checksum', '', 'an entry has its own frames', 'log-entries'],
@@ -65,7 +68,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/recover.ts', [
     [
-      '    if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);\n',
+      '    if (tail.isDoubtful && !(isOurs && db !== null)) throw undecided(folder, tail);\n',
       '',
       'a doubtful end is no torn end',
       'recovery-faults',
@@ -83,6 +86,18 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'recovery-faults',
     ],
     ['      rollBackJournal(draft);\n', '', 'a draft that was cut off is rolled back', 'recovery-faults'],
+    [
+      "    return unusable('the file was replaced, or a power cut took the note of which file it is');\n",
+      '    isOurs;\n',
+      'a half-written file is rebuilt',
+      'recovery-faults',
+    ],
+    [
+      'if (tail.isDoubtful && !(isOurs && db !== null))',
+      'if (tail.isDoubtful)',
+      'a torn end is cut if the database lacks it',
+      'recovery-faults',
+    ],
     [
       '  noteIdentity(options.folder.detections, true);\n',
       '',
