@@ -149,10 +149,10 @@ class Scheduler {
     this.#failure = null;
     const { written, path, new_branch, deleted } = outcome.printed;
     // A backup every minute without anything new is not worth a line.
-    const isWorthSaying = new_branch === true || (Array.isArray(deleted) && deleted.length > 0);
     if (new_branch === true)
       log('warn', 'the backup folder is of another history: a new branch begins beside it', { path });
-    else if (isWorthSaying) log('info', 'backup brought up to date', { path, written, deleted });
+    else if (Array.isArray(deleted) && deleted.length > 0)
+      log('info', 'backup brought up to date', { path, written, deleted });
     if (this.#monotonicMs() - this.#verifiedAtMs >= VERIFY_EVERY_MS) this.#verify(String(path));
   }
 

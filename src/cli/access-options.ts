@@ -1,12 +1,13 @@
 /** The option values of `wirewatch account`, `subscription` and `key`, by the rules of the configuration. */
 import { InvalidArgumentError } from 'commander';
-import { isKeyId, parseKey } from '../auth/key.ts';
+import { parseKey } from '../auth/key.ts';
 import {
   readAccountId,
   readAddresses,
   readContentTypes,
   readDailyRows,
   readExpires,
+  readKeyId,
   readKeySubscriptions,
   readName,
   readOverlap,
@@ -35,15 +36,10 @@ export const overlapValue = (text: string) => optionValue(readOverlap(text));
 
 /** A key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
 export function keyIdValue(text: string): string {
-  const id = isKeyId(text) ? text : parseKey(text)?.id;
+  const reading = readKeyId(parseKey(text)?.id ?? text);
+  if (reading.kind === 'read') return reading.value;
   // No InvalidArgumentError: its message repeats the value, which may be a mistyped secret.
-  if (id === undefined) {
-    throw new Refused(
-      'usage',
-      'expected a key id: 12 characters from a to z and 2 to 7. To list the ids of all keys: wirewatch key list',
-    );
-  }
-  return id;
+  throw new Refused('usage', `expected ${reading.expected}. To list the ids of all keys: wirewatch key list`);
 }
 
 /** A time in the future, epoch milliseconds, or `none`. */

@@ -1,6 +1,5 @@
 /** `wirewatch account`: the customers of this installation. Changes apply to the next request. */
 import {
-  type Account,
   accountDocument,
   addAccount,
   getAccount,
@@ -15,18 +14,10 @@ import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { requireChanges, withAccess } from './access.ts';
 import { accountIdValue, dailyRowsValue, nameValue } from './access-options.ts';
-import {
-  argument,
-  commandGroup,
-  entryResult,
-  listResult,
-  option,
-  type Result,
-  requiredOption,
-  subcommand,
-} from './command.ts';
-import { DROP_OPTION, switchValue, YES_OPTION } from './options.ts';
+import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
+import { DROP_OPTION, switchValue } from './options.ts';
 import type { Column } from './output.ts';
+import { resourceCommands } from './resource.ts';
 
 const COLUMNS: readonly Column<ReturnType<typeof accountDocument>>[] = [
   { title: 'ID', value: ({ id }) => id },
@@ -52,44 +43,32 @@ const DAILY_ROWS = option(
   dailyRowsValue,
 );
 
-interface Values {
-  readonly id: string;
-  readonly name?: string;
-  readonly dailyRows?: number | null;
-  readonly printMetadata?: boolean;
-  readonly yes?: boolean;
-}
-
-function shown(account: Account, done?: string, ...next: readonly string[]): Result {
-  return entryResult(accountDocument(account), COLUMNS, done, ...next);
-}
+const { shown, list, show } = resourceCommands({
+  noun: 'account',
+  id: ID,
+  exampleId: 'acme',
+  columns: COLUMNS,
+  documents: () => accountDocument,
+  all: listAccounts,
+  get: getAccount,
+  none: 'There are no accounts yet. Add one with: wirewatch account add ID --name NAME',
+});
 
 const add = subcommand('add', 'add an account', {
   arguments: [argument('<id>', 'account id: letters, digits, dots, dashes and underscores', accountIdValue)],
   options: [requiredOption(...NAME), DAILY_ROWS],
   examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
-  run({ id, name, dailyRows: daily_rows = null }: Values & { readonly name: string }, self) {
+  run({ id, name, dailyRows: daily_rows = null }, self) {
     const account = withAccess(self, (db) => addAccount(db, { id, name, daily_rows }, Date.now()), {
       create: true,
     });
-    return shown(account, `Added account ${id}.`, `Next: wirewatch subscription add 7001 --account ${id}`);
+    return shown(
+      self,
+      account,
+      `Added account ${id}.`,
+      `Next: wirewatch subscription add 7001 --account ${id}`,
+    );
   },
-});
-
-const list = subcommand('list', 'list all accounts', {
-  examples: ['account list', 'account list --json'],
-  run: (_values, self) =>
-    listResult(
-      withAccess(self, listAccounts).map(accountDocument),
-      COLUMNS,
-      'There are no accounts yet. Add one with: wirewatch account add ID --name NAME',
-    ),
-});
-
-const show = subcommand('show', 'show one account', {
-  arguments: [ID],
-  examples: ['account show acme'],
-  run: ({ id }: Values, self) => shown(withAccess(self, (db) => getAccount(db, id))),
 });
 
 const set = subcommand('set', 'change an account. Values that you do not give stay unchanged', {
@@ -104,30 +83,31 @@ const set = subcommand('set', 'change an account. Values that you do not give st
     ),
   ],
   examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
-  run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }: Values, self) {
+  run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }, self) {
     requireChanges(self);
     const account = withAccess(self, (db) => setAccount(db, id, { name, daily_rows, print_metadata }));
     const replay =
       'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
-    return shown(account, `Changed account ${id}.`, ...(print_metadata === undefined ? [] : [replay]));
+    return shown(self, account, `Changed account ${id}.`, print_metadata !== undefined && replay);
   },
 });
 
 const suspend = subcommand('suspend', 'refuse all keys of an account until it is resumed', {
   arguments: [ID],
   examples: ['account suspend acme'],
-  run({ id }: Values, self) {
+  run({ id }, self) {
     const account = withAccess(self, (db) => suspendAccount(db, id, Date.now()), { urgent: true });
     const next = `All its keys are refused with status 403. To accept them again: wirewatch account resume ${id}`;
-    return shown(account, `Account ${id} is suspended.`, next);
+    return shown(self, account, `Account ${id} is suspended.`, next);
   },
 });
 
 const resume = subcommand('resume', 'let the keys of a suspended account work again', {
   arguments: [ID],
   examples: ['account resume acme'],
-  run: ({ id }: Values, self) =>
+  run: ({ id }, self) =>
     shown(
+      self,
       withAccess(self, (db) => resumeAccount(db, id)),
       `Account ${id} is active.`,
     ),
@@ -140,7 +120,7 @@ const remove = subcommand(
     arguments: [ID],
     options: [YES_OPTION, DROP_OPTION],
     examples: ['account remove acme', 'account remove acme --yes --json'],
-    async run({ id, yes = false }: Values, self) {
+    async run({ id, yes = false }, self) {
       const { removeWithRows } = await import('./removal.ts');
       return removeWithRows(self, yes, {
         label: `account ${id}`,

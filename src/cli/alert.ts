@@ -42,23 +42,18 @@ async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDo
 }
 
 /** In place of the alerts that only a running Wirewatch reports. */
-interface NotRunning extends Omit<AlertDocument, 'name' | 'since'> {
-  readonly name: 'appliance not running';
-  /** Not known. */
-  readonly since: null;
-}
-
-function notRunning(config: Config, options: string): NotRunning {
+function notRunning(config: Config, options: string) {
   return {
     name: 'appliance not running',
     page_worthy: true,
+    /** Not known. */
     since: null,
     detail: `Wirewatch is not running on ${config.dataFolder}, so only alerts that follow from its database are listed`,
     what_to_do: `Start it with: wirewatch serve${options}`,
   };
 }
 
-function alertText(alerts: readonly (AlertDocument | NotRunning)[]): string {
+function alertText(alerts: readonly (AlertDocument | ReturnType<typeof notRunning>)[]): string {
   if (alerts.length === 0) return 'No alerts are open.';
   return table(
     alerts,

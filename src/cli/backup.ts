@@ -7,13 +7,7 @@ import { pasted } from '../setup/shell.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, integerValue } from './options.ts';
-import { withProgress } from './output.ts';
-
-interface Values {
-  readonly 'backup-folder': string;
-  readonly force?: boolean;
-  readonly keepDays?: number;
-}
+import { joined, withProgress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [
@@ -29,7 +23,7 @@ export const register = defineCommand({
     DROP_OPTION,
   ],
   examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, force = false, keepDays }: Values, self) {
+  async run({ 'backup-folder': folder, force = false, keepDays }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
@@ -81,11 +75,10 @@ function textOf(
   target: string,
   installation: string,
 ): string {
-  return [
+  return joined('\n', [
     `${written_to} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
-    ...(isNewBranch
-      ? ['This is a new branch in the folder: none of the existing ones belongs to this installation.']
-      : []),
+    isNewBranch &&
+      'This is a new branch in the folder: none of the existing ones belongs to this installation.',
     ...deleted.map((name) => `Deleted, past keep_days: ${name}`),
     '',
     'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
@@ -94,5 +87,5 @@ function textOf(
     `Restore it on this machine:  wirewatch restore ${pasted(target)} --replace${installation}`,
     '                             (stop Wirewatch first; the existing files are moved aside, not deleted)',
     'Restore it on another one:   copy the backup there, then run: wirewatch restore BACKUP',
-  ].join('\n');
+  ]);
 }

@@ -1,7 +1,7 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
 import { addExamples, commonOptions, type OwnHelp, stateOwn } from './options.ts';
-import { type Colour, type Column, details, print, table } from './output.ts';
+import { type Colour, type Column, details, joined, print, table } from './output.ts';
 
 /**
  * Adds the command's arguments, options, subcommands and action.
@@ -20,26 +20,47 @@ export interface Result {
   readonly failed?: boolean;
 }
 
-export interface CommandSpec<Values> {
-  readonly arguments?: readonly Argument[];
-  readonly options?: readonly Option[];
+declare const VALUES: unique symbol;
+
+/** An argument or option with the member that it adds to the values: commander knows it at run time only. */
+type Typed<Part, Member> = Part & { readonly [VALUES]?: Member };
+export type TypedArgument<Member> = Typed<Argument, Member>;
+type TypedOption<Member> = Typed<Option, Member>;
+
+/** The values of arguments or options, by name; null for an option given as `none`. */
+export type ValuesOf<Parts extends readonly object[]> = (
+  Parts[number] extends infer Part
+    ? Part extends { readonly [VALUES]?: infer Member }
+      ? (members: Member) => void
+      : never
+    : never
+) extends (members: infer Members) => void
+  ? Readonly<Members>
+  : never;
+
+export interface CommandSpec<Arguments extends readonly Argument[], Options extends readonly Option[]> {
+  readonly arguments?: Arguments;
+  readonly options?: Options;
   /** Shown below the options. */
   readonly help?: string;
   /** What its help says about common options. */
   readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];
-  /**
-   * @param values of arguments and options, by name; null for an option given as `none`
-   * @returns null if there is nothing to print
-   */
-  readonly run: (values: Values, command: Command) => Result | null | Promise<Result | null>;
+  /** @returns null if there is nothing to print */
+  readonly run: (
+    values: ValuesOf<[...Arguments, ...Options]>,
+    command: Command,
+  ) => Result | null | Promise<Result | null>;
 }
 
 /** The value of an option given as `none`. The runner turns it into null, which commander would replace by `''`. */
 export const NONE = Symbol('none');
 
-export function defineCommand<Values extends object>(spec: CommandSpec<Values>): Register {
+export function defineCommand<
+  const Arguments extends readonly Argument[] = [],
+  const Options extends readonly Option[] = [],
+>(spec: CommandSpec<Arguments, Options>): Register {
   return (command) => {
     for (const argument of spec.arguments ?? []) command.addArgument(argument);
     for (const option of spec.options ?? []) command.addOption(option);
@@ -47,7 +68,7 @@ export function defineCommand<Values extends object>(spec: CommandSpec<Values>):
     if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
-      const result = await spec.run(valuesOf<Values>(command), command);
+      const result = await spec.run(valuesOf(command), command);
       if (result === null) return;
       print(result.value, { ...result, json: commonOptions(command).json });
       if (result.failed === true) process.exitCode = 1;
@@ -55,11 +76,10 @@ export function defineCommand<Values extends object>(spec: CommandSpec<Values>):
   };
 }
 
-export function subcommand<Values extends object>(
-  name: string,
-  description: string,
-  spec: CommandSpec<Values>,
-): Register {
+export function subcommand<
+  const Arguments extends readonly Argument[] = [],
+  const Options extends readonly Option[] = [],
+>(name: string, description: string, spec: CommandSpec<Arguments, Options>): Register {
   return (parent, wholeProgram) =>
     defineCommand(spec)(parent.command(name).description(description), wholeProgram);
 }
@@ -71,24 +91,72 @@ export function commandGroup(...subcommands: readonly Register[]): Register {
 }
 
 type ReadValue<Value> = (text: string, previous: Value) => Value;
+type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+/** The member of an option, by commander's rule for names. */
+type NameOf<Flags extends string> = Flags extends `--no-${infer Name}`
+  ? CamelCase<Name>
+  : Flags extends `--${infer Name} ${string}`
+    ? CamelCase<Name>
+    : Flags extends `--${infer Name}`
+      ? CamelCase<Name>
+      : never;
+type PlainValue<Flags extends string> = Flags extends `${string}<${string}` ? string : boolean;
+/** Null for {@link NONE}. */
+type OptionMember<Flags extends string, Value> = Record<
+  NameOf<Flags>,
+  Extract<Value, symbol> extends never ? Value : Exclude<Value, symbol> | null
+>;
+type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
+  ? Record<Required, Value>
+  : Name extends `[${infer Optional}]`
+    ? Partial<Record<Optional extends `${infer Several}...` ? Several : Optional, Value>>
+    : never;
 
 /** @param read the value from its text; without it, the text */
-export function argument<Value>(name: string, description: string, read?: ReadValue<Value>): Argument {
+export function argument<const Name extends string, Value = string>(
+  name: Name,
+  description: string,
+  read?: ReadValue<Value>,
+): TypedArgument<ArgumentMember<Name, Value>> {
   const made = new Argument(name, description);
   return read === undefined ? made : made.argParser(read);
 }
 
-/** @param read as for {@link argument} */
-export function option<Value>(flags: string, description: string, read?: ReadValue<Value>): Option {
+/** @param read the value from its text, or all the values it can have; without it, the text */
+export function option<const Flags extends string, const Value = PlainValue<Flags>>(
+  flags: Flags,
+  description: string,
+  read?: ReadValue<Value> | readonly Value[],
+): TypedOption<Partial<OptionMember<Flags, Value>>> {
   const made = new Option(flags, description);
-  return read === undefined ? made : made.argParser(read);
+  if (typeof read === 'function') return made.argParser(read);
+  return read === undefined ? made : made.choices(read.map(String));
 }
 
-export function requiredOption<Value>(flags: string, description: string, read?: ReadValue<Value>): Option {
-  return option(flags, description, read).makeOptionMandatory();
+export function requiredOption<const Flags extends string, Value = PlainValue<Flags>>(
+  flags: Flags,
+  description: string,
+  read?: ReadValue<Value>,
+): TypedOption<OptionMember<Flags, Value>> {
+  const made: Option = option(flags, description, read);
+  return made.makeOptionMandatory();
 }
 
-/** The type is what the command says of its own arguments and options: commander knows them at run time only. */
+/** @param shown the default in the help, if it is not the value itself */
+export function withDefault<Member>(
+  option: TypedOption<Member>,
+  value: Member[keyof Member],
+  shown?: string,
+): TypedOption<Required<Member>> {
+  const made: Option = option;
+  return made.default(value, shown);
+}
+
+export const YES_OPTION = option('--yes', 'do not ask for confirmation');
+
+/** Commander knows the values at run time only; their type follows from the arguments and options. */
 function valuesOf<Values>(command: Command): Values {
   const operands = command.registeredArguments.map((one, at) => [one.name(), command.processedArgs[at]]);
   const values = Object.entries({ ...Object.fromEntries(operands), ...command.opts() })
@@ -111,11 +179,11 @@ export function entryResult<Entry>(
   entry: Entry,
   columns: readonly Column<Entry>[],
   done: string | null = null,
-  ...next: readonly string[]
+  ...next: readonly (string | false)[]
 ): Result {
   const fields = () => details(columns.map(({ title, value }) => [title.toLowerCase(), value(entry)]));
   return {
     value: entry,
-    text: () => [...(done === null ? [] : [done]), fields(), ...next].join('\n\n'),
+    text: () => joined('\n\n', [done, fields(), ...next]),
   };
 }

@@ -37,7 +37,7 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
       'completion zsh > /usr/local/share/zsh/site-functions/_wirewatch',
       'completion fish > ~/.config/fish/completions/wirewatch.fish',
     ],
-    async run({ shell }: { shell: string }) {
+    async run({ shell }) {
       if (!isShell(shell))
         throw new Refused(
           'usage',

@@ -11,24 +11,20 @@ import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { withAccess } from './access.ts';
 import { nameValue } from './access-options.ts';
-import { defineCommand, option, type Result } from './command.ts';
+import { defineCommand, option, type Result, type ValuesOf } from './command.ts';
 import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
 
-interface Values {
-  readonly as?: string;
-  readonly readOnly?: boolean;
-  readonly endAll?: boolean;
-}
+const OPTIONS = [
+  option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
+  option('--read-only', 'a session that shows everything and can change nothing'),
+  option('--end-all', 'end every session, and every link that was not used yet'),
+];
 
 export const register = defineCommand({
-  options: [
-    option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
-    option('--read-only', 'a session that shows everything and can change nothing'),
-    option('--end-all', 'end every session, and every link that was not used yet'),
-  ],
+  options: OPTIONS,
   examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
-  run(values: Values, self) {
+  run(values, self) {
     if (values.endAll === true && (values.as !== undefined || values.readOnly !== undefined))
       throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
     const config = configOf(self);
@@ -55,7 +51,11 @@ function endAll(command: Command): Result {
   };
 }
 
-function makeConsoleLink(command: Command, folder: DataFolder, { as, readOnly = false }: Values): Result {
+function makeConsoleLink(
+  command: Command,
+  folder: DataFolder,
+  { as, readOnly = false }: ValuesOf<typeof OPTIONS>,
+): Result {
   const epoch = withAccess(command, readConsoleEpoch);
   const nowMs = Date.now();
   const { actor, sudo_user = actor } = operationOf(command);

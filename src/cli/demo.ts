@@ -153,25 +153,9 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
   progress.end();
 }
 
-interface Introduction {
-  readonly url: string;
-  readonly keys: readonly SampleKey[];
-  readonly detections: number;
-  readonly versions: number;
-  /** Commands. */
-  readonly calls: { readonly health: string; readonly changes: string; readonly detection: string };
-  /** One detection, as the API returns it; null if it cannot be requested from here. */
-  readonly detection: unknown;
-  /** The address of a photo; null likewise. */
-  readonly photo: string | null;
-}
+type Introduction = Awaited<ReturnType<typeof introduction>>;
 
-async function introduction(
-  url: string,
-  keys: readonly SampleKey[],
-  db: Database,
-  sinceMs: number,
-): Promise<Introduction> {
+async function introduction(url: string, keys: readonly SampleKey[], db: Database, sinceMs: number) {
   const { detections, versions, newestId } = readFigures(db);
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
@@ -188,6 +172,7 @@ async function introduction(
       changes: `${curl} '${changes}&limit=3'`,
       detection: `${curl} '${detection}'`,
     },
+    /** As the API returns it; null if it cannot be requested from here. */
     detection: await ask(detection, key),
     photo: photoOf(photos),
   };

@@ -18,73 +18,65 @@ import {
 } from '../generate/files.ts';
 import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { FORMS, type Form } from '../ingest/format/file-name.ts';
+import { FORMS } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { defineCommand, option, requiredOption } from './command.ts';
+import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
 import { integerValue, pathValue, windowStartValue } from './options.ts';
 import { table, withProgress } from './output.ts';
-
-export interface GenerateOptions {
-  readonly out: string;
-  /** Epoch milliseconds, a multiple of ten minutes. */
-  readonly start?: number;
-  readonly windows?: number;
-  readonly rows: number;
-  readonly seed: string;
-  readonly export: ExportName | 'both';
-  readonly form: Form;
-  readonly subscriptions: SampleSubscription[];
-  readonly trailer?: boolean;
-  readonly backfill?: string;
-}
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
 const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
 
-export const register = defineCommand({
-  options: [
-    requiredOption(
-      '--out <dir>',
-      'folder to write to, created if missing; it may be a drop folder in use',
-      pathValue,
-    ),
-    option(
-      '--start <time>',
-      'start of the first window (default: chosen so that the last window has just ended)',
-      windowStartValue,
-    ),
-    option(
-      '--windows <number>',
-      `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
-      integerValue(1, WINDOWS_MAX),
-    ),
-    option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX)).default(1000),
-    option('--seed <text>', 'seed of the random content: a number or any text', seedValue).default('1'),
-    option('--export <name>', 'which export to write')
-      .choices([...EXPORT_NAMES, 'both'])
-      .default('both'),
-    option('--form <form>', 'file format and compression').choices(FORMS).default('ndjson.gz'),
+const OPTIONS = [
+  requiredOption(
+    '--out <dir>',
+    'folder to write to, created if missing; it may be a drop folder in use',
+    pathValue,
+  ),
+  option(
+    '--start <time>',
+    'start of the first window (default: chosen so that the last window has just ended)',
+    windowStartValue,
+  ),
+  option(
+    '--windows <number>',
+    `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
+    integerValue(1, WINDOWS_MAX),
+  ),
+  withDefault(option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX)), 1000),
+  withDefault(option('--seed <text>', 'seed of the random content: a number or any text', seedValue), '1'),
+  withDefault(option('--export <name>', 'which export to write', [...EXPORT_NAMES, 'both']), 'both'),
+  withDefault(option('--form <form>', 'file format and compression', FORMS), 'ndjson.gz'),
+  withDefault(
     option(
       '--subscriptions <list>',
       'subscriptions to write rows for, such as 7001,7002:text',
       subscriptionsValue,
-    ).default(subscriptionsValue(DEFAULT_SUBSCRIPTIONS), DEFAULT_SUBSCRIPTIONS),
-    option('--trailer', 'end NDJSON files with a line that gives the number of rows'),
-    option(
-      '--backfill <label>',
-      'instead, write one file of older data (a backfill) per export, with this label in its name',
-      labelValue,
     ),
-  ],
+    subscriptionsValue(DEFAULT_SUBSCRIPTIONS),
+    DEFAULT_SUBSCRIPTIONS,
+  ),
+  option('--trailer', 'end NDJSON files with a line that gives the number of rows'),
+  option(
+    '--backfill <label>',
+    'instead, write one file of older data (a backfill) per export, with this label in its name',
+    labelValue,
+  ),
+];
+
+export type GenerateOptions = ValuesOf<typeof OPTIONS>;
+
+export const register = defineCommand({
+  options: OPTIONS,
   examples: [
     'generate --out drop',
     'generate --out samples --windows 6 --rows 50000 --form csv.zst --seed monday',
     'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
   ],
-  async run(values: GenerateOptions) {
+  async run(values) {
     const written = await writeFiles(values);
     return {
       value: written,

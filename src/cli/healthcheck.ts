@@ -8,7 +8,7 @@ import { printable } from '../printable.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder, configOf, listeningUrl } from './installation.ts';
 import { commonOptions, integerValue, urlValue } from './options.ts';
 
@@ -35,30 +35,25 @@ interface Result {
   readonly health: unknown;
 }
 
-interface Values {
-  readonly url?: string;
-  readonly host?: string;
-  readonly port?: string;
-  readonly timeout?: number;
-}
+const OPTIONS = [
+  option(
+    '--url <url>',
+    'base address to check (default: where the Wirewatch of this data folder listens)',
+    urlValue,
+  ),
+  option('--host <address>', 'address to check (default: from the settings)'),
+  option('--port <number>', 'port to check (default: from the settings)'),
+  option(
+    '--timeout <seconds>',
+    `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
+    integerValue(1, TIMEOUT_MAX_SECONDS),
+  ),
+];
 
 export const register = defineCommand({
-  options: [
-    option(
-      '--url <url>',
-      'base address to check (default: where the Wirewatch of this data folder listens)',
-      urlValue,
-    ),
-    option('--host <address>', 'address to check (default: from the settings)'),
-    option('--port <number>', 'port to check (default: from the settings)'),
-    option(
-      '--timeout <seconds>',
-      `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-      integerValue(1, TIMEOUT_MAX_SECONDS),
-    ),
-  ],
+  options: OPTIONS,
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
-  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }: Values, self) {
+  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }, self) {
     const asked = askedOf(self, values);
     const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
     const { healthy, reason } = result;
@@ -70,7 +65,7 @@ export const register = defineCommand({
 });
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: Values): Asked | null {
+function askedOf(command: Command, { url, host, port }: ValuesOf<typeof OPTIONS>): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
   if (host === undefined && port === undefined) {
     const folder = commandFolder(command);

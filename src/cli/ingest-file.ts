@@ -21,7 +21,7 @@ import { argument, subcommand } from './command.ts';
 import { fileTable } from './ingest-status.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { withProgress } from './output.ts';
+import { joined, withProgress } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
@@ -31,7 +31,7 @@ export const validate = subcommand(
   {
     arguments: [argument('<file>', 'path of an export file')],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz'],
-    async run({ file }: { file: string }, self) {
+    async run({ file }, self) {
       const verdict = await validateFile(file, configOf(self));
       return { value: verdict, text: () => verdictText(verdict), failed: !verdict.valid };
     },
@@ -48,7 +48,7 @@ export const explain = subcommand(
       'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
       'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
     ],
-    async run({ file }: { file: string }, self) {
+    async run({ file }, self) {
       const explanation = await explainFile(file, configOf(self));
       return {
         value: explanation,
@@ -266,22 +266,18 @@ function verdictText(verdict: Verdict): string {
       ? ''
       : ` (${verdict.export} ${verdict.window_start ?? `backfill ${verdict.label}`})`;
   const notes = [
-    ...(verdict.ignored_columns.length === 0
-      ? []
-      : [`ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`]),
-    ...(verdict.names_without_id === 0
-      ? []
-      : [
-          `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
-        ]),
+    verdict.ignored_columns.length > 0 &&
+      `ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`,
+    verdict.names_without_id > 0 &&
+      `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
   ];
-  if (verdict.valid) return [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes].join('\n');
+  if (verdict.valid) return joined('\n', [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes]);
   const errors = verdict.error_groups.map(groupText);
   const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
   const left = verdict.errors_total - grouped;
-  const more = left > 0 ? [`  … ${counted(left, 'error')} of other kinds`] : [];
+  const more = left > 0 && `  … ${counted(left, 'error')} of other kinds`;
   const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${rowsText(verdict)}`;
-  return [`invalid: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
+  return joined('\n', [`invalid: ${why}${about}`, ...errors, more, ...notes]);
 }
 
 /** If the file as a whole breaks the format, no row has errors. */
@@ -309,23 +305,18 @@ function explanationText(explanation: Explanation): string {
     ([stream, rows]) =>
       `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
-  const lines = [
+  const isUnread = history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0;
+  return joined('\n', [
     explanation.file,
-    ...(history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0
-      ? []
-      : [verdictText(explanation)]),
+    !isUnread && verdictText(explanation),
     `If dropped now, ${explanation.when_dropped}.`,
-    ...(window_status === null ? [] : [`Window status: ${window_status}`]),
-    ...(explanation.advice === null ? [] : [explanation.advice]),
-    ...(effect === null
-      ? []
-      : [
-          `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
-        ]),
+    window_status !== null && `Window status: ${window_status}`,
+    explanation.advice,
+    effect !== null &&
+      `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
     ...unknown,
-    ...(history.length === 0 ? [] : ['', 'earlier files with this name:', fileTable(history)]),
-  ];
-  return lines.join('\n');
+    history.length > 0 && `\nearlier files with this name:\n${fileTable(history)}`,
+  ]);
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {

@@ -10,7 +10,7 @@ import { withAccess } from './access.ts';
 import { option, subcommand } from './command.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
 import { DROP_OPTION, integerValue } from './options.ts';
-import { table } from './output.ts';
+import { joined, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -45,7 +45,7 @@ export const status = subcommand(
       DROP_OPTION,
     ],
     examples: ['ingest status', 'ingest status --files 100 --json'],
-    run({ files = FILES_DEFAULT }: { files?: number }, self) {
+    run({ files = FILES_DEFAULT }, self) {
       const found = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
       return { value: found, text: () => statusText(found) };
     },
@@ -87,16 +87,15 @@ function statusText(status: IngestStatus): string {
     `drop folder  ${status.drop}`,
     `waiting      ${waitingText(status)}`,
     ...EXPORT_NAMES.map((name) => `${name.padEnd(13)}${newest(status.exports[name])}`),
-    ...(status.reading === null
-      ? []
-      : [`reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`]),
+    status.reading !== null &&
+      `reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`,
     ...status.applying.map((file) => `backfill     ${applyingText(file)}`),
   ];
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
-  const tables = [
-    ...(failures.length === 0 ? [] : [`Files not applied in the last 24 hours:\n${fileTable(failures)}`]),
-    ...(status.files.length === 0 ? [] : [`Files processed last:\n${fileTable(status.files)}`]),
-  ];
-  return [lines.join('\n'), ...tables].join('\n\n');
+  return joined('\n\n', [
+    joined('\n', lines),
+    failures.length > 0 && `Files not applied in the last 24 hours:\n${fileTable(failures)}`,
+    status.files.length > 0 && `Files processed last:\n${fileTable(status.files)}`,
+  ]);
 }

@@ -20,11 +20,10 @@ const replay = subcommand(
       DROP_OPTION,
     ],
     examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],
-    async run({ from = 0, to = Number.MAX_SAFE_INTEGER }: { from?: number; to?: number }, self) {
+    async run({ from = 0, to = Number.MAX_SAFE_INTEGER }, self) {
       if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
       const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, { kind: 'replay', from, to });
-      if (!outcome.ok) throw new Refused('failed', outcome.reason);
       if (!('replay' in outcome)) throw new Error('the answer to a replay is of another kind');
       const { replay: counts } = outcome;
       return { value: counts, text: () => replayText(counts), failed: counts.unreadable.length > 0 };

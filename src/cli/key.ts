@@ -5,7 +5,6 @@ import {
   addKey,
   getKey,
   type Key,
-  type KeyTerms,
   keyDocument,
   listKeys,
   revokeKey,
@@ -14,7 +13,7 @@ import {
 } from '../auth/keys.ts';
 import { OVERLAP_DEFAULT_MS } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
-import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
+import { readKeyUsage } from '../limits/usage.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
 import { requireChanges, withAccess } from './access.ts';
 import {
@@ -32,21 +31,20 @@ import {
   argument,
   commandGroup,
   entryResult,
-  listResult,
   option,
-  type Result,
   requiredOption,
   subcommand,
+  YES_OPTION,
 } from './command.ts';
 import { confirm } from './confirm.ts';
 import { commandFolder, configOf, localUrl } from './installation.ts';
-import { YES_OPTION } from './options.ts';
-import { type Column, details } from './output.ts';
+import { type Column, details, joined } from './output.ts';
+import { resourceCommands } from './resource.ts';
 
 /** A key as `--json` prints it, with its use so far. */
-type UsedKey = ReturnType<typeof usedKeyDocument>;
+type UsedKey = ReturnType<ReturnType<typeof documentsOf>>;
 
-const COLUMNS: readonly Column<UsedKey>[] = [
+const LIST_COLUMNS: readonly Column<UsedKey>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'ACCOUNT', value: ({ account }) => account },
   { title: 'NAME', value: ({ name }) => name },
@@ -66,8 +64,8 @@ const COLUMNS: readonly Column<UsedKey>[] = [
 ];
 
 /** For one key: what a list has no room for, too. */
-const ALL_COLUMNS: readonly Column<UsedKey>[] = [
-  ...COLUMNS,
+const COLUMNS: readonly Column<UsedKey>[] = [
+  ...LIST_COLUMNS,
   { title: 'ADDRESSES', value: ({ allow_addresses }) => allow_addresses.join(', ') || 'any' },
   {
     title: 'DAILY ROWS',
@@ -98,19 +96,18 @@ const LIMITS = [
   option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue),
 ];
 
-interface KeyValues {
-  readonly account: string;
-  readonly name: string;
-  readonly scopes: KeyTerms['scopes'];
-  readonly subscriptions: KeyTerms['subscriptions'];
-  readonly expires?: number | null;
-  readonly allowAddress?: KeyTerms['allow_addresses'];
-  readonly dailyRows?: number | null;
-}
-
-interface IdValue {
-  readonly id: string;
-}
+const { shown, list, show } = resourceCommands({
+  noun: 'key',
+  id: ID,
+  exampleId: 'abcdefghij23',
+  columns: COLUMNS,
+  listColumns: LIST_COLUMNS,
+  documents: (command) => documentsOf(command, Date.now()),
+  all: listKeys,
+  get: getKey,
+  none: 'There are no keys yet. To create one, see: wirewatch key create --help',
+  showNote: ', without its secret',
+});
 
 const create = subcommand('create', 'create a key. It is shown only once', {
   options: [
@@ -124,7 +121,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
     'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
     'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
   ],
-  run(values: KeyValues, self) {
+  run(values, self) {
     const config = configOf(self);
     const { prefix } = config.keys;
     const { id, key } = createKey(prefix);
@@ -144,40 +141,16 @@ const create = subcommand('create', 'create a key. It is shown only once', {
     const created = withAccess(self, (db) => addKey(db, added, nowMs));
     const { base_url } = config.server;
     const url = base_url !== '' ? base_url : (localUrl(config) ?? 'http://127.0.0.1:PORT');
-    const shown = { ...usedKeyDocument(created, usageOfKeys(self, nowMs), nowMs), key };
+    const document = { ...documentsOf(self, nowMs)(created), key };
     return entryResult(
-      shown,
-      ALL_COLUMNS,
+      document,
+      COLUMNS,
       `Created key ${id}.`,
-      ...scopesNotes(created),
+      scopesNote(created),
       `The key. It is shown only once:\n\n  ${key}`,
       `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
     );
   },
-});
-
-const list = subcommand('list', 'list all keys', {
-  examples: ['key list', 'key list --json'],
-  run(_values, self) {
-    const nowMs = Date.now();
-    const keys = withAccess(self, listKeys);
-    const usage = usageOfKeys(self, nowMs);
-    return listResult(
-      keys.map((key) => usedKeyDocument(key, usage, nowMs)),
-      COLUMNS,
-      'There are no keys yet. To create one, see: wirewatch key create --help',
-    );
-  },
-});
-
-const show = subcommand('show', 'show one key, without its secret', {
-  arguments: [ID],
-  examples: ['key show abcdefghij23'],
-  run: ({ id }: IdValue, self) =>
-    keyResult(
-      self,
-      withAccess(self, (db) => getKey(db, id)),
-    ),
 });
 
 const set = subcommand(
@@ -200,7 +173,7 @@ const set = subcommand(
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
       'key set abcdefghij23 --allow-address none --daily-rows none',
     ],
-    run({ id, ...values }: IdValue & Partial<KeyValues>, self) {
+    run({ id, ...values }, self) {
       requireChanges(self);
       const changes = {
         account_id: values.account,
@@ -212,7 +185,7 @@ const set = subcommand(
         daily_rows: values.dailyRows,
       };
       const changed = withAccess(self, (db) => setKey(db, id, changes));
-      return keyResult(self, changed, `Changed key ${id}.`);
+      return shown(self, changed, `Changed key ${id}.`);
     },
   },
 );
@@ -235,7 +208,7 @@ const rotate = subcommand(
       ),
     ],
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
-    run({ id, overlap, expires }: IdValue & { overlap?: number; expires?: number | null }, self) {
+    run({ id, overlap, expires }, self) {
       const config = configOf(self);
       const { prefix } = config.keys;
       const made = createKey(prefix);
@@ -250,22 +223,18 @@ const rotate = subcommand(
       const { added, old } = withAccess(self, (db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
-      const document = usedKeyDocument(added, usageOfKeys(self, nowMs), nowMs);
-      const notes = [
-        ...(added.expires_at === null ? [] : [`The new key expires at ${formatMs(added.expires_at)}.`]),
-        `To check that the old key is no longer used: wirewatch key show ${id}`,
-        ...(isConfigured
-          ? [`${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`]
-          : []),
-      ];
+      const document = documentsOf(self, nowMs)(added);
       return {
         value: { ...document, key: made.key, replaces: id, replaced_expires_at },
-        text: [
+        text: joined('\n\n', [
           `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
           `The key. It is shown only once:\n\n  ${made.key}`,
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
-          ...notes,
-        ].join('\n\n'),
+          added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
+          `To check that the old key is no longer used: wirewatch key show ${id}`,
+          isConfigured &&
+            `${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`,
+        ]),
       };
     },
   },
@@ -275,33 +244,33 @@ const revoke = subcommand('revoke', 'revoke a key permanently', {
   arguments: [ID],
   options: [YES_OPTION],
   examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
-  async run({ id, yes = false }: IdValue & { yes?: boolean }, self) {
+  async run({ id, yes = false }, self) {
     const nowMs = Date.now();
     const { name, account_id, revoked_at } = withAccess(self, (db) => getKey(db, id));
     if (!yes && revoked_at === null)
       await confirm(`This permanently revokes key ${id} (${name}) of account ${account_id}.`, id);
     const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
-    return keyResult(self, key, wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`);
+    return shown(self, key, wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`);
   },
 });
 
 const generate = subcommand('generate', 'generate a key and its hash offline, without storing them', {
   options: [option(...NAME)],
   examples: ['key generate', 'key generate --json'],
-  run({ name }: { name?: string }, self) {
+  run({ name }, self) {
     const { prefix } = configOf(self).keys;
     const { id, key } = createKey(prefix);
     const hash = hashKey(key).toString('hex');
-    const shown = { id, ...(name === undefined ? {} : { name }), key, hash };
+    const generated = { id, ...(name === undefined ? {} : { name }), key, hash };
     // The entry has the hash alone, so that a copy of the file gives no access.
     const toml = [
       `[[keys]]\nid = "${id}"\nhash = "${hash}"\nprefix = "${prefix}"\naccount = "ACCOUNT"`,
       `name = ${JSON.stringify(name ?? 'NAME')}\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`,
     ].join('\n');
     return {
-      value: { ...shown, toml },
+      value: { ...generated, toml },
       text: [
-        details(Object.entries(shown)),
+        details(Object.entries(generated)),
         'The key is not stored anywhere: keep it safe. For the configuration file, with your own account and subscriptions:',
         toml.trimEnd(),
       ].join('\n\n'),
@@ -311,25 +280,17 @@ const generate = subcommand('generate', 'generate a key and its hash offline, wi
 
 export const register = commandGroup(create, list, show, set, rotate, revoke, generate);
 
-function keyResult(command: Command, key: Key, done?: string): Result {
-  const nowMs = Date.now();
-  return entryResult(usedKeyDocument(key, usageOfKeys(command, nowMs), nowMs), ALL_COLUMNS, done);
-}
-
-/** By key id; null if usage.db cannot be read. */
-type UsageOfKeys = ReadonlyMap<string, KeyUsage> | null;
-
 /** Must follow withAccess: only then does the command act as the owner of the data folder. */
-function usageOfKeys(command: Command, nowMs: number): UsageOfKeys {
-  return readKeyUsage(commandFolder(command).usage, nowMs);
-}
-
-function usedKeyDocument(key: Key, usage: UsageOfKeys, nowMs: number) {
-  const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
-  return {
-    ...keyDocument(key, nowMs),
-    last_used_at: last_used_at === null ? null : formatMs(last_used_at),
-    rows_today: usage === null ? null : rows_today,
+function documentsOf(command: Command, nowMs: number) {
+  // By key id; null if usage.db cannot be read.
+  const usage = readKeyUsage(commandFolder(command).usage, nowMs);
+  return (key: Key) => {
+    const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
+    return {
+      ...keyDocument(key, nowMs),
+      last_used_at: last_used_at === null ? null : formatMs(last_used_at),
+      rows_today: usage === null ? null : rows_today,
+    };
   };
 }
 
@@ -340,12 +301,10 @@ function subscriptionsText(subscriptions: Key['subscriptions']): string {
     .join(',');
 }
 
-/** Notes on scopes that have no effect. */
-function scopesNotes({ scopes }: Key): string[] {
+/** Of scopes that have no effect; false if there are none. */
+function scopesNote({ scopes }: Key): string | false {
   const idle = scopes.filter((scope) => scope !== 'detections:read');
-  const notes = [
-    ...(idle.length === 0 ? [] : [`No endpoint of this version uses ${idle.join(' or ')}.`]),
-    ...(idle.length < scopes.length ? [] : ['Without detections:read, the key cannot read detections.']),
-  ];
-  return notes.length === 0 ? [] : [notes.join(' ')];
+  const unused = `No endpoint of this version uses ${idle.join(' or ')}.`;
+  const useless = idle.length === scopes.length && 'Without detections:read, the key cannot read detections.';
+  return idle.length > 0 && joined(' ', [unused, useless]);
 }

@@ -5,16 +5,18 @@ import { type EntriesWanted, readEntries, timeOf } from '../history/entries.ts';
 import { listSegments } from '../history/segment.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder } from './installation.ts';
 import { commonOptions, instantValue } from './options.ts';
 
-interface Values {
-  readonly access?: boolean;
-  readonly from?: number;
-  readonly to?: number;
-  readonly follow?: boolean;
-}
+const OPTIONS = [
+  option('--access', 'print the audit trail: who changed accounts, subscriptions and keys, or paused ingest'),
+  option('--from <time>', 'only entries written at or after this time', instantValue),
+  option('--to <time>', 'only entries written before this time', instantValue),
+  option('--follow', 'keep printing new entries until stopped'),
+];
+
+type Values = ValuesOf<typeof OPTIONS>;
 
 const HELP = `
 Without --access, each line is one JSON object of the log: rows of exports, the detections that changed, windows and
@@ -29,18 +31,10 @@ is one JSON object with the members at, entry, kind, command, actor, sudo_user, 
 removed or asked for) and members ({"name":{"from":…,"to":…}}).`;
 
 export const register = defineCommand({
-  options: [
-    option(
-      '--access',
-      'print the audit trail: who changed accounts, subscriptions and keys, or paused ingest',
-    ),
-    option('--from <time>', 'only entries written at or after this time', instantValue),
-    option('--to <time>', 'only entries written before this time', instantValue),
-    option('--follow', 'keep printing new entries until stopped'),
-  ],
+  options: OPTIONS,
   help: HELP,
   examples: ['log --access', 'log --access --from 2026-11-01T00:00:00Z --json', 'log --follow'],
-  async run(values: Values, self) {
+  async run(values, self) {
     const { access = false, follow = false } = values;
     if (follow && values.to !== undefined)
       throw new Refused('usage', '--follow and --to cannot be combined: leave one of them out');

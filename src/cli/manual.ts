@@ -10,7 +10,7 @@ import { commonOptions } from './options.ts';
 export const register = defineCommand({
   arguments: [argument('[topic]', TOPICS.map(({ name }) => name).join(', '))],
   examples: ['manual', 'manual export-format | less'],
-  run({ topic }: { topic?: string }, self) {
+  run({ topic }, self) {
     if (topic === undefined)
       return { value: TOPICS.map(({ name, title }) => ({ topic: name, title })), text: contentsText };
     return showTopic(topic, commonOptions(self).json);

@@ -64,14 +64,12 @@ const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
 /** Wherever they are on the command line. */
 export function commonOptions(command: Command): CommonOptions {
-  const options = command.optsWithGlobals();
-  return { data: text(options.data), config: text(options.config), json: options.json === true };
+  const { data, config, json = false } = command.optsWithGlobals<Partial<CommonOptions>>();
+  return { data, config, json };
 }
 
 /** For commands that read the drop folder: Wirewatch may have been started with that option. */
 export const DROP_OPTION = new Option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
-
-export const YES_OPTION = new Option('--yes', 'do not ask for confirmation');
 
 const LISTENING_OPTIONS = [
   new Option('--host <address>', 'address to listen on (default: 127.0.0.1)'),
@@ -92,13 +90,7 @@ export function addSettingFlags(command: Command, { drop = true } = {}): Command
 
 /** The options that are settings, as typed; the settings' schema checks them. */
 export function settingFlags(command: Command): SettingFlags {
-  const options = command.opts();
-  return {
-    drop: text(options.drop),
-    host: text(options.host),
-    port: text(options.port),
-    baseUrl: text(options.baseUrl),
-  };
+  return command.opts<SettingFlags>();
 }
 
 /** Example command lines, shown below a command's help, without the program's name. */
@@ -169,8 +161,4 @@ export function urlValue(value: string): string {
 export function pathValue(value: string): string {
   if (value === '') throw new InvalidArgumentError('Expected a path, but the value is empty.');
   return value;
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }

@@ -106,6 +106,11 @@ export function details(lines: readonly (readonly [label: string, value: Cell])[
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
 }
 
+/** The parts of a text, without those that are null or false. */
+export function joined(separator: string, parts: readonly (string | null | false)[]): string {
+  return parts.filter((part) => part !== null && part !== false).join(separator);
+}
+
 const BELOW_INDENT = '    ';
 
 /**

@@ -2,10 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, Option } from 'commander';
 import { readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { type Api, createApi, Me, parseJson, Schema } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
@@ -15,16 +14,9 @@ import { NDJSON, openLines, placeOf } from '../pull/lines.ts';
 import { beginWalk, catchUp, finishWalk, type Start, type Work } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import {
-  addExamples,
-  commonOptions,
-  instantValue,
-  integerValue,
-  listValue,
-  optionValue,
-  urlValue,
-} from './options.ts';
-import { createProgress, print, table } from './output.ts';
+import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
+import { instantValue, integerValue, listValue, optionValue, urlValue } from './options.ts';
+import { createProgress, table } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;
@@ -34,48 +26,53 @@ const POLL_SECONDS_MAX = 86_400;
 const DIFFERENCES_SHOWN_MAX = 20;
 const FORMATS = ['sqlite', 'ndjson', 'csv'] as const;
 
-interface PullOptions {
-  readonly baseUrl: string;
-  readonly keyFile: string;
-  readonly into: string;
-  readonly full?: boolean;
-  readonly since?: number;
-  readonly subscription?: string;
-  readonly contentType?: ContentType;
-  readonly follow?: boolean;
-  readonly format?: (typeof FORMATS)[number];
-  readonly pollSeconds?: number;
-  readonly compare?: boolean;
-}
+const OPTIONS = [
+  requiredOption('--base-url <url>', 'base address of the service', urlValue),
+  requiredOption(
+    '--key-file <file>',
+    'file that contains the API key, the output of key create --json, or an access token',
+  ),
+  requiredOption('--into <file>', 'file to copy into; an existing copy is continued'),
+  option('--full', 'copy the complete history first; without it, a new copy starts with changes from now on'),
+  option(
+    '--since <time>',
+    'start with the changes delivered at or after this time, at most 31 days ago',
+    instantValue,
+  ).conflicts('full'),
+  option(
+    '--subscription <list>',
+    'only these subscriptions (at most 4), such as 7001,7002',
+    subscriptionsValue,
+  ),
+  option('--content-type <type>', 'only this content type', CONTENT_TYPES),
+  option('--follow', 'keep polling for changes until stopped'),
+  option(
+    '--poll-seconds <seconds>',
+    `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
+    integerValue(1, POLL_SECONDS_MAX),
+  ),
+  option(
+    '--format <format>',
+    'format of the copy (default: by the extension .ndjson or .csv of the file, otherwise sqlite)',
+    FORMATS,
+  ),
+  option(
+    '--compare',
+    'compare the copy with the service instead. Changes nothing. Exit code 1 if they differ',
+  ).conflicts(['full', 'follow']),
+];
 
-export function register(command: Command): void {
-  const key = 'file that contains the API key, the output of key create --json, or an access token';
-  const full = 'copy the complete history first; without it, a new copy starts with changes from now on';
-  const since = 'start with the changes delivered at or after this time, at most 31 days ago';
-  const some = 'only these subscriptions (at most 4), such as 7001,7002';
-  const poll = `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`;
-  const format =
-    'format of the copy (default: by the extension .ndjson or .csv of the file, otherwise sqlite)';
-  const compare = 'compare the copy with the service instead. Changes nothing. Exit code 1 if they differ';
-  command
-    .requiredOption('--base-url <url>', 'base address of the service', urlValue)
-    .requiredOption('--key-file <file>', key)
-    .requiredOption('--into <file>', 'file to copy into; an existing copy is continued')
-    .option('--full', full)
-    .addOption(new Option('--since <time>', since).argParser(instantValue).conflicts('full'))
-    .option('--subscription <list>', some, subscriptionsValue)
-    .addOption(new Option('--content-type <type>', 'only this content type').choices(CONTENT_TYPES))
-    .option('--follow', 'keep polling for changes until stopped')
-    .option('--poll-seconds <seconds>', poll, integerValue(1, POLL_SECONDS_MAX))
-    .addOption(new Option('--format <format>', format).choices(FORMATS))
-    .addOption(new Option('--compare', compare).conflicts(['full', 'follow']))
-    .action((options: PullOptions, self: Command) => run(options, commonOptions(self).json));
-  addExamples(command, [
+type PullOptions = ValuesOf<typeof OPTIONS>;
+
+export const register = defineCommand({
+  options: OPTIONS,
+  examples: [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --follow',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare',
-  ]);
-}
+  ],
+  run,
+});
 
 /** Option value: sorted subscription ids, so that equal choices are equal texts. */
 function subscriptionsValue(value: string): string {
@@ -83,7 +80,7 @@ function subscriptionsValue(value: string): string {
   return ids.sort((a, b) => a - b).join(',');
 }
 
-async function run(options: PullOptions, json: boolean): Promise<void> {
+async function run(options: PullOptions): Promise<Result> {
   const { into, baseUrl, keyFile, full, since, follow, compare } = options;
   const startsNow = full !== true && since === undefined && !existsSync(into);
   const shown = createProgress();
@@ -103,29 +100,26 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
     sums.stored += stored;
     shown.update(`${what}, rows`, sums.rows_read);
   };
-  const end = () => {
-    shown.end();
+  const pulled = (failed = false): Result => {
     const detections = copy.count();
-    const text = () => pulledText(into, sums.stored, detections, startsNow);
-    print({ into, ...sums, detections }, { json, text });
+    const text = pulledText(into, sums.stored, detections, startsNow);
+    return { value: { into, ...sums, detections }, text, failed };
   };
   try {
     const work = { api, copy, onPage, start: await startOf(api, copy, options) };
     if (compare === true) {
       const comparison = await compareCopy(work);
       const equal = comparison.differences.length === 0;
-      if (!equal) process.exitCode = 1;
-      shown.end();
-      return print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
+      const text = comparisonText(into, comparison);
+      return { value: { into, equal, ...comparison }, text, failed: !equal };
     }
     await pull(work, options, signal);
-    end();
+    return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
     if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
-    if (follow !== true) process.exitCode = 1;
-    end();
+    return pulled(follow !== true);
   } finally {
     shown.end();
     copy.close();

@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts';
 import { defineCommand, option } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { operationOf } from './operation.ts';
-import { withProgress } from './output.ts';
+import { joined, withProgress } from './output.ts';
 
 const HELP = `
 Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
@@ -26,7 +26,7 @@ export const register = defineCommand({
   options: [option('--log', 'rebuild the logs from the databases')],
   help: HELP,
   examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
-  async run({ log = false }: { log?: boolean }, self) {
+  async run({ log = false }, self) {
     const folder = folderOf(configOf(self));
     const { root: data } = folder;
     if (!isThere(data))
@@ -60,12 +60,9 @@ export const register = defineCommand({
 function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
   const { entry, detections, versions, bytes, bytes_before, kept, access_kept } = rebuilt;
   const old = [kept, access_kept].filter((path) => path !== null);
-  return [
+  return joined('\n\n', [
     `Rebuilt the log. It starts with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${counted(bytes_before, 'byte')}).`,
-    ...(old.length === 0
-      ? []
-      : [
-          `The old logs are kept. Make a backup, then delete them:\n${old.map((path) => `  ${path}`).join('\n')}`,
-        ]),
-  ].join('\n\n');
+    old.length > 0 &&
+      `The old logs are kept. Make a backup, then delete them:\n${old.map((path) => `  ${path}`).join('\n')}`,
+  ]);
 }

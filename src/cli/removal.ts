@@ -5,14 +5,14 @@ import { openRemoval } from '../auth/subscriptions.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
-import { addRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
-import { Refused } from '../refused.ts';
+import { addRequest } from '../ingest/requests/requests.ts';
 import { type Database, writing } from '../store/database.ts';
 import { withAccess } from './access.ts';
 import type { Result } from './command.ts';
 import { confirm } from './confirm.ts';
-import { serveAdded } from './ingest-request.ts';
+import { type Served, serveAdded } from './ingest-request.ts';
 import { configOf, withDetections } from './installation.ts';
+import { joined } from './output.ts';
 
 export interface Removal {
   /** `account acme`, `subscription 7001` */
@@ -56,7 +56,6 @@ export async function finishOpenRemoval(command: Command, subscription: number):
   const open = withAccess(command, (db) => openRemoval(db, subscription));
   if (open === null) return null;
   const outcome = await serveAdded(command, () => open);
-  if (!outcome.ok) throw new Refused('failed', outcome.reason);
   const left_in_log = leftInLog(outcome);
   return {
     value: { subscription, subscriptions: [subscription], left_in_log },
@@ -65,7 +64,7 @@ export async function finishOpenRemoval(command: Command, subscription: number):
 }
 
 /** Why the log still contains the rows; null if it does not. */
-function leftInLog(outcome: RequestOutcome): string | null {
+function leftInLog(outcome: Served): string | null {
   return 'left_in_log' in outcome ? outcome.left_in_log : null;
 }
 
@@ -81,23 +80,17 @@ function removedResult(
   configFile: string | null,
 ): Result {
   const { keys_without_subscriptions: idle } = removed;
-  const notes = [
+  const text = joined('\n\n', [
     `Removed ${label}: ${rowsText(rows)}.`,
-    ...(idle.length === 0
-      ? []
-      : [
-          `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
-        ]),
+    idle.length > 0 &&
+      `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
     `${logText(left_in_log)} Files in archive/ and backups still contain them; a backup folder deletes them after [backup] keep_days (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
-    ...(configFile === null
-      ? []
-      : [
-          `${configFile} still has an entry for ${label}: the next start will add it again, without detections. Remove the entry.`,
-        ]),
-  ];
+    configFile !== null &&
+      `${configFile} still has an entry for ${label}: the next start will add it again, without detections. Remove the entry.`,
+  ]);
   return {
     value: { ...document, ...removed, ...rows, left_in_log, configured: configFile !== null },
-    text: notes.join('\n\n'),
+    text,
   };
 }
 

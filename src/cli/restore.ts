@@ -8,16 +8,9 @@ import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION, instantValue } from './options.ts';
-import { withProgress } from './output.ts';
+import { joined, withProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
-
-interface Values {
-  readonly 'backup-folder': string;
-  readonly replace?: boolean;
-  readonly until?: number;
-  readonly rehearse?: boolean;
-}
 
 export const register = defineCommand({
   arguments: [
@@ -42,7 +35,7 @@ export const register = defineCommand({
     'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
     'restore --rehearse /backups/wirewatch',
   ],
-  run(values: Values, self) {
+  run(values, self) {
     const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
     if (isRehearsal && (replace || until !== undefined))
       throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
@@ -82,15 +75,15 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
     log === 'continued'
       ? `${source}, continued with the log that was in the data folder`
       : `${source} alone: the data folder had no log that continues it`;
-  return [
+  return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${from}.`,
     restored.raised
       ? raisedText(untilMs)
       : 'Nothing was lost, and clients notice nothing: positions, versions and cursors are the same.',
-    ...(orphans.length === 0 ? [] : [orphansText(orphans, untilMs)]),
+    orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
-  ].join('\n\n');
+  ]);
 }
 
 function raisedText(untilMs: number | null): string {

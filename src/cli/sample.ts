@@ -13,7 +13,7 @@ export const register = defineCommand({
     'sample nginx.conf > /etc/nginx/conf.d/wirewatch.conf',
     'sample grafana-dashboard.json > dashboard.json',
   ],
-  run({ file }: { file?: string }) {
+  run({ file }) {
     if (file === undefined)
       return { value: SAMPLES.map(({ name, title }) => ({ file: name, title })), text: listText };
     const sample = SAMPLES.find(({ name }) => name === file);

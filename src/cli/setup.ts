@@ -6,46 +6,40 @@ import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
+import { joined } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-interface Values {
-  /** Unset: whether systemd is found. */
-  readonly service?: boolean;
-  readonly user?: string;
-  readonly dynamicUser?: boolean;
-  readonly program?: string;
-  readonly root: string;
-  readonly dryRun?: boolean;
-  readonly undo?: boolean;
-}
+const OPTIONS = [
+  option('--service', 'write the systemd unit even if systemd is not found'),
+  option('--no-service', 'write only the configuration file, into the data folder'),
+  option(
+    '--user <name>',
+    `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
+    userName,
+  ),
+  option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
+  option(
+    '--program <path>',
+    'path of the program that the service runs (default: this program)',
+    absolutePath,
+  ),
+  withDefault(
+    option('--root <dir>', 'write all files below this folder, to prepare an image or a package'),
+    '/',
+  ),
+  option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
+  option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
+];
+
+type Values = ValuesOf<typeof OPTIONS>;
 
 export const register = defineCommand({
-  options: [
-    option('--service', 'write the systemd unit even if systemd is not found'),
-    option('--no-service', 'write only the configuration file, into the data folder'),
-    option(
-      '--user <name>',
-      `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
-      userName,
-    ),
-    option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
-    option(
-      '--program <path>',
-      'path of the program that the service runs (default: this program)',
-      absolutePath,
-    ),
-    option('--root <dir>', 'write all files below this folder, to prepare an image or a package').default(
-      '/',
-    ),
-    option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
-    option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
-    ...SETTING_OPTIONS,
-  ],
+  options: [...OPTIONS, ...SETTING_OPTIONS],
   ownHelp: {
     data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
@@ -56,7 +50,7 @@ export const register = defineCommand({
     'setup --no-service --data ./wirewatch-data',
     'setup --undo',
   ],
-  run(values: Values, self) {
+  run(values, self) {
     const { undo = false, dryRun: isDry = false } = values;
     const common = commonOptions(self);
     const places = placesOf(values, common);
@@ -128,13 +122,12 @@ function absolutePath(value: string): string {
 
 /** @param root the folder above the files; their paths are those of the finished system */
 function resultText({ dry_run, files, not_applied, next }: SetupResult, root: string): string {
-  const parts = [
+  return joined('\n\n', [
     files.map((file) => fileText({ ...file, path: path.join(root, file.path) }, dry_run)).join('\n'),
-    ...(dry_run ? files.map(contentText).filter((text) => text !== '') : []),
-    ...(not_applied.length === 0 ? [] : [`Not applied:\n${not_applied.map((one) => `  ${one}`).join('\n')}`]),
-    ...(next.length === 0 ? [] : [`Next:\n${next.map((line) => `  ${line}`).join('\n')}`]),
-  ];
-  return parts.join('\n\n');
+    ...files.map((file) => dry_run && contentText(file)),
+    listed('Not applied', not_applied),
+    listed('Next', next),
+  ]);
 }
 
 function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): string {
@@ -142,6 +135,10 @@ function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): s
   return `${path} (${what}): ${done}${reason === undefined ? '' : `, ${reason}`}`;
 }
 
-function contentText({ path, text }: SetupFile): string {
-  return text === undefined ? '' : `--- ${path}\n${text}`;
+function listed(title: string, lines: readonly string[]): string | false {
+  return lines.length > 0 && [`${title}:`, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+function contentText({ path, text }: SetupFile): string | false {
+  return text !== undefined && `--- ${path}\n${text}`;
 }

@@ -27,7 +27,7 @@ export interface Status extends Overview {
 export const register = defineCommand({
   options: [option('--watch', 'refresh the screen until you press Ctrl-C'), DROP_OPTION],
   examples: ['status', 'status --watch', 'status --json'],
-  async run({ watch = false }: { watch?: boolean }, self) {
+  async run({ watch = false }, self) {
     if (watch) return watchStatus(self);
     const status = await statusOf(self);
     return { value: status, text: () => textOf(status) };

@@ -5,11 +5,10 @@ import {
   findSubscription,
   getSubscription,
   listSubscriptions,
-  type Subscription,
   setSubscription,
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
-import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { requireChanges, withAccess } from './access.ts';
 import {
   accountIdValue,
@@ -18,18 +17,10 @@ import {
   subscriptionIdValue,
   zoneValue,
 } from './access-options.ts';
-import {
-  argument,
-  commandGroup,
-  entryResult,
-  listResult,
-  option,
-  type Result,
-  requiredOption,
-  subcommand,
-} from './command.ts';
-import { DROP_OPTION, YES_OPTION } from './options.ts';
+import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
+import { DROP_OPTION } from './options.ts';
 import type { Column } from './output.ts';
+import { resourceCommands } from './resource.ts';
 
 const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
   { title: 'ID', value: ({ id }) => id, align: 'right' },
@@ -44,19 +35,16 @@ const ID = argument('<id>', 'subscription id: a number, as in the exports', subs
 const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-interface Values {
-  readonly id: number;
-  readonly account?: string;
-  /** `''`: none. */
-  readonly name?: string;
-  readonly timeZone?: string;
-  readonly contentTypes?: readonly ContentType[];
-  readonly yes?: boolean;
-}
-
-function shown(subscription: Subscription, done?: string, ...next: readonly string[]): Result {
-  return entryResult(subscriptionDocument(subscription), COLUMNS, done, ...next);
-}
+const { shown, list, show } = resourceCommands({
+  noun: 'subscription',
+  id: ID,
+  exampleId: '7001',
+  columns: COLUMNS,
+  documents: () => subscriptionDocument,
+  all: listSubscriptions,
+  get: getSubscription,
+  none: 'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT',
+});
 
 const add = subcommand('add', 'add a subscription to an account', {
   arguments: [ID],
@@ -70,30 +58,14 @@ const add = subcommand('add', 'add a subscription to an account', {
     'subscription add 7001 --account acme',
     'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
   ],
-  run(values: Values & { readonly account: string }, self) {
+  run(values, self) {
     const { id, account: account_id, name = null, timeZone: time_zone = 'UTC' } = values;
     const content_types = values.contentTypes ?? CONTENT_TYPES;
     const added = { id, account_id, name, time_zone, content_types };
     const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
     const next = `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`;
-    return shown(subscription, `Added subscription ${id}.`, next);
+    return shown(self, subscription, `Added subscription ${id}.`, next);
   },
-});
-
-const list = subcommand('list', 'list all subscriptions', {
-  examples: ['subscription list', 'subscription list --json'],
-  run: (_values, self) =>
-    listResult(
-      withAccess(self, listSubscriptions).map(subscriptionDocument),
-      COLUMNS,
-      'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT',
-    ),
-});
-
-const show = subcommand('show', 'show one subscription', {
-  arguments: [ID],
-  examples: ['subscription show 7001'],
-  run: ({ id }: Values, self) => shown(withAccess(self, (db) => getSubscription(db, id))),
 });
 
 const set = subcommand('set', 'change a subscription. Values that you do not give stay unchanged', {
@@ -111,10 +83,11 @@ const set = subcommand('set', 'change a subscription. Values that you do not giv
     option('--content-types <types>', TYPES_HELP, contentTypesValue),
   ],
   examples: ['subscription set 7001 --time-zone Europe/London'],
-  run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }: Values, self) {
+  run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }, self) {
     requireChanges(self);
     const changes = { account_id, name: name === '' ? null : name, time_zone, content_types };
     return shown(
+      self,
       withAccess(self, (db) => setSubscription(db, id, changes)),
       `Changed subscription ${id}.`,
     );
@@ -128,7 +101,7 @@ const remove = subcommand(
     arguments: [ID],
     options: [YES_OPTION, DROP_OPTION],
     examples: ['subscription remove 7001', 'subscription remove 7001 --yes --json'],
-    async run({ id, yes = false }: Values, self) {
+    async run({ id, yes = false }, self) {
       const { finishOpenRemoval, removeWithRows } = await import('./removal.ts');
       if (withAccess(self, (db) => findSubscription(db, id)) === null) {
         const finished = await finishOpenRemoval(self, id);

@@ -19,13 +19,13 @@ import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { type Progress, withProgress } from './output.ts';
+import { joined, type Progress, withProgress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
-  run({ src }: { src?: string }, self) {
+  run({ src }, self) {
     lowerPriority();
     return withProgress(({ update }) =>
       src === undefined ? verifyData(folderOf(configOf(self)), update) : verifySource(src, update),
@@ -132,20 +132,20 @@ function dataText({ root }: DataFolder, { ok, entry, findings, not_compared }: V
     return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db matches its log, and the secret is present.`;
   const parts = findings.map(({ kind, count, first }) => {
     const more = count - first.length;
-    return [
+    return joined('\n', [
       `${kind}: ${grouped(count)}`,
       ...first.map((detail) => `  ${detail}`),
-      ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
+      more > 0 && `  and ${grouped(more)} more`,
       `  ${FINDING_KINDS[kind].means}`,
-    ].join('\n');
+    ]);
   });
   const toDo = new Set(findings.map(({ kind }) => WHAT_TO_DO[FINDING_KINDS[kind].of]));
-  return [
+  return joined('\n\n', [
     findings.length === 0
       ? `No damage was found in ${root}, but not everything was compared.`
       : `${root} is damaged.`,
     ...parts,
-    ...(not_compared === null ? [] : [`detections.db was not compared with the log: ${not_compared}.`]),
-    ...(toDo.size === 0 ? [] : [['What to do:', ...[...toDo].map((text) => `  ${text}`)].join('\n')]),
-  ].join('\n\n');
+    not_compared !== null && `detections.db was not compared with the log: ${not_compared}.`,
+    toDo.size > 0 && ['What to do:', ...[...toDo].map((text) => `  ${text}`)].join('\n'),
+  ]);
 }

@@ -71,16 +71,7 @@ function entry(setting: Setting, chosen: string | number | undefined): string {
   return `${comment.map((line) => `# ${line}\n`).join('')}${setting.name} = ${value}\n`;
 }
 
-/** Text in lines of at most 100 characters. */
+/** Text in lines of at most 100 characters; a longer word has a line of its own. */
 function wrapped(text: string): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > 100) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  lines.push(line);
-  return lines;
+  return text.match(/\S.{0,99}(?= |$)|\S+/g) ?? [];
 }

@@ -6,7 +6,7 @@
  */
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
+import { Value, ValuePointer } from '@sinclair/typebox/value';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
@@ -64,11 +64,8 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     for (const value of present) problems.push(...problemsOf(setting, value));
     const [effective] = present;
     if (effective !== undefined) raw.set(setting.path, effective);
-    put(
-      settings,
-      setting.path.split('.'),
-      effective === undefined ? setting.schema.default : effective.value,
-    );
+    const value = effective === undefined ? setting.schema.default : effective.value;
+    ValuePointer.Set(settings, `/${setting.path.replaceAll('.', '/')}`, structuredClone(value));
   }
   const configPath = configFile.kind === 'none' ? null : configFile.file;
   const prefix = String(
@@ -150,9 +147,10 @@ function unknownVariables(env: ConfigSources['env']): string[] {
         env[variable] !== undefined && STRICT_VARIABLE.test(variable) && !known.includes(variable),
     )
     .sort()
-    .map((variable) => {
-      return `${variable}: unknown setting; the closest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`;
-    });
+    .map(
+      (variable) =>
+        `${variable}: unknown setting; the closest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`,
+    );
 }
 
 function fromFlag(setting: Setting, flags: SettingFlags): RawValue | undefined {
@@ -199,20 +197,6 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
 
 function fits(schema: TSchema, value: unknown): boolean {
   return Value.Check(schema, value);
-}
-
-function put(
-  settings: Record<string, unknown>,
-  [name = '', ...rest]: readonly string[],
-  value: unknown,
-): void {
-  if (rest.length === 0) {
-    settings[name] = structuredClone(value);
-    return;
-  }
-  const inner: Record<string, unknown> = { ...(settings[name] ?? {}) };
-  put(inner, rest, value);
-  settings[name] = inner;
 }
 
 /** The exports that are enabled. */

@@ -5,6 +5,7 @@
  * A value is read from its text, a list from its items.
  */
 import { isAddressOrNetwork } from '../addresses.ts';
+import { isKeyId } from '../auth/key.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { grouped } from '../counted.ts';
@@ -34,6 +35,12 @@ export function readAccountId(text: string): Reading<string> {
   return ACCOUNT_ID.test(text)
     ? read(text)
     : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores');
+}
+
+export const KEY_ID = 'a key id: 12 characters from a to z and 2 to 7';
+
+export function readKeyId(text: string): Reading<string> {
+  return isKeyId(text) ? read(text) : wrong(KEY_ID);
 }
 
 /** A name for people, without control characters; spaces around it are removed. */

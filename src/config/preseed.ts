@@ -5,10 +5,11 @@
  * Lists can be TOML arrays or text as in the options: `["text"]`, `"text,image"`.
  */
 import path from 'node:path';
-import { isKeyId, KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
+import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { nearest } from '../nearest.ts';
 import {
+  KEY_ID,
   listItems,
   type Reading,
   readAccountId,
@@ -16,6 +17,7 @@ import {
   readContentTypes,
   readDailyRows,
   readExpires,
+  readKeyId,
   readKeySubscriptions,
   readName,
   readScopes,
@@ -148,12 +150,6 @@ function keySourceOf(
   if (!members.has('id')) members.complain('id', `missing; expected ${KEY_ID}`);
   if (id === undefined || hash === undefined) return null;
   return { kind: 'hash', id, prefix: prefix ?? defaultPrefix, hash };
-}
-
-const KEY_ID = 'a key id: 12 characters from a to z and 2 to 7';
-
-function readKeyId(text: string): Reading<string> {
-  return isKeyId(text) ? { kind: 'read', value: text } : { kind: 'wrong', expected: KEY_ID };
 }
 
 function readHash(text: string): Reading<Buffer> {

@@ -13,6 +13,7 @@ import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 describe('the program with [admin] port', () => {
   let appliance: Appliance;
@@ -133,12 +134,7 @@ describe('the program with [admin] port', () => {
     await appliance.serving().get('/made/up');
     const [, , id = ''] = appliance.key.split('_');
     for (const expected of [200, 200, 429]) {
-      const body = new URLSearchParams({
-        grant_type: 'client_credentials',
-        client_id: id,
-        client_secret: appliance.key,
-      });
-      const token = await fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
+      const token = await postToken(appliance.serving(), inBody({ id, secret: appliance.key }));
       assert.equal(token.status, expected);
     }
 

@@ -11,7 +11,7 @@ import { BANDS, isBand } from '../../src/detection/band.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, createKey, type Detection, startAppliance } from '../support/appliance.ts';
+import { type Appliance, addOtherAccount, type Detection, startAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 
@@ -32,9 +32,7 @@ before(async () => {
     // What a client stores must not depend on the port of a run.
     WIREWATCH_SERVER_BASE_URL: 'https://api.example',
   });
-  appliance.cli(['account', 'add', 'other', '--name', 'Other']);
-  appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
-  foreignKey = createKey(appliance.cli, 'other', '8001');
+  foreignKey = addOtherAccount(appliance.cli);
 });
 after(() => appliance?.stop());
 

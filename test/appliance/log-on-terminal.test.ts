@@ -8,6 +8,7 @@ import { createKey } from '../../src/auth/key.ts';
 import { linesOf, serving, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 const COLOUR = /\u001b\[\d+m/;
 
@@ -107,12 +108,8 @@ test('Node is not made to write keys by the variables with which it is debugged'
     const { key } = createKey('ww');
     const headers = { authorization: `Bearer ${key}` };
     assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
-    const body = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: key.slice(-65, -53),
-      client_secret: key,
-    });
-    assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+    const client = { id: key.slice(-65, -53), secret: key };
+    assert.equal((await postToken({ url }, inBody(client))).status, 401);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
     assert.ok(run.log().length > 3);

@@ -9,6 +9,7 @@ import type { ExportName } from '../../src/detection/content-type.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import {
   type Appliance,
+  addOtherAccount,
   createInstallation,
   createKey,
   type Detection,
@@ -26,9 +27,7 @@ showLogOfFailures(() => appliance?.serving());
 
 before(async () => {
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  appliance.cli(['account', 'add', 'other', '--name', 'Other']);
-  appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
-  otherKey = createKey(appliance.cli, 'other', '8001');
+  otherKey = addOtherAccount(appliance.cli);
 });
 after(() => appliance?.stop());
 

@@ -16,6 +16,7 @@ import {
   written,
 } from '../support/preseed.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 describe('a start', () => {
   const data = join(folder, 'data');
@@ -94,12 +95,7 @@ describe('a start', () => {
 
   test('a token for the id and the secret alone is given, so the prefix is right too', async () => {
     await serving(config, async (_, url) => {
-      const body = new URLSearchParams({
-        grant_type: 'client_credentials',
-        client_id: made.id,
-        client_secret: made.key.slice(-52),
-      });
-      const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body });
+      const answer = await postToken({ url }, inBody({ id: made.id, secret: made.key.slice(-52) }));
       assert.equal(answer.status, 200, await answer.text());
     });
   });

@@ -9,6 +9,7 @@ import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import {
   type Appliance,
+  addOtherAccount,
   createKey,
   type Detection,
   showLogOfFailures,
@@ -44,9 +45,7 @@ describe('beside a running appliance', () => {
   showLogOfFailures(() => appliance?.serving());
   before(async () => {
     appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-    appliance.cli(['account', 'add', 'other', '--name', 'Other']);
-    appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
-    otherKey = createKey(appliance.cli, 'other', '8001');
+    otherKey = addOtherAccount(appliance.cli);
   });
   after(() => appliance?.stop());
 

@@ -28,6 +28,7 @@ import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
 const GARBAGE = 'no database ';
@@ -149,9 +150,7 @@ async function statuses(credential: string): Promise<Record<string, number>> {
 }
 
 function askToken(): Promise<Response> {
-  const { id, key } = known;
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  return fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
+  return postToken(appliance.serving(), inBody({ id: known.id, secret: known.key }));
 }
 
 function everywhere(status: number): Record<string, number> {

@@ -8,6 +8,7 @@ import { createKey } from '../../src/auth/key.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { accountUsageId } from '../../src/limits/daily-rows.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+import { granted, inBody, postToken } from '../support/token-client.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
@@ -175,9 +176,7 @@ test('a key is used by every request that proves it, and by no other', async () 
 test('a token shares the allowance of its key', async () => {
   await start({ daily_rows: 1000 });
   const { id, key } = server.makeKey({ daily_rows: 1 });
-  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
-  const { access_token } = JSON.parse(await issued.text());
+  const { access_token } = await granted(await postToken(server, inBody({ id, secret: key })));
   assert.equal(await statusOf(ONE, access_token), 200);
   await assertThrottled(await server.get(ONE, key), 'key', 43_200);
   await assertThrottled(await server.get(ONE, access_token), 'key', 43_200);
@@ -255,9 +254,8 @@ test("a token claims its key's id; the network that it was given to has proven t
   await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
   const elsewhere = { headers: { 'x-forwarded-for': '192.0.2.1' } };
   const { id, key } = server.makeKey();
-  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form, ...elsewhere });
-  const { access_token } = JSON.parse(await issued.text());
+  const issued = await postToken(server, inBody({ id, secret: key }), elsewhere.headers);
+  const { access_token } = await granted(issued);
   const forged = access_token.slice(0, -4) + (access_token.endsWith('AAAA') ? 'BBBB' : 'AAAA');
   assert.equal(await statusOf(ONE, guess(), elsewhere), 401);
   assert.equal(await statusOf(ONE, access_token, elsewhere), 200);

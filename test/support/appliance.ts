@@ -150,6 +150,13 @@ export function createKey(cli: Installation['cli'], account: string, subscriptio
   return key;
 }
 
+/** Adds the account `other` with the subscription 8001. @returns a key that reads it */
+export function addOtherAccount(cli: Installation['cli']): string {
+  cli(['account', 'add', 'other', '--name', 'Other']);
+  cli(['subscription', 'add', '8001', '--account', 'other']);
+  return createKey(cli, 'other', '8001');
+}
+
 /** A detection as the API shows it. */
 export interface Detection extends Match {
   readonly id: string;

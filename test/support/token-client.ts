@@ -25,8 +25,9 @@ export function basic(userPass: string): { authorization: string } {
   return { authorization: `Basic ${Buffer.from(userPass).toString('base64')}` };
 }
 
+/** @param at the server, by its address */
 export function postToken(
-  at: TestServer,
+  at: Pick<TestServer, 'url'>,
   body: Record<string, string> | string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
 ): Promise<Response> {

@@ -4,15 +4,15 @@
  */
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
 import { endConsoleSession } from '../../auth/console-sessions.ts';
-import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
+import { createKey, hashKey } from '../../auth/key.ts';
 import { addKey, revokeKey, rotateKey } from '../../auth/keys.ts';
 import {
   OVERLAP_DEFAULT_MS,
-  type Reading,
   readAccountId,
   readAddresses,
   readDailyRows,
   readExpires,
+  readKeyId,
   readKeySubscriptions,
   readName,
   readOverlap,
@@ -166,10 +166,4 @@ function endSession(acting: Acting, { id }: Values<typeof SESSION>): ActionResul
     }),
   );
   return { text: 'The session has ended.' };
-}
-
-function readKeyId(text: string): Reading<string> {
-  return isKeyId(text)
-    ? { kind: 'read', value: text }
-    : { kind: 'wrong', expected: 'the id of a key: 12 characters a-z and 2-7' };
 }
