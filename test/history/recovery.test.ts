@@ -175,7 +175,12 @@ describe('detections.db comes out as it was', () => {
     ['an older one', () => end, () => place(middle, 'detections.db'), null],
     ['deleted, with its -wal left', () => killed, () => place('', 'detections.db'), /it does not exist/],
     // The write-ahead log may be empty: then nothing of it can be in the file.
-    ['an older one, with a -wal left', () => killed, () => place(middle, 'detections.db'), /null|was replaced/],
+    [
+      'an older one, with a -wal left',
+      () => killed,
+      () => place(middle, 'detections.db'),
+      /null|was replaced/,
+    ],
     [
       'of another schema',
       () => end,
