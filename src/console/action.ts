@@ -1,10 +1,10 @@
-/** The button of an action, its confirmation dialog, and its result. */
+/** Actions: button, confirmation dialog, result, and the command that does the same. */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import type { Field } from '../admin/console/action-table.ts';
+import { ACTIONS, type ActionDescription, type Field } from '../admin/console/action-table.ts';
 import type { Action, ActionResult, Session } from '../admin/console/api.ts';
-import { actionText } from './action-texts.ts';
+import { clock, dayName, windowTime } from './format.ts';
 import { inputs, valuesOfForm } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';
@@ -13,11 +13,31 @@ export const SessionContext = createContext<Session | null>(null);
 
 interface Asked {
   readonly action: Action;
-  /** Name of its subject. */
+  /** Name of its subject, where the id alone says little. */
   readonly name?: string | undefined;
-  readonly label?: string | undefined;
+  /** It is not shown beside its subject. */
+  readonly isAlone?: boolean;
   /** Fields of its form that depend on the subject. */
   readonly fields?: readonly Field[];
+}
+
+/** The texts of an action: its button, its question, and the command that does the same. */
+export function actionText({ action, name }: Asked) {
+  const text: ActionDescription = ACTIONS[action.kind];
+  const { title = text.label, command = action.kind.replace('-', ' ') } = text;
+  const [subject, words] = subjectOf(action, name);
+  return { ...text, title: `${title}${subject}?`, command: ['wirewatch', command, ...words].join(' ') };
+}
+
+/** The subject of an action, for its question and for the command. */
+function subjectOf(action: Action, name: string | undefined): readonly [string, readonly string[]] {
+  if ('window_start' in action) {
+    const { export: of, window_start } = action;
+    return [` ${of}, ${windowTime(Date.parse(window_start), ' UTC')}`, [of, window_start]];
+  }
+  const id = 'id' in action ? action.id : 'account' in action ? action.account : null;
+  if (id === null) return ['', []];
+  return [name === undefined || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
 }
 
 /** Opens the dialog in the page's one {@link ActionHost}. */
@@ -25,9 +45,12 @@ let ask: (asked: Asked) => void = () => {};
 
 function ActionButton(asked: Asked): VNode | null {
   const session = useContext(SessionContext);
-  const { label, isGrave } = actionText(asked.action);
+  const { action, isAlone = false } = asked;
+  const { label, isGrave }: ActionDescription = ACTIONS[action.kind];
   if (session === null || session.read_only) return null;
-  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${asked.label ?? label}</button>`;
+  const ms = 'window_start' in action ? Date.parse(action.window_start) : 0;
+  const window = 'export' in action && ` ${action.export}, ${dayName(ms)} ${clock(ms)}`;
+  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${label}${isAlone && window}</button>`;
 }
 
 /** A button for an action; nothing in a read-only session. */
@@ -35,14 +58,9 @@ export function actionButton(action: Action, rest: Omit<Asked, 'action'> = {}): 
   return html`<${ActionButton} ...${rest} action=${action} />`;
 }
 
-/** @param labelOf for buttons that are not shown beside their subject */
-export function actions(
-  of: readonly Action[],
-  name?: string,
-  labelOf?: (action: Action) => string,
-): VNode | null {
+export function actions(of: readonly Action[], rest: Omit<Asked, 'action'> = {}): VNode | null {
   if (of.length === 0) return null;
-  return html`<div class="row">${of.map((action) => actionButton(action, { name, label: labelOf?.(action) }))}</div>`;
+  return html`<div class="row">${of.map((action) => actionButton(action, rest))}</div>`;
 }
 
 const NOTICE_MS = 12_000;
@@ -60,24 +78,25 @@ export function ActionHost(): VNode {
     return () => clearTimeout(timer);
   }, [notice]);
   const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setNotice('')}>✕</button>`;
-  return html`${asked !== null && html`<${ActionDialog} ...${asked} onDone=${setNotice} onClose=${() => setAsked(null)} />`}
+  return html`${asked !== null && html`<${ActionDialog} asked=${asked} onDone=${setNotice} onClose=${() => setAsked(null)} />`}
     <div class="said" role="status">${notice !== '' && html`<p>${notice}${dismiss}</p>`}</div>`;
 }
 
-interface DialogProps extends Asked {
+interface DialogProps {
+  readonly asked: Asked;
   readonly onDone: (text: string) => void;
   readonly onClose: () => void;
 }
 
-function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProps): VNode {
+function ActionDialog({ asked, onDone, onClose }: DialogProps): VNode {
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
   const [made, setMade] = useState<ActionResult | null>(null);
-  const { title, will, isGrave, label, command, fields = own ?? [] } = actionText(action, name);
+  const { title, will, isGrave, label, command, fields = asked.fields ?? [] } = actionText(asked);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isSent || !(event.target instanceof HTMLFormElement)) return;
-    const { kind, ...body } = action;
+    const { kind, ...body } = asked.action;
     setIsSent(true);
     try {
       const entered = valuesOfForm(fields, new FormData(event.target));
@@ -91,7 +110,14 @@ function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProp
       setIsSent(false);
     }
   };
-  if (made !== null) return html`<${NewKey} result=${made} onClose=${onClose} />`;
+  // A new key cannot be shown again.
+  if (made !== null)
+    return html`<${Dialog} key="made" title="The new key" class="question" onClose=${onClose} isKept>
+      <p>${made.text}</p>
+      <p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
+      ${code(made.key?.key ?? '', 'the key')}
+      <footer class="row"><button type="button" class="main" onClick=${onClose}>I have copied it</button></footer>
+    </${Dialog}>`;
   return html`<${Dialog} title=${title} class="question" onClose=${onClose}>
     <form onSubmit=${submit}>
       <p>${will}</p>
@@ -100,15 +126,5 @@ function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProp
       <p class="soft">The same in a terminal: <code>${command}</code></p>
       <footer class="row"><button type="button" onClick=${onClose}>Cancel</button><button class=${isGrave ? 'main grave' : 'main'} disabled=${isSent}>${label}</button></footer>
     </form>
-  </${Dialog}>`;
-}
-
-/** It cannot be shown again. */
-function NewKey({ result, onClose }: { result: ActionResult; onClose: () => void }): VNode {
-  return html`<${Dialog} title="The new key" class="question" onClose=${onClose} isKept>
-    <p>${result.text}</p>
-    <p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
-    ${code(result.key?.key ?? '', 'the key')}
-    <footer class="row"><button type="button" class="main" onClick=${onClose}>I have copied it</button></footer>
   </${Dialog}>`;
 }

@@ -1,9 +1,5 @@
 /** Formats of times, ages and numbers. Times are epoch milliseconds, shown in UTC. Pure. */
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-export const DAY_MS = 24 * HOUR_MS;
-export const WINDOW_MS = 10 * MINUTE_MS;
+import { MINUTE_MS, utcDay, WINDOW_MS } from '../time.ts';
 
 /** `1,234`; with a unit, `1 row` or `2 rows`. */
 export function count(value: number, one?: string, many = `${one}s`): string {
@@ -32,24 +28,14 @@ export function clock(ms: number): string {
   return instant(ms).slice(11, 16);
 }
 
-/** `2026-11-21` */
-export function day(ms: number): string {
-  return instant(ms).slice(0, 10);
-}
-
 /** `Sat 21 Nov` */
 export function dayName(ms: number): string {
   return new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 }
 
-/** `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
-export function windowTime(startMs: number): string {
-  return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}`;
-}
-
-/** `2026-11-21 13:00 to 13:10 UTC` */
-export function windowName(startMs: number): string {
-  return `${windowTime(startMs)} UTC`;
+/** `2026-11-21 13:00 to 13:10`, for a column that names the zone; elsewhere with ` UTC`. */
+export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {
+  return `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
 }
 
 /** Groups of `size`, in their order; the last may be smaller. */
