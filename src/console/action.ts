@@ -1,10 +1,10 @@
-/** Actions: button, confirmation dialog, result, and the command that does the same. */
+/** Actions: button, confirmation dialog, result. */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import { ACTIONS, type ActionDescription, type Field } from '../admin/console/action-table.ts';
 import type { Action, ActionResult, Session } from '../admin/console/api.ts';
-import { clock, dayName, windowTime } from './format.ts';
+import { actionText, clock, dayName } from './format.ts';
 import { inputs, valuesOfForm } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';
@@ -19,25 +19,6 @@ interface Asked {
   readonly isAlone?: boolean;
   /** Fields of its form that depend on the subject. */
   readonly fields?: readonly Field[];
-}
-
-/** The texts of an action: its button, its question, and the command that does the same. */
-export function actionText({ action, name }: Asked) {
-  const text: ActionDescription = ACTIONS[action.kind];
-  const { title = text.label, command = action.kind.replace('-', ' ') } = text;
-  const [subject, words] = subjectOf(action, name);
-  return { ...text, title: `${title}${subject}?`, command: ['wirewatch', command, ...words].join(' ') };
-}
-
-/** The subject of an action, for its question and for the command. */
-function subjectOf(action: Action, name: string | undefined): readonly [string, readonly string[]] {
-  if ('window_start' in action) {
-    const { export: of, window_start } = action;
-    return [` ${of}, ${windowTime(Date.parse(window_start), ' UTC')}`, [of, window_start]];
-  }
-  const id = 'id' in action ? action.id : 'account' in action ? action.account : null;
-  if (id === null) return ['', []];
-  return [name === undefined || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
 }
 
 /** Opens the dialog in the page's one {@link ActionHost}. */
@@ -77,22 +58,29 @@ export function ActionHost(): VNode {
     const timer = setTimeout(() => setNotice(''), NOTICE_MS);
     return () => clearTimeout(timer);
   }, [notice]);
+  const onDone = (text = notice) => {
+    setNotice(text);
+    setAsked(null);
+  };
   const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setNotice('')}>✕</button>`;
-  return html`${asked !== null && html`<${ActionDialog} asked=${asked} onDone=${setNotice} onClose=${() => setAsked(null)} />`}
+  return html`${asked !== null && html`<${ActionDialog} asked=${asked} onDone=${onDone} />`}
     <div class="said" role="status">${notice !== '' && html`<p>${notice}${dismiss}</p>`}</div>`;
 }
 
-interface DialogProps {
-  readonly asked: Asked;
-  readonly onDone: (text: string) => void;
-  readonly onClose: () => void;
-}
-
-function ActionDialog({ asked, onDone, onClose }: DialogProps): VNode {
+/** @param onDone called with the result; without one, it was cancelled */
+function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode {
+  const onClose = () => onDone();
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
   const [made, setMade] = useState<ActionResult | null>(null);
-  const { title, will, isGrave, label, command, fields = asked.fields ?? [] } = actionText(asked);
+  const {
+    title,
+    will,
+    isGrave,
+    label,
+    command,
+    fields = asked.fields ?? [],
+  } = actionText(asked.action, asked.name);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isSent || !(event.target instanceof HTMLFormElement)) return;
@@ -103,7 +91,6 @@ function ActionDialog({ asked, onDone, onClose }: DialogProps): VNode {
       const result = await send<ActionResult>(`/console/actions/${kind}`, { ...body, ...entered });
       if (result.key !== undefined) return setMade(result);
       onDone(result.text);
-      onClose();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       setRefusal(error.message);

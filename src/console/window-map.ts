@@ -42,9 +42,7 @@ export interface Cell {
   readonly rows: number;
 }
 
-function isLetter(text: string): text is WindowLetter {
-  return Object.hasOwn(LETTERS, text);
-}
+const isLetter = (text: string): text is WindowLetter => Object.hasOwn(LETTERS, text);
 
 /** The windows of an export, oldest first, whole days. */
 export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
@@ -95,7 +93,6 @@ const TOTAL_WIDTH = 64;
 const HEAD_HEIGHT = 16;
 const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
-const HOUR_WINDOWS = 6;
 
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
@@ -188,14 +185,10 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
     <details><summary>As a table, a row a day</summary>${dayTable(name, days)}</details>`;
 }
 
-interface Day {
-  readonly startMs: number;
-  readonly rows: number;
-  readonly letters: string;
-}
+type Day = ReturnType<typeof daysOf>[number];
 
 /** The newest first. */
-function daysOf(cells: readonly Cell[]): Day[] {
+function daysOf(cells: readonly Cell[]) {
   const days = chunks(cells, DAY_WINDOWS).map((day) => ({
     startMs: day[0]?.startMs ?? 0,
     rows: sum(day.map(({ rows }) => rows)),
@@ -283,7 +276,7 @@ function labelsOf(days: readonly Day[], cellWidth: number, width: number): reado
   const step = cellWidth > 6 ? 1 : 2;
   const heads = Array.from({ length: 24 / step }, (_, index) => {
     const hour = index * step;
-    return html`<text x=${hour * HOUR_WINDOWS * cellWidth} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`;
+    return html`<text x=${(hour * DAY_WINDOWS * cellWidth) / 24} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`;
   });
   const names = days.map(({ startMs }, line) => html`<text x="0" y=${y(line)}>${dayName(startMs)}</text>`);
   const totals = ['rows', ...days.map(({ rows }) => rows > 0 && count(rows))].map(

@@ -86,15 +86,9 @@ function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   return panel(title, [rows, left > 0 && more], { help: 'alerts' });
 }
 
-interface WindowProps {
-  readonly name: ExportName;
-  readonly start: string;
-  readonly onClose: () => void;
-}
-
-function WindowDialog({ name, start, onClose }: WindowProps): VNode {
-  const path = `/console/window${queryOf({ export: name, window_start: start })}`;
-  const reading = useReading<WindowDetail>(path, ['windows']);
+function WindowDialog({ name, start, onClose }: { name: ExportName; start: string; onClose(): void }): VNode {
+  const query = queryOf({ export: name, window_start: start });
+  const reading = useReading<WindowDetail>(`/console/window${query}`, ['windows']);
   const ms = Date.parse(start);
   const title = Number.isNaN(ms) ? 'Window' : `${name}, ${windowTime(ms, ' UTC')}`;
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
@@ -103,9 +97,7 @@ function WindowDialog({ name, start, onClose }: WindowProps): VNode {
 /** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
   const { letter, held, since, due_at, files, streams, detections } = of;
-  const delivered = streams
-    .map(({ subscription_id, content_type, rows }) => `${subscription_id} ${content_type}: ${count(rows)}`)
-    .join(', ');
+  const rows = streams.map((one) => `${one.subscription_id} ${one.content_type}: ${count(one.rows)}`);
   return html`<div class="facts">
       <p>${stateOf(letter, held)}</p>
       <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
@@ -114,6 +106,6 @@ function story(of: WindowDetail): Children {
     <h3>Files</h3>
     ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}
     <h3>Detections</h3>
-    ${delivered !== '' && html`<p class="soft">New versions by subscription and type: ${delivered}</p>`}
+    ${rows.length > 0 && html`<p class="soft">New versions by subscription and type: ${rows.join(', ')}</p>`}
     ${detectionRows(detections, 'Detections of this window', 'None.')}`;
 }

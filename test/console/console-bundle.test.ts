@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import type { Command } from 'commander';
 import type { Action } from '../../src/admin/console/api.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { actionText } from '../../src/console/action.ts';
+import { actionText } from '../../src/console/format.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { consoleFiles } from '../../src/packed.ts';
 
@@ -68,7 +68,7 @@ test('the command that each action names could be typed', async () => {
     { kind: 'key-create', account: 'x', name: 'x', scopes: [], subscriptions: [] },
   ];
   for (const action of actions) {
-    const [, ...words] = actionText({ action }).command.split(' ');
+    const [, ...words] = actionText(action).command.split(' ');
     let command: Command = program;
     for (const word of words) {
       const below = command.commands.find((one) => one.name() === word);
