@@ -82,5 +82,5 @@ function subjectOf(action: Action, name?: string): readonly [string, readonly st
     return [` ${of}, ${windowTime(Date.parse(window_start), ' UTC')}`, [of, window_start]];
   }
   const id = 'id' in action ? action.id : 'account' in action ? action.account : null;
-  return id === null ? ['', []] : [name === undefined || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
+  return id === null ? ['', []] : [!name || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
 }

@@ -39,7 +39,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
         ${panel('Followers', read(customers, followers), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         ${answer.not_applied.length > 0 && notApplied(answer)}
-        ${panel('Last 24 hours', curves(answer), { look: 'half', help: 'monitoring' })}
+        ${panel('Last 24 hours', charts(answer), { look: 'half', help: 'monitoring' })}
         ${panel('Ingest', ingest(answer), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer)), { help: 'growth' })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
@@ -202,23 +202,20 @@ function notApplied({ not_applied: files }: Answer): VNode {
   return panel('Files of the last day that were not applied', lines, options);
 }
 
-function curves({ minutes }: Answer): VNode {
-  const curve = (title: string, unit: string, values: readonly number[]) =>
-    html`<${Curve} title=${title} unit=${unit} fromMs=${Date.parse(minutes.from)} minutes=${values} />`;
-  return html`<div class="curves">
-    ${curve('Rows read from exports', 'rows', minutes.rows_ingested)}
-    ${curve('Rows served to clients', 'rows', minutes.rows_served)}
-    ${curve('Requests', 'requests', minutes.requests)}
-    ${curve('Refused requests', 'refused requests', minutes.refused)}
-  </div>`;
+/** The charts of a day: its numbers per minute, the title, and their unit in the plural. */
+const CHARTS = [
+  ['rows_ingested', 'Rows read from exports', 'rows'],
+  ['rows_served', 'Rows served to clients', 'rows'],
+  ['requests', 'Requests', 'requests'],
+  ['refused', 'Refused requests', 'refused requests'],
+] as const;
+
+function charts({ minutes: of }: Answer): VNode {
+  return html`<div class="curves">${CHARTS.map(([name, title, unit]) => html`<${Curve} fromMs=${Date.parse(of.from)} minutes=${of[name]} title=${title} unit=${unit} />`)}</div>`;
 }
 
-interface CurveProps {
-  readonly title: string;
-  /** In the plural. */
-  readonly unit: string;
+interface CurveProps extends Record<'title' | 'unit', string> {
   readonly fromMs: number;
-  /** A number per minute of a day, oldest first. */
   readonly minutes: readonly number[];
 }
 
@@ -227,7 +224,7 @@ const STEP = 5;
 const HOUR = 60;
 const HEIGHT = 64;
 
-/** A chart of a day, with the same numbers as a table. */
+/** A chart, with the same numbers as a table. */
 function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
   const [at, setAt] = useState<number | null>(null);
   const steps = chunks(minutes, STEP).map((part) => sum(part) / part.length);
