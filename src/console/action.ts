@@ -30,8 +30,8 @@ function ActionButton(asked: Asked): VNode | null {
   const { label, isGrave }: ActionDescription = ACTIONS[action.kind];
   if (session === null || session.read_only) return null;
   const ms = 'window_start' in action ? Date.parse(action.window_start) : 0;
-  const window = 'export' in action && ` ${action.export}, ${dayName(ms)} ${clock(ms)}`;
-  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${label}${isAlone && window}</button>`;
+  const window = 'export' in action ? ` ${action.export}, ${dayName(ms)} ${clock(ms)}` : '';
+  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${isAlone ? label + window : label}</button>`;
 }
 
 /** A button for an action; nothing in a read-only session. */
