@@ -1,34 +1,28 @@
 /** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
-import { Component, type VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
-import { EVENTS, type Overview as OverviewAnswer, type Session } from '../admin/console/api.ts';
+import type { VNode } from 'preact';
+import { useEffect, useErrorBoundary } from 'preact/hooks';
+import type { Overview as OverviewAnswer, Session } from '../admin/console/api.ts';
 import { ActionHost, SessionContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
 import { Files } from './files.ts';
 import { count, instant } from './format.ts';
 import { History } from './history.ts';
+import { type Children, mark } from './inline.ts';
 import { Lab } from './lab.ts';
 import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
-import { type Children, code, failed, Heading, mark } from './parts.ts';
+import { code, failed, Heading } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
 import { Failure, type Reading, SESSION, send, useReading, useStream } from './server.ts';
 import { Windows } from './windows.ts';
 
-interface ViewProps {
-  readonly route: Route;
-  readonly overview: Reading<OverviewAnswer>;
-}
-
 interface View {
   readonly title: string;
-  readonly show: (props: ViewProps) => VNode;
+  readonly show: (props: { readonly route: Route; readonly overview: Reading<OverviewAnswer> }) => VNode;
   /** How many of its items need attention. */
   readonly badge?: (overview: OverviewAnswer) => number;
-  /** Default: always. */
-  readonly isShown?: (session: Session) => boolean;
 }
 
 /** By their name in the address, in their order. */
@@ -39,7 +33,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   customers: { title: 'Customers', show: Customers, badge: ({ keys }) => keys.behind },
   detections: { title: 'Detections', show: Detections },
   history: { title: 'History', show: History },
-  lab: { title: 'Lab', show: Lab, isShown: ({ lab }) => lab },
+  lab: { title: 'Lab', show: Lab },
   manual: { title: 'Manual', show: Manual },
 };
 
@@ -63,7 +57,7 @@ function App({ refused }: { refused: string | null }): VNode {
 
 function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
-  const connected = useStream('/console/events', EVENTS);
+  const connected = useStream();
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
   const view = Object.hasOwn(VIEWS, route.view) ? VIEWS[route.view] : undefined;
   const title = view?.title ?? 'Not found';
@@ -89,19 +83,12 @@ function Console({ session }: { session: Session }): VNode {
 }
 
 /** If a view fails, the rest stays usable. */
-class Boundary extends Component<{ readonly children?: Children }, { readonly hasFailed: boolean }> {
-  override state = { hasFailed: false };
-
-  static override getDerivedStateFromError() {
-    return { hasFailed: true };
-  }
-
-  override render(): Children {
-    if (!this.state.hasFailed) return this.props.children;
-    return failed(
-      'This view failed. Reload the page; if it fails again, restart Wirewatch with the newest version, or use the commands.',
-    );
-  }
+function Boundary({ children }: { children?: Children }): Children {
+  const [error] = useErrorBoundary();
+  if (error === undefined) return children;
+  return failed(
+    'This view failed. Reload the page; if it fails again, restart Wirewatch with the newest version, or use the commands.',
+  );
 }
 
 function side(
@@ -111,7 +98,7 @@ function side(
   connected: boolean | null,
 ): VNode {
   const { name, read_only, expires_at, version, demo, lab } = session;
-  const views = Object.entries(VIEWS).filter(([, { isShown }]) => isShown?.(session) ?? true);
+  const views = Object.entries(VIEWS).filter(([view]) => view !== 'lab' || lab);
   const links = views.map(([view, { title, badge }]) => {
     const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
     const isUrgent = view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy);

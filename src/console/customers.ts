@@ -5,7 +5,8 @@ import type { Field } from '../admin/console/action-table.ts';
 import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
 import { count, span } from './format.ts';
-import { age, type Children, facts, foreign, panel, read, soft, state, table } from './parts.ts';
+import { age, bar, type Children, foreign, soft, state } from './inline.ts';
+import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
 export function Customers(): VNode {
@@ -21,18 +22,18 @@ function account(of: AccountEntry, scopes: readonly string[]): VNode {
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
   const make = { kind: 'key-create', account: id, name: '', scopes: [], subscriptions: [] } as const;
-  const aside = [actionButton(make, { name, fields: keyFields(of, scopes) }), actions(of.actions, name)];
+  const aside = [actionButton(make, { name, fields: keyFields(of, scopes) }), actions(of.actions, { name })];
   const isActive = suspended_at === null;
+  const streams = subscriptions.map(({ id: number, name: own, content_types, time_zone }) => {
+    const reads = `${content_types.join(' and ')}, ${time_zone}`;
+    return [`Subscription ${number}`, own === null ? reads : [foreign(own), `, ${reads}`]] as const;
+  });
   const parts = [
     facts([
       ['Account', foreign(id, 'mono')],
       ['State', isActive ? state('done', 'active') : state('held', ['suspended ', age(suspended_at)])],
       ['Rows today', allowance(rows_today, daily_rows)],
-      ...subscriptions.map(({ id: number, name: own, content_types, time_zone }) => {
-        const read = `${content_types.join(' and ')}, ${time_zone}`;
-        return [`Subscription ${number}`, own === null ? read : [foreign(own), `, ${read}`]] as const;
-      }),
-      ...(subscriptions.length === 0 ? [['Subscriptions', 'none'] as const] : []),
+      ...(streams.length === 0 ? [['Subscriptions', 'none'] as const] : streams),
     ]),
     keyTable(live, 'Active keys', "No active key: nobody can read this account's detections."),
     ended.length > 0 &&
@@ -41,36 +42,24 @@ function account(of: AccountEntry, scopes: readonly string[]): VNode {
   return html`<div key=${id}>${panel(name, parts, { aside, help: 'security' })}</div>`;
 }
 
+/** Fields for the rights that this account can give to a key. */
 function keyFields({ subscriptions }: AccountEntry, scopes: readonly string[]): readonly Field[] {
   const streams = subscriptions.map(({ id, name, content_types: types }): Field => {
     const one = types.length > 1 ? types.map((type) => [`${id}:${type}`, `${type} only`] as const) : [];
     const options = [[`${id}`, 'every content type'], ...one, ['', 'not for this key']] as const;
-    return {
-      name: 'subscriptions',
-      label: `Subscription ${id}${name === null ? '' : `, ${name}`}`,
-      options,
-      isList: true,
-    };
+    const label = `Subscription ${id}${name === null ? '' : `, ${name}`}`;
+    return { name: 'subscriptions', label, options, isList: true };
   });
   const all = scopes.map((one) => [one, one] as const);
+  const addresses = { name: 'allow_addresses', hint: 'any; or 192.0.2.1, 10.0.0.0/8', isList: true };
   return [
     { name: 'name', label: 'Name', hint: 'who uses it, and where', required: true },
     { name: 'scopes', label: 'Scopes', type: 'checks', options: all, value: 'detections:read', isList: true },
     ...streams,
     { name: 'expires_at', label: 'Ends (UTC; empty: never)', type: 'datetime-local' },
-    {
-      name: 'allow_addresses',
-      label: 'Only from these addresses',
-      hint: 'any; or 192.0.2.1, 10.0.0.0/8',
-      isList: true,
-    },
+    { ...addresses, label: 'Only from these addresses' },
     { name: 'daily_rows', label: 'Rows a day', type: 'number', hint: "only the account's allowance" },
   ];
-}
-
-/** A number as a bar beside its text. */
-export function bar(value: number, most: number, text: string): VNode {
-  return html`<span class="bar-text"><meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}</span>`;
 }
 
 function allowance(used: number, of: number | null): Children {
@@ -78,19 +67,15 @@ function allowance(used: number, of: number | null): Children {
 }
 
 function keyTable(keys: readonly KeyEntry[], label: string, empty?: string): VNode {
-  return table<KeyEntry>(
-    label,
-    keys,
-    [
-      ['Key', keyName],
-      ['Reads', rights],
-      ['Last used', ({ last_used_at }) => age(last_used_at)],
-      ['Follows the stream', ({ follower }) => following(follower)],
-      ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today, daily_rows), 'number'],
-      ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
-      ['Action', ({ actions: of, name }) => actions(of, name)],
-    ],
-    { key: ({ id }) => id, empty },
+  return table(
+    { label, rows: keys, key: ({ id }) => id, empty },
+    ['Key', keyName],
+    ['Reads', rights],
+    ['Last used', ({ last_used_at }) => age(last_used_at)],
+    ['Follows the stream', ({ follower }) => following(follower)],
+    ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today, daily_rows), 'number'],
+    ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
+    ['Action', ({ actions: of, name }) => actions(of, { name })],
   );
 }
 
@@ -111,11 +96,8 @@ export function following(of: Follower | null): VNode {
   if (of === null) return soft('never');
   const { rows_behind: rows, minutes_behind, silent_since, behind } = of;
   const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
-  const text = behind
-    ? `${count(rows, 'row')} behind`
-    : rows === 0
-      ? 'caught up'
-      : `${count(rows, 'row')} to read`;
+  const left = rows === 0 ? 'caught up' : `${count(rows, 'row')} to read`;
+  const text = behind ? `${count(rows, 'row')} behind` : left;
   return html`${state(behind ? 'warning' : 'done', text + late)}<br />
     ${soft([behind ? 'silent since ' : 'last used ', age(silent_since)])}`;
 }

@@ -1,32 +1,30 @@
-/** Detections as they arrive, or found in a period, with the filters of the API and the same call of the API. */
+/** Detections as they arrive or found in a period, with the filters of the API; one detection with its versions. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Field } from '../admin/console/action-table.ts';
-import type { DetectionsPage } from '../admin/console/api-records.ts';
-import { DetectionView, detectionRows } from './detection.ts';
-import { count, DAY_MS, day } from './format.ts';
-import { choices, filters, valuesOf } from './forms.ts';
-import { call, choice, failed, panel, read } from './parts.ts';
+import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api-records.ts';
+import { DAY_MS, utcDay } from '../time.ts';
+import { count, shown } from './format.ts';
+import { choices, type Filters, filters, valuesOf } from './forms.ts';
+import { bar, foreign, outside, when } from './inline.ts';
+import { choice, code, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { serverNow, useReading } from './server.ts';
 
-const COMMON: readonly Field[] = [
-  { name: 'subscription_id', label: 'Subscription', hint: '7001' },
-  { name: 'content_type', label: 'Type', options: choices('text and image', ['text', 'image']) },
-  { name: 'domain', label: 'Domain', hint: 'example.com' },
-  { name: 'publisher_id', label: 'Publisher id' },
-  {
-    name: 'min_band',
-    label: 'Band at least',
-    options: choices('any', ['off', 'low', 'medium', 'high', 'max']),
-  },
-  { name: 'min_score', label: 'Score at least', type: 'number' },
-];
+const BANDS = choices('any', ['off', 'low', 'medium', 'high', 'max']);
 const PRINT = choices('any', [
   ['true', 'only'],
   ['false', 'none'],
 ]);
+const FIELDS: readonly Field[] = [
+  { name: 'subscription_id', label: 'Subscription', hint: '7001' },
+  { name: 'content_type', label: 'Type', options: choices('text and image', ['text', 'image']) },
+  { name: 'domain', label: 'Domain', hint: 'example.com' },
+  { name: 'publisher_id', label: 'Publisher id' },
+  { name: 'min_band', label: 'Band at least', options: BANDS },
+  { name: 'min_score', label: 'Score at least', type: 'number' },
+];
 const MORE: readonly Field[] = [
   { name: 'article_id', label: 'Article id' },
   { name: 'source_id', label: 'Source id' },
@@ -42,12 +40,12 @@ const MODES = [
 const DETECTION_ID = /^[ti]\.\d+\.\d+\.\d+$/;
 
 export function Detections({ route }: { route: Route }): VNode {
-  if (route.name !== '') return html`<${DetectionView} id=${route.name} />`;
+  if (route.name !== '') return html`<${One} id=${route.name} />`;
   const mode = route.parameters.get('mode') === 'search' ? 'search' : 'live';
-  const choose = (mode: string) =>
-    go(linkTo('detections', { ...valuesOf([...COMMON, ...MORE], route), mode }));
+  const own = { route, fields: FIELDS, more: MORE };
+  const choose = (chosen: string) => go(linkTo('detections', { ...valuesOf(own), mode: chosen }));
   return html`<div class="row bar">${choice('Which', mode, MODES, choose)}<${ById} /></div>
-    <${mode === 'search' ? Search : Live} route=${route} />`;
+    <${mode === 'search' ? Search : Live} ...${own} />`;
 }
 
 function ById(): VNode {
@@ -70,8 +68,8 @@ export function onTop(newer: DetectionsPage, { detections, curl }: DetectionsPag
   return { ...newer, detections: [...newer.detections, ...detections].slice(0, SHOWN_MAX), curl };
 }
 
-function Live({ route }: { route: Route }): VNode {
-  const path = `/console/detections/live${queryOf(valuesOf([...COMMON, ...MORE], route))}`;
+function Live(of: Filters): VNode {
+  const path = `/console/detections/live${queryOf(valuesOf(of))}`;
   const reading = useReading<DetectionsPage>(path, ['detections'], onTop);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
@@ -79,40 +77,137 @@ function Live({ route }: { route: Route }): VNode {
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
     const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
-    const note =
-      held === null
-        ? 'Newest first. New versions appear on top as they are delivered.'
-        : `Held. ${waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version')} waiting.`;
-    const { detections } = held ?? page;
-    return html`<p class="soft live-note">${note}</p>
-      ${detectionRows(detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
+    const newer = waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version');
+    return html`<p class="soft live-note">${held === null ? 'Newest first. New versions appear on top as they are delivered.' : `Held. ${newer} waiting.`}</p>
+      ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
       ${call(page.curl)}`;
   };
-  const parts = [filters({ fields: COMMON, more: MORE, route }), read(reading, rows)];
-  return panel('Live stream', parts, { help: 'change-stream', aside: hold });
+  return panel('Live stream', [filters(of), read(reading, rows)], { help: 'change-stream', aside: hold });
 }
 
-function Search({ route }: { route: Route }): VNode {
-  const to = day(serverNow() + DAY_MS);
-  const fields: readonly Field[] = [
-    { name: 'from', label: 'First detected from', type: 'date', value: day(serverNow() - 7 * DAY_MS) },
+function Search({ route, fields, more }: Filters): VNode {
+  const to = utcDay(serverNow() + DAY_MS);
+  const period: readonly Field[] = [
+    { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
     { name: 'to', label: 'before', type: 'date', value: to },
-    ...COMMON,
   ];
-  const path = `/console/detections/search${queryOf(valuesOf([...fields, ...MORE], route))}`;
+  const of = { route, fields: [...period, ...fields], more: more ?? [], kept: { mode: 'search' } };
+  const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(of))}`);
   const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
     const all = pages.flatMap(({ detections }) => detections);
     const { next, searched_to, curl } = pages.at(-1) ?? first;
-    const reached =
-      next === null
-        ? 'The period was searched to its end.'
-        : `Searched back to ${(searched_to ?? to).slice(0, 10)}.`;
-    return html`<p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
+    const reached = `Searched back to ${(searched_to ?? to).slice(0, 10)}.`;
+    return html`<p class="soft live-note" role="status">${count(all.length, 'detection')}. ${next === null ? 'The period was searched to its end.' : reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}
       ${call(curl)}`;
   };
-  const kept = { mode: 'search' };
-  const reading = useReading<DetectionsPage>(path);
-  const parts = [filters({ fields, more: MORE, route, kept }), read(reading, rows, 'Continue the search')];
-  return panel('Search', parts, { help: 'periods' });
+  return panel('Search', [filters(of), read(reading, rows, 'Continue the search')], { help: 'periods' });
+}
+
+/** The same call of the API. */
+function call(curl: string): VNode {
+  return html`<details class="call"><summary>The same by the API</summary>${code(curl, 'the call')}</details>`;
+}
+
+export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
+  return table(
+    { label, rows, key: ({ id, version }) => `${id} ${version}`, empty },
+    ['Detection', titleLink, 'wide'],
+    ['Found on', placeOf, 'medium'],
+    ['Subscription', (one) => `${one.subscription_id}`, 'number'],
+    ['Type', (one) => one.content_type],
+    ['Strength', strength],
+    ['First detected (UTC)', (one) => when(one.first_detected_at)],
+  );
+}
+
+const HEADLINE_MAX = 200;
+
+/** The headline, or the id if there is none. */
+export function titleOf({ id, article: { headline } }: DetectionEntry): string {
+  const title = (headline ?? '').trim() || id;
+  return title.length > HEADLINE_MAX ? `${title.slice(0, HEADLINE_MAX)}…` : title;
+}
+
+function titleLink(of: DetectionEntry): VNode {
+  const title = titleOf(of);
+  const id = title === of.id ? '' : `${of.id} `;
+  return html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
+    <span class="soft mono">${id}version ${of.version}</span>`;
+}
+
+function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
+  return foreign(publisher?.name ?? domain ?? 'unknown');
+}
+
+const FULL = 100;
+
+/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
+function strength({ strength: { band, score } }: DetectionEntry): VNode {
+  return bar(score, FULL, `${band} ${Math.round(score)}`);
+}
+
+function One({ id }: { id: string }): VNode {
+  const reading = useReading<DetectionDetail>(`/console/detections/one${queryOf({ id })}`, ['detections']);
+  const versions = (_: DetectionDetail, pages: readonly DetectionDetail[]) =>
+    html`<${Versions} of=${pages.flatMap((page) => page.versions)} />`;
+  const [data] = reading.pages;
+  return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
+    <${Heading} about=${id}>${data === undefined ? id : foreign(titleOf(data.current))}</${Heading}>
+    ${data !== undefined && panel('What was found', facts(found(data)))}
+    ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}
+    ${data !== undefined && panel('The same by the API', code(data.curl, 'the call'), { help: 'change-stream' })}`;
+}
+
+function found({ current, account }: DetectionDetail): Facts {
+  const { article, source, subscription_id, first_detected_estimated: isEstimated } = current;
+  const photo = source.image_url;
+  return [
+    ['Item', foreign(source.id ?? `number ${source.internal_id}`, 'mono')],
+    ['Found on', placeOf(current)],
+    ['Article', outside(article.url, `number ${article.id}`)],
+    ['Strength', strength(current)],
+    ['First detected', [when(current.first_detected_at), ' UTC', isEstimated && ', estimated']],
+    ['Last scored', [when(current.last_scored_at), ' UTC']],
+    ['Subscription', `${subscription_id}${account === null ? '' : `, ${account.name}`}`],
+    ['Id', foreign(current.id, 'mono')],
+    ...(typeof photo === 'string' ? [['Photo', outside(photo)] as const] : []),
+  ];
+}
+
+type Version = DetectionDetail['versions'][number];
+
+const SIDE_BY_SIDE = 4;
+
+function Versions({ of }: { of: readonly Version[] }): VNode {
+  const [isAll, setIsAll] = useState(false);
+  const columns = isAll ? of : of.slice(0, SIDE_BY_SIDE);
+  const paths = new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
+  for (const name of ['event', 'version']) paths.delete(name);
+  const head = ({ version, at, changed }: Version) =>
+    html`<th scope="col">Version ${count(version)}<br />${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
+  const row = (path: string) => {
+    const cells = columns.map(({ detection, changed }) => {
+      const isChanged = changed.includes(path);
+      return html`<td class=${isChanged && 'changed'}>${isChanged && html`<span class="hidden">changed: </span>`}${foreign(textAt(detection, path))}</td>`;
+    });
+    return html`<tr key=${path}><th scope="row" class="mono">${path}</th>${cells}</tr>`;
+  };
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
+      <thead><tr><th scope="col">Field</th>${columns.map(head)}</tr></thead>
+      <tbody>${[...paths].map(row)}</tbody>
+    </table></div>
+    ${of.length > columns.length && html`<button type="button" class="more" onClick=${() => setIsAll(true)}>Show all ${count(of.length)} versions</button> `}`;
+}
+
+/** The dotted path of every value, as the contract names fields. */
+function pathsOf(value: unknown, path = ''): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
+  return Object.entries(value).flatMap(([name, member]) => pathsOf(member, path ? `${path}.${name}` : name));
+}
+
+function textAt(detection: DetectionEntry, path: string): string {
+  const value = path.split('.').reduce<unknown>((of, name) => Object(of)[name], detection);
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : shown(value);
 }

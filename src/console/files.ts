@@ -1,14 +1,13 @@
 /** Every export file, the newest first: its outcome, its rows, and why some or all were left out. */
-
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actionButton } from './action.ts';
 import { bytes, count, shown, windowTime } from './format.ts';
-import { choices } from './forms.ts';
-import { list } from './list.ts';
-import { age, type Children, foreign, type MarkName, soft, state, table, when } from './parts.ts';
+import { choices, useList } from './forms.ts';
+import { age, type Children, foreign, type MarkName, soft, state, value, when } from './inline.ts';
+import { table } from './parts.ts';
 import { linkTo, type Route } from './route.ts';
 
 const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
@@ -30,8 +29,8 @@ export const NOT_APPLIED = 'failed,held,refused';
 export function Files({ route }: { route: Route }): VNode {
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
   const outcomes = choices('any', [[NOT_APPLIED, 'failed, held or refused'], ...single]);
-  return list<FilesPage, FileEntry>({
-    title: 'Export files',
+  return useList<FilesPage, FileEntry>({
+    label: 'Export files',
     help: 'operations',
     aside: actionButton({ kind: 'ingest-replay' }),
     path: '/console/files',
@@ -63,14 +62,14 @@ function summary(file: FileEntry): VNode {
     ${fileStory(file)}</details>`;
 }
 
-function windowOf({ export: exportName, window_start, label }: FileEntry): Children {
-  if (exportName === null || window_start === null) return label === null ? '–' : `backfill ${label}`;
-  return windowLink(exportName, window_start);
+function windowOf({ export: of, window_start, label }: FileEntry): Children {
+  if (of !== null && window_start !== null) return windowLink(of, window_start);
+  return label === null ? '–' : `backfill ${label}`;
 }
 
 /** A link to a window, by its time. */
-export function windowLink(exportName: ExportName, start: string): VNode {
-  const href = linkTo('windows', { export: exportName, window: start });
+export function windowLink(of: ExportName, start: string): VNode {
+  const href = linkTo('windows', { export: of, window: start });
   return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
 }
 
@@ -85,15 +84,15 @@ function rowsText(report: FileReport): string {
 /** What was left out, and why. */
 function leftOut(report: FileReport): string[] {
   const { bad_rows = 0, unknown_rows = {}, ignored_columns = [], names_without_id = 0 } = report;
-  const lines = [
-    bad_rows > 0 && `${count(bad_rows, 'row')} left out: not in the export format`,
-    ...Object.entries(unknown_rows).map(
-      ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
-    ),
-    ignored_columns.length > 0 && `columns ignored: ${ignored_columns.join(', ')}`,
-    names_without_id > 0 && `${count(names_without_id, 'publisher name')} without an id ignored`,
-  ];
-  return lines.filter((line) => line !== false);
+  const unknown = Object.entries(unknown_rows).map(
+    ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
+  );
+  return [
+    bad_rows > 0 ? `${count(bad_rows, 'row')} left out: not in the export format` : '',
+    ...unknown,
+    ignored_columns.length > 0 ? `columns ignored: ${ignored_columns.join(', ')}` : '',
+    names_without_id > 0 ? `${count(names_without_id, 'publisher name')} without an id ignored` : '',
+  ].filter(Boolean);
 }
 
 /** Everything known about a file. */
@@ -120,12 +119,13 @@ export function firstError({ errors = [], errors_total = errors.length }: FileRe
 
 function errors({ errors = [], errors_total = errors.length }: FileReport): Children {
   if (errors.length === 0) return null;
-  const rows = table<(typeof errors)[number]>('Errors', errors, [
+  const rows = table(
+    { label: 'Errors', rows: errors },
     ['Line', ({ line }) => count(line), 'number'],
     ['Column', ({ column }) => foreign(column ?? 'whole line', 'mono'), 'medium'],
-    ['Value', ({ value }) => foreign(shown(value), 'mono'), 'wide'],
+    ['Value', (one) => value(one.value), 'wide'],
     ['Expected', ({ expected }) => foreign(expected), 'wide'],
-  ]);
+  );
   const total = `The first ${count(errors.length)} of ${count(errors_total, 'error')}.`;
   return [rows, errors_total > errors.length && html`<p class="soft">${total}</p>`];
 }

@@ -1,9 +1,7 @@
-/** Formats of times, ages and numbers. Times are epoch milliseconds, shown in UTC. Pure. */
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-export const DAY_MS = 24 * HOUR_MS;
-export const WINDOW_MS = 10 * MINUTE_MS;
+/** Texts of times, ages, numbers and actions. Times are epoch milliseconds, shown in UTC. Pure. */
+import { ACTIONS, type ActionDescription } from '../admin/console/action-table.ts';
+import type { Action } from '../admin/console/api.ts';
+import { MINUTE_MS, utcDay, WINDOW_MS } from '../time.ts';
 
 /** `1,234`; with a unit, `1 row` or `2 rows`. */
 export function count(value: number, one?: string, many = `${one}s`): string {
@@ -32,24 +30,14 @@ export function clock(ms: number): string {
   return instant(ms).slice(11, 16);
 }
 
-/** `2026-11-21` */
-export function day(ms: number): string {
-  return instant(ms).slice(0, 10);
-}
-
 /** `Sat 21 Nov` */
 export function dayName(ms: number): string {
   return new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 }
 
-/** `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
-export function windowTime(startMs: number): string {
-  return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}`;
-}
-
-/** `2026-11-21 13:00 to 13:10 UTC` */
-export function windowName(startMs: number): string {
-  return `${windowTime(startMs)} UTC`;
+/** `2026-11-21 13:00 to 13:10`, for a column that names the zone; elsewhere with ` UTC`. */
+export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {
+  return `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
 }
 
 /** Groups of `size`, in their order; the last may be smaller. */
@@ -77,4 +65,22 @@ const VALUE_MAX = 200;
 export function shown(value: unknown): string {
   const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
+}
+
+/** The texts of an action: its button, its question, and the command that does the same. @param name of its subject */
+export function actionText(action: Action, name?: string) {
+  const text: ActionDescription = ACTIONS[action.kind];
+  const { title = text.label, command = action.kind.replace('-', ' ') } = text;
+  const [subject, words] = subjectOf(action, name);
+  return { ...text, title: `${title}${subject}?`, command: ['wirewatch', command, ...words].join(' ') };
+}
+
+/** The subject of an action, for its question and for the command. */
+function subjectOf(action: Action, name?: string): readonly [string, readonly string[]] {
+  if ('window_start' in action) {
+    const { export: of, window_start } = action;
+    return [` ${of}, ${windowTime(Date.parse(window_start), ' UTC')}`, [of, window_start]];
+  }
+  const id = 'id' in action ? action.id : 'account' in action ? action.account : null;
+  return id === null ? ['', []] : [!name || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
 }

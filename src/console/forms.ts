@@ -1,8 +1,11 @@
-/** Forms made from their fields: those of actions, and filters that are kept in the address. */
+/** Forms made from their fields: those of actions, filters that are kept in the address, and lists with filters. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Field, Option } from '../admin/console/action-table.ts';
-import { go, linkTo, type Route } from './route.ts';
+import type { Children } from './inline.ts';
+import { type Column, panel, read, type TableOptions, table } from './parts.ts';
+import { go, linkTo, queryOf, type Route } from './route.ts';
+import { useReading } from './server.ts';
 
 /** Options after a first one that means no filter. */
 export function choices(any: string, of: readonly (string | Option)[]): Option[] {
@@ -37,19 +40,17 @@ export function valuesOfForm(fields: readonly Field[], form: FormData): Record<s
   return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }
 
-export interface FiltersProps {
+export interface Filters {
+  readonly route: Route;
   readonly fields: readonly Field[];
   /** Fields that are seldom needed. */
   readonly more?: readonly Field[];
-  readonly route: Route;
   /** Parameters that no filter changes. */
   readonly kept?: Readonly<Record<string, string>>;
-  /** Label of its button. */
-  readonly submit?: string;
 }
 
 /** A selection filters at once, text with Enter or when the field loses the focus. */
-export function filters({ fields, more = [], route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
+export function filters({ route, fields, more = [], kept }: Filters, submit = 'Filter'): VNode {
   const onEvent = (event: Event) => {
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
@@ -64,7 +65,30 @@ export function filters({ fields, more = [], route, kept = {}, submit = 'Filter'
   </form>`;
 }
 
-/** The values of fields in an address, for a query. */
-export function valuesOf(fields: readonly Field[], { parameters }: Route): Record<string, string | null> {
-  return Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
+/** The filters in the address, for a query. */
+export function valuesOf({
+  route: { parameters },
+  fields,
+  more = [],
+}: Filters): Record<string, string | null> {
+  return Object.fromEntries(
+    [...fields, ...more].map(({ name, value = null }) => [name, parameters.get(name) ?? value]),
+  );
+}
+
+interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'> {
+  readonly columns: readonly Column<Row>[];
+  readonly help: string;
+  readonly aside?: Children;
+  readonly path: string;
+  readonly topics?: readonly string[];
+  readonly rowsOf: (page: Page) => readonly Row[];
+}
+
+/** A panel with filters, and the rows that match. */
+export function useList<Page extends object, Row>(of: ListOptions<Page, Row>): VNode {
+  const reading = useReading<Page>(of.path + queryOf(valuesOf(of)), of.topics);
+  const rows = (_: Page, pages: readonly Page[]) =>
+    table({ ...of, rows: pages.flatMap(of.rowsOf) }, ...of.columns);
+  return panel(of.label, [filters(of), read(reading, rows)], of);
 }

@@ -2,10 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
-import { shown } from './format.ts';
-import { choices, PERIOD } from './forms.ts';
-import { list } from './list.ts';
-import { choice, foreign, members, soft, when } from './parts.ts';
+import { choices, PERIOD, useList } from './forms.ts';
+import { foreign, members, soft, value, when } from './inline.ts';
+import { choice } from './parts.ts';
 import { go, linkTo, type Route } from './route.ts';
 
 const SUBJECTS = ['installation', 'account', 'subscription', 'key', 'ingest', 'operation', 'console', 'log'];
@@ -18,12 +17,12 @@ export function History({ route }: { route: Route }): VNode {
   const isLog = route.parameters.get('of') === 'detections';
   const choose = (of: string) => go(linkTo('history', { of }));
   return html`<div class="row bar">${choice('Of what', isLog ? 'detections' : 'audit', LISTS, choose)}</div>
-    ${isLog ? operations(route) : auditTrail(route)}`;
+    <${isLog ? Operations : AuditTrail} route=${route} />`;
 }
 
-function auditTrail(route: Route): VNode {
-  return list<AuditPage, AuditEntry>({
-    title: 'Audit trail',
+function AuditTrail({ route }: { route: Route }): VNode {
+  return useList<AuditPage, AuditEntry>({
+    label: 'Audit trail',
     help: 'operations',
     path: '/console/history/audit',
     topics: ['customers', 'jobs'],
@@ -52,14 +51,13 @@ function actor({ actor: name, sudo_user, kind, command }: AuditEntry): VNode {
   return html`${name !== null && person}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
-function change([name, { from, to }]: [string, { readonly from: unknown; readonly to: unknown }]): VNode {
-  const before = from !== undefined && from !== null && html`${foreign(shown(from), 'mono')} → `;
-  return html`<div>${soft(name)} ${before}${foreign(shown(to), 'mono')}</div>`;
+function change([name, { from, to }]: [string, AuditEntry['members'][string]]): VNode {
+  return html`<div>${soft(name)} ${from !== undefined && from !== null && html`${value(from)} → `}${value(to)}</div>`;
 }
 
-function operations(route: Route): VNode {
-  return list<OperationsPage, OperationsPage['entries'][number]>({
-    title: 'Log of operations',
+function Operations({ route }: { route: Route }): VNode {
+  return useList<OperationsPage, OperationsPage['entries'][number]>({
+    label: 'Log of operations',
     help: 'log-format',
     path: '/console/history/operations',
     route,

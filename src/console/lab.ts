@@ -3,11 +3,12 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api-records.ts';
 import { count, instant, span } from './format.ts';
-import { code, facts, foreign, members, panel, read, state, table, when } from './parts.ts';
+import { foreign, members, state, when } from './inline.ts';
+import { code, facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
-type Fault = LabState['faults'][number];
-type Fired = LabState['fired'][number];
+const HELP = { help: 'testing-your-client' };
+const NO_FAULTS = html`None. ${code('wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges', 'the command that adds one')}`;
 
 export function Lab(): VNode {
   return html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
@@ -21,36 +22,29 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
     ['Moved', Math.abs(aheadMs) < 1000 ? 'not moved' : apart],
     ['Seed', foreign(seed, 'mono')],
   ]);
+  const faultRows = table(
+    { label: 'Faults', rows: faults, key: ({ id }) => id, empty: NO_FAULTS },
+    ['Fault', ({ id }) => foreign(id, 'mono')],
+    ['What it does', ({ members: of }) => members(of), 'wide'],
+    ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
+    ['State', ({ left }) => stateOf(left)],
+  );
+  const firedRows = table(
+    { label: 'What fired', rows: fired, key: ({ number }) => number, empty: 'Nothing yet.' },
+    ['Time (UTC)', ({ at }) => when(at)],
+    ['Request', ({ number }) => count(number), 'number'],
+    ['Endpoint', ({ endpoint }) => foreign(endpoint ?? 'none', 'mono')],
+    ['Fault', ({ fault }) => foreign(fault, 'mono')],
+    ['The client got', ({ status }) => (status === null ? 'no answer' : `${status}`)],
+    ['Client', ({ user_agent }) => foreign(user_agent), 'wide'],
+  );
+  const moves = code('wirewatch lab clock +1h', 'the command that moves it');
   return [
-    panel('Clock', [clock, code('wirewatch lab clock +1h', 'the command that moves it')], { help: HELP }),
-    panel('Faults', table('Faults', faults, FAULTS, { key: ({ id }) => id, empty: NO_FAULTS }), {
-      help: HELP,
-    }),
-    panel(
-      'What fired',
-      table('What fired', fired, FIRED, { key: ({ number }) => number, empty: 'Nothing yet.' }),
-    ),
+    panel('Clock', [clock, moves], HELP),
+    panel('Faults', faultRows, HELP),
+    panel('What fired', firedRows),
   ];
 }
-
-const HELP = 'testing-your-client';
-const NO_FAULTS = html`None. ${code('wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges', 'the command that adds one')}`;
-
-const FAULTS = [
-  ['Fault', ({ id }: Fault) => foreign(id, 'mono')],
-  ['What it does', ({ members: of }: Fault) => members(of), 'wide'],
-  ['Fired', ({ fired }: Fault) => count(fired, 'time'), 'number'],
-  ['State', ({ left }: Fault) => stateOf(left)],
-] as const;
-
-const FIRED = [
-  ['Time (UTC)', ({ at }: Fired) => when(at)],
-  ['Request', ({ number }: Fired) => count(number), 'number'],
-  ['Endpoint', ({ endpoint }: Fired) => foreign(endpoint ?? 'none', 'mono')],
-  ['Fault', ({ fault }: Fired) => foreign(fault, 'mono')],
-  ['The client got', ({ status }: Fired) => (status === null ? 'no answer' : `${status}`)],
-  ['Client', ({ user_agent }: Fired) => foreign(user_agent), 'wide'],
-] as const;
 
 function stateOf(left: number | null): VNode {
   if (left === 0) return state('done', 'used up');

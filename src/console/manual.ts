@@ -4,7 +4,8 @@ import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ManualTopic, ManualTopics } from '../admin/console/api-records.ts';
 import { filters } from './forms.ts';
-import { Heading, read, soft } from './parts.ts';
+import { soft } from './inline.ts';
+import { Heading, read } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 
@@ -19,7 +20,7 @@ export function Manual({ route }: { route: Route }): VNode {
     return html`<ul>${all.map(({ name, title, excerpt }) => html`<li key=${name}><a href=${linkTo('manual', { search }, name)} aria-current=${name === current ? 'page' : undefined}>${name}</a>${soft(excerpt || title)}</li>`)}</ul>`;
   };
   return html`<div class=${`manual ${current && 'has-topic'}`}>
-    <nav aria-label="Topics of the manual">${filters({ fields: FIELDS, route, submit: 'Search' })}${read(reading, topics)}</nav>
+    <nav aria-label="Topics of the manual">${filters({ fields: FIELDS, route }, 'Search')}${read(reading, topics)}</nav>
     ${
       current === ''
         ? html`<div><${Heading}>Manual</${Heading}><p class="soft">What “wirewatch manual” prints, for this version. Choose a topic, or search for words.</p></div>`

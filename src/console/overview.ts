@@ -1,42 +1,19 @@
 /** The first view: is anything missing, who is behind, what to do, a detection; below, the state of everything. */
-
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { ACTIONS } from '../admin/console/action-table.ts';
-import type {
-  AlertState,
-  Overview as Answer,
-  ExportName,
-  ExportState,
-  FileEntry,
-  Job,
-  Jobs,
-  WindowMap,
-} from '../admin/console/api.ts';
-import type { Customers, DetectionsPage, Follower, KeyEntry } from '../admin/console/api-records.ts';
+import type { Overview as Answer, ExportName, Jobs, WindowMap } from '../admin/console/api.ts';
+import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { MINUTE_MS, WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
-import { labelWithSubject } from './action-texts.ts';
-import { Curve } from './curve.ts';
 import { following } from './customers.ts';
-import { detectionRows, titleOf } from './detection.ts';
-import { onTop } from './detections.ts';
+import { detectionRows, onTop, titleOf } from './detections.ts';
 import { firstError, NOT_APPLIED, outcome } from './files.ts';
-import { bytes, clock, count, span, WINDOW_MS } from './format.ts';
-import {
-  age,
-  type Children,
-  facts,
-  failed,
-  foreign,
-  type MarkName,
-  mark,
-  panel,
-  read,
-  soft,
-  state,
-  table,
-} from './parts.ts';
+import { bytes, chunks, clock, count, span, sum } from './format.ts';
+import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
+import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
 import { cellsOf, drawn } from './window-map.ts';
@@ -51,32 +28,36 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
+  const start = [actionButton({ kind: 'backup' }), actionButton({ kind: 'scrub' })];
   return read(
     overview,
     (answer) => html`${health(answer)}
       ${tiles(answer, customers.pages[0], live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
-        ${exportsPanel(answer, windows.pages[0])}
-        ${followers(customers)}
-        ${newest(live)}
-        ${answer.not_applied.length > 0 && notApplied(answer.not_applied)}
-        ${activity(answer)}
-        ${ingest(answer)}
-        ${system(answer)}
-        ${jobList(jobs.pages[0]?.jobs ?? [])}
+        ${panel('Exports', exportsOf(answer, windows.pages[0]), { help: 'export-format', aside: all('windows', 'All windows') })}
+        ${panel('Followers', read(customers, followers), { help: 'change-stream', aside: all('customers', 'All customers') })}
+        ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
+        ${answer.not_applied.length > 0 && notApplied(answer)}
+        ${panel('Last 24 hours', charts(answer), { look: 'half', help: 'monitoring' })}
+        ${panel('Ingest', ingest(answer), { help: 'operations', aside: pauseButton(answer) })}
+        ${panel('System', facts(system(answer)), { help: 'growth' })}
+        ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
 }
 
-/** Windows of an export without data. */
-function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: ExportState): number {
-  return failed + missing + abandoned + not_arrived;
+function pauseButton({ health }: Answer): VNode {
+  return actionButton({ kind: health.paused_since === null ? 'ingest-pause' : 'ingest-resume' });
 }
 
-/** Windows of both exports without data. */
-export function missingIn(exports: Answer['exports']): number {
-  return EXPORT_NAMES.reduce((sum, name) => sum + notRead(exports[name]), 0);
+function all(view: string, text: string): VNode {
+  return html`<a href=${linkTo(view)}>${text}</a>`;
+}
+
+/** Windows without data, of both exports or of one. */
+export function missingIn(exports: Answer['exports'], names: readonly ExportName[] = EXPORT_NAMES): number {
+  return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
 function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
@@ -91,9 +72,10 @@ function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPag
   const { alerts, keys } = of;
   const open = missingIn(of.exports);
   const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
-  const worst = followersOf(customers).find(({ follower }) => follower.behind);
+  const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
+  const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
-  const isCalm = alerts.length === 0;
+  const alertMark = urgent ? 'failed' : alert ? 'warning' : 'done';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   return html`<div class="answers">
     ${tile('Is anything missing?', linkTo('windows'), open === 0 ? 'done' : 'missing', [
@@ -108,20 +90,15 @@ function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPag
         ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
         : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
     ])}
-    ${tile(
-      'What do I do?',
-      isCalm ? linkTo('manual', {}, 'alerts') : ALERTS,
-      isCalm ? 'done' : urgent ? 'failed' : 'warning',
-      [
-        isCalm ? 'Nothing' : count(alerts.length, 'open alert'),
-        isCalm ? 'No alert is open' : [alerts[0]?.name, urgent && '; needs someone now'],
-      ],
-    )}
+    ${tile('What do I do?', alert ? ALERTS : linkTo('manual', {}, 'alerts'), alertMark, [
+      alert ? count(alerts.length, 'open alert') : 'Nothing',
+      alert ? [alert.name, urgent && '; needs someone now'] : 'No alert is open',
+    ])}
     ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
-      detection === undefined ? 'None yet' : foreign(titleOf(detection)),
-      detection === undefined
-        ? 'They appear as export files are read'
-        : [`${detection.strength.band}, first detected `, age(detection.first_detected_at)],
+      detection ? foreign(titleOf(detection)) : 'None yet',
+      detection
+        ? [`${detection.strength.band}, first detected `, age(detection.first_detected_at)]
+        : 'They appear as export files are read',
     ])}
   </div>`;
 }
@@ -129,12 +106,9 @@ function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPag
 /** On this page. */
 const ALERTS = '#alerts';
 
-function tile(
-  question: string,
-  href: string,
-  name: MarkName,
-  [answer, more]: readonly [Children, Children],
-): VNode {
+type Answered = readonly [answer: Children, more: Children];
+
+function tile(question: string, href: string, name: MarkName, [answer, more]: Answered): VNode {
   const onClick = (event: MouseEvent) => {
     if (href !== ALERTS) return;
     event.preventDefault();
@@ -145,28 +119,26 @@ function tile(
 }
 
 function alerts({ alerts: all }: Answer): VNode {
-  const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: AlertState) =>
+  const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: Answer['alerts'][number]) =>
     html`<article class="alert" key=${`${name} ${detail}`}>
       <p>${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)} ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}</p>
       <p>${foreign(detail)}</p>
       <p class="soft">${what_to_do}</p>
-      ${actions(of.slice(0, ALERT_ACTIONS), undefined, labelWithSubject)}
+      ${actions(of.slice(0, ALERT_ACTIONS), { isAlone: true })}
     </article>`;
   return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
 }
 
-function exportsPanel({ exports }: Answer, map: WindowMap | undefined): VNode {
-  const lines = EXPORT_NAMES.map(
-    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports[name], map)}</div>`,
+function exportsOf({ exports }: Answer, map: WindowMap | undefined): VNode[] {
+  return EXPORT_NAMES.map(
+    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports, map)}</div>`,
   );
-  const aside = html`<a href=${linkTo('windows')}>All windows</a>`;
-  return panel('Exports', lines, { help: 'export-format', aside });
 }
 
-function exportLines(name: ExportName, of: ExportState, map: WindowMap | undefined): VNode {
-  if (!of.enabled) return html`<p class="soft">Switched off in the settings.</p>`;
-  const { newest_done: newest, newest_late_seconds: late, not_read } = of;
-  const open = notRead(of);
+function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMap | undefined): VNode {
+  const { enabled, newest_done: newest, newest_late_seconds: late, not_read } = exports[name];
+  if (!enabled) return html`<p class="soft">Switched off in the settings.</p>`;
+  const open = missingIn(exports, [name]);
   const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
   const why = reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
   const href = linkTo('windows', { export: name });
@@ -191,105 +163,132 @@ function strip(map: WindowMap, name: ExportName, href: string): VNode {
     <div class="row axis" aria-hidden="true"><span>${first && clock(first.startMs)}</span><span>now</span></div>`;
 }
 
-interface FollowingKey extends KeyEntry {
-  readonly follower: Follower;
-  readonly account: string;
-}
-
 /** Keys that follow the stream, the furthest behind first. */
-function followersOf(customers: Customers | undefined): FollowingKey[] {
+function followersOf(customers: Customers | undefined) {
   const keys = (customers?.accounts ?? []).flatMap(({ name: account, keys }) =>
     keys.flatMap((key) => {
       const { follower, status } = key;
       return status === 'active' && follower !== null ? [{ ...key, follower, account }] : [];
     }),
   );
-  const furthest = ({ follower: a }: FollowingKey, { follower: b }: FollowingKey) =>
-    b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind;
-  return keys.sort(furthest);
+  return keys.sort(
+    ({ follower: a }, { follower: b }) =>
+      b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind,
+  );
 }
 
-function followers(customers: Reading<Customers>): VNode {
-  const rows = (answer: Customers) =>
-    table<FollowingKey>(
-      'Followers',
-      followersOf(answer).slice(0, FOLLOWERS),
-      [
-        ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
-        ['Follows the stream', ({ follower }) => following(follower)],
-        ['Rows today', ({ rows_today }) => count(rows_today), 'number'],
-      ],
-      { key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
-    );
-  const aside = html`<a href=${linkTo('customers')}>All customers</a>`;
-  return panel('Followers', read(customers, rows), { help: 'change-stream', aside });
+function followers(customers: Customers): VNode {
+  const rows = followersOf(customers).slice(0, FOLLOWERS);
+  return table(
+    { label: 'Followers', rows, key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
+    ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
+    ['Follows the stream', ({ follower }) => following(follower)],
+    ['Rows today', ({ rows_today }) => count(rows_today), 'number'],
+  );
 }
 
-function newest(live: Reading<DetectionsPage>): VNode {
-  const rows = ({ detections }: DetectionsPage) =>
-    detectionRows(
-      detections.slice(0, NEWEST),
-      'Newest detections',
-      'None yet. They appear as export files are read.',
-    );
-  const aside = html`<a href=${linkTo('detections')}>Live stream</a>`;
-  return panel('Newest detections', read(live, rows), { look: 'half', aside });
+function newest({ detections }: DetectionsPage): VNode {
+  const empty = 'None yet. They appear as export files are read.';
+  return detectionRows(detections.slice(0, NEWEST), 'Newest detections', empty);
 }
 
-function notApplied(files: readonly FileEntry[]): VNode {
+function notApplied({ not_applied: files }: Answer): VNode {
   const lines = files.slice(0, FILES).map(({ file, outcome: of, report }) => {
     const why = foreign(firstError(report) ?? report.reason, 'soft');
     return html`<p>${outcome(of)} ${foreign(file, 'mono')} ${why}</p>`;
   });
   const aside = html`<a href=${linkTo('files', { outcome: NOT_APPLIED })}>All of them</a>`;
-  return panel('Files of the last day that were not applied', lines, {
-    look: 'across',
-    help: 'operations',
-    aside,
-  });
+  const options = { look: 'across', help: 'operations', aside } as const;
+  return panel('Files of the last day that were not applied', lines, options);
 }
 
-function activity({ minutes }: Answer): VNode {
-  const curve = (title: string, unit: string, values: readonly number[]) =>
-    html`<${Curve} title=${title} unit=${unit} fromMs=${Date.parse(minutes.from)} minutes=${values} />`;
-  const curves = html`<div class="curves">
-    ${curve('Rows read from exports', 'rows', minutes.rows_ingested)}
-    ${curve('Rows served to clients', 'rows', minutes.rows_served)}
-    ${curve('Requests', 'requests', minutes.requests)}
-    ${curve('Refused requests', 'refused requests', minutes.refused)}
-  </div>`;
-  return panel('Last 24 hours', curves, { look: 'half', help: 'monitoring' });
+/** The charts of a day: its numbers per minute, the title, and their unit in the plural. */
+const CHARTS = [
+  ['rows_ingested', 'Rows read from exports', 'rows'],
+  ['rows_served', 'Rows served to clients', 'rows'],
+  ['requests', 'Requests', 'requests'],
+  ['refused', 'Refused requests', 'refused requests'],
+] as const;
+
+function charts({ minutes: of }: Answer): VNode {
+  return html`<div class="curves">${CHARTS.map(([name, title, unit]) => html`<${Curve} fromMs=${Date.parse(of.from)} minutes=${of[name]} title=${title} unit=${unit} />`)}</div>`;
+}
+
+interface CurveProps extends Record<'title' | 'unit', string> {
+  readonly fromMs: number;
+  readonly minutes: readonly number[];
+}
+
+/** Minutes per step of the curve. */
+const STEP = 5;
+const HOUR = 60;
+const HEIGHT = 64;
+
+/** A chart, with the same numbers as a table. */
+function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
+  const [at, setAt] = useState<number | null>(null);
+  const steps = chunks(minutes, STEP).map((part) => sum(part) / part.length);
+  const most = Math.max(...steps, 0);
+  const last = Math.max(1, steps.length - 1);
+  const time = (x: number) => clock(fromMs + x * STEP * MINUTE_MS);
+  const points = steps.map((value, x) => `${x} ${HEIGHT - (value / (most || 1)) * (HEIGHT - 4)}`).join('L');
+  const shown =
+    at === null
+      ? `${count(sum(minutes))} in 24 hours, at most ${perMinute(most)} a minute`
+      : `${time(at)} to ${time(at + 1)} UTC: ${perMinute(steps[at] ?? 0)} ${unit} a minute`;
+  const move = (event: PointerEvent) => {
+    if (!(event.currentTarget instanceof Element)) return;
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    setAt(Math.min(last, Math.max(0, Math.round(((event.clientX - left) / width) * last))));
+  };
+  const hours = chunks(minutes, HOUR).map((part, hour) => [time((hour * HOUR) / STEP), sum(part)] as const);
+  const byHour = table(
+    { label: `${title}, by hour`, rows: hours },
+    ['Hour from (UTC)', ([hour]) => hour],
+    [title, ([, value]) => count(value), 'number'],
+  );
+  return html`<figure>
+    <figcaption class="row"><h3>${title}</h3>${soft(shown)}</figcaption>
+    <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
+      <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
+      <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
+      ${at !== null && html`<path stroke="var(--soft)" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
+    </svg>
+    <div class="row axis" aria-hidden="true">${[0, 1, 2, 3].map((part) => html`<span>${time((last * part) / 4)}</span>`)}<span>now</span></div>
+    <details><summary>As a table</summary>${byHour}</details>
+  </figure>`;
+}
+
+function perMinute(value: number): string {
+  return value > 0 && value < 10 ? value.toFixed(1) : count(Math.round(value));
 }
 
 function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, health }: Answer): VNode {
   const since = health.paused_since;
   const more = waiting - waiting_files.length;
-  const lines = html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
+  return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
     <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
     ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied<progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress></p>`)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
     <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
-  const aside = actionButton({ kind: since === null ? 'ingest-pause' : 'ingest-resume' });
-  return panel('Ingest', lines, { help: 'operations', aside });
 }
 
 const DISK_LOW = 0.05;
 
-function system({ database, disks, version, backup, scrub }: Answer): VNode {
+function system({ database, disks, version, backup, scrub }: Answer): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(free < all * DISK_LOW ? 'warning' : 'done', text)] as const;
   };
-  const lines = facts([
+  return [
     ...disks.map(disk),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
     ['Backup', backupText(backup)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
-  ]);
-  return panel('System', lines, { help: 'growth' });
+  ];
 }
 
 function backupText(of: Answer['backup']): VNode {
@@ -300,25 +299,19 @@ function backupText(of: Answer['backup']): VNode {
 
 function scrubText(of: Answer['scrub']): Children {
   if (of === null) return 'not yet';
-  const { at, findings, not_compared } = of;
-  const result = findings > 0 ? count(findings, 'difference') : (not_compared ?? 'no difference');
-  return state(findings > 0 ? 'failed' : 'done', [age(at), `, ${result}`]);
+  const result = of.findings > 0 ? count(of.findings, 'difference') : (of.not_compared ?? 'no difference');
+  return state(of.findings > 0 ? 'failed' : 'done', [age(of.at), `, ${result}`]);
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
+const NO_JOBS = 'None was begun from a console since the start.';
 
-function jobList(jobs: readonly Job[]): VNode {
-  const rows = table<Job>(
-    'Jobs begun from consoles',
-    jobs,
-    [
-      ['Job', ({ kind, subject }) => [ACTIONS[kind].label, ' ', soft(subject)]],
-      ['State', (one) => state(JOB_MARKS[one.state], one.state)],
-      ['Result', ({ text }) => foreign(text), 'wide'],
-      ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],
-    ],
-    { key: ({ id }) => id, empty: 'None was begun from a console since the start.' },
+function jobTable(of: Jobs | undefined): VNode {
+  return table(
+    { label: 'Jobs begun from consoles', rows: of?.jobs ?? [], key: ({ id }) => id, empty: NO_JOBS },
+    ['Job', ({ kind, subject }) => [ACTIONS[kind].label, ' ', soft(subject)]],
+    ['State', (one) => state(JOB_MARKS[one.state], one.state)],
+    ['Result', ({ text }) => foreign(text), 'wide'],
+    ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],
   );
-  const aside = [actionButton({ kind: 'backup' }), actionButton({ kind: 'scrub' })];
-  return panel('Jobs', rows, { look: 'across', help: 'backup', aside });
 }

@@ -24,12 +24,12 @@ export function useRoute(): Route {
   return route;
 }
 
-type Values = Readonly<Record<string, string | number | null | undefined>>;
+type Values = Readonly<Record<string, string | null | undefined>>;
 
 /** A query without empty values. */
 export function queryOf(values: Values): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) if ((value ?? '') !== '') query.set(name, `${value}`);
+  for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);
   return query.size === 0 ? '' : `?${query}`;
 }
 

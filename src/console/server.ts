@@ -1,5 +1,6 @@
 /** Requests to the appliance: reads, actions, and the stream of events that says when to read again. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { EVENTS } from '../admin/console/api.ts';
 
 /** A request that failed; `status` 0: no answer. */
 export class Failure extends Error {
@@ -43,31 +44,21 @@ export function send<Answer>(path: string, body: unknown): Promise<Answer> {
   return ask(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-const listeners = new Set<(topic: string) => void>();
+/** An event is named after what changed; `session`: it may have ended; `all`: after a break; `tick`: every second. */
+const events = new EventTarget();
 
 function emit(topic: string): void {
-  for (const listener of listeners) listener(topic);
+  events.dispatchEvent(new Event(topic));
 }
-
-/** Calls back for each event: what changed; `session` when it may have ended; `tick` every second. */
-function useEvents(listener: (topic: string) => void): void {
-  const latest = useRef(listener);
-  latest.current = listener;
-  useEffect(() => {
-    const own = (topic: string) => latest.current(topic);
-    listeners.add(own);
-    return () => listeners.delete(own);
-  }, []);
-}
-
-setInterval(() => emit('tick'), 1000);
 
 /** The appliance's clock; every second, all ages are drawn again at once. */
 export function useNow(): number {
   const [now, setNow] = useState(serverNow);
-  useEvents((topic) => {
-    if (topic === 'tick') setNow(serverNow());
-  });
+  useEffect(() => {
+    const tick = () => setNow(serverNow());
+    events.addEventListener('tick', tick);
+    return () => events.removeEventListener('tick', tick);
+  }, []);
   return now;
 }
 
@@ -79,7 +70,7 @@ const RECONNECT_MS = 3000;
  *
  * @returns whether it is connected; null before the first answer
  */
-export function useStream(path: string, topics: readonly string[]): boolean | null {
+export function useStream(): boolean | null {
   const [connected, setConnected] = useState<boolean | null>(null);
   useEffect(() => {
     let source: EventSource | undefined;
@@ -92,7 +83,7 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
     const follow = () => {
       close();
       if (document.hidden) return;
-      source = new EventSource(path);
+      source = new EventSource('/console/events');
       source.onopen = () => {
         setConnected(true);
         if (!isFirst) emit('all');
@@ -102,15 +93,16 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
         // The browser reconnects after a break, but not after an answer such as 401 or 503.
         close();
         setConnected(false);
-        // The session may have ended.
         emit('session');
         timer = setTimeout(follow, RECONNECT_MS);
       };
-      for (const topic of topics) source.addEventListener(topic, () => emit(topic));
+      for (const topic of EVENTS) source.addEventListener(topic, () => emit(topic));
     };
+    const ticking = setInterval(() => emit('tick'), 1000);
     document.addEventListener('visibilitychange', follow);
     follow();
     return () => {
+      clearInterval(ticking);
       document.removeEventListener('visibilitychange', follow);
       close();
     };
@@ -118,86 +110,84 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
   return connected;
 }
 
-/** The content of a path; of a list, page by page. */
-export interface Reading<Answer> {
+/** The content of a path; of a list, page by page. There is one request at a time: events must not overload the appliance. */
+export class Reading<Answer extends object> {
   /** The pages read so far; kept while they are read again. */
-  readonly pages: readonly Answer[];
-  readonly failure?: Failure | undefined;
-  readonly isReading?: boolean;
+  pages: readonly Answer[] = [];
+  failure: Failure | undefined;
+  isReading = false;
   /** Repeats the failed request. */
-  readonly retry: () => void;
+  retry = () => {};
+  readonly #path: string;
+  readonly #draw: () => void;
+  readonly #onTop: OnTop<Answer> | undefined;
+  readonly #stopped = new AbortController();
+  #isStale = false;
+
+  constructor(path: string, draw: () => void, onTop?: OnTop<Answer>) {
+    this.#path = path;
+    this.#draw = draw;
+    this.#onTop = onTop;
+  }
+
+  /** Reads now and at each event. @returns ends it */
+  start(topics: readonly string[]): () => void {
+    const { signal } = this.#stopped;
+    for (const topic of ['all', ...topics])
+      events.addEventListener(topic, () => this.pages.length <= 1 && this.#read(), { signal });
+    void this.#read();
+    return () => this.#stopped.abort();
+  }
+
   /** Reads the next page; null without one. */
-  readonly older: (() => void) | null;
+  get older(): (() => void) | null {
+    const hasOlder = this.#onTop === undefined && nextOf(this.pages.at(-1)) !== null;
+    return hasOlder ? () => void this.#read(true) : null;
+  }
+
+  async #read(isOlder = false): Promise<void> {
+    this.#isStale = this.isReading && (this.#isStale || !isOlder);
+    if (this.isReading) return;
+    this.isReading = true;
+    this.#draw();
+    const { signal } = this.#stopped;
+    const [first] = this.pages;
+    const after = isOlder ? nextOf(this.pages.at(-1)) : this.#onTop && nextOf(first);
+    const query = after ? `${this.#path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
+    try {
+      const page = await ask<Answer>(this.#path + query, { signal });
+      signal.throwIfAborted();
+      const top = first !== undefined && after ? this.#onTop?.(page, first) : undefined;
+      this.pages = isOlder ? [...this.pages, page] : [top ?? page];
+      this.failure = undefined;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof Failure)) throw error;
+      this.failure = error;
+      this.retry = () => void this.#read(isOlder);
+    } finally {
+      this.isReading = false;
+      if (!signal.aborted) this.#draw();
+    }
+    if (this.#isStale && this.pages.length <= 1) void this.#read();
+  }
 }
 
-interface State<Answer> extends Omit<Reading<Answer>, 'older'> {
-  readonly path: string;
-}
+type OnTop<Answer> = (newer: Answer, before: Answer) => Answer;
 
 /**
  * Reads a path now and at each event with one of the topics. A list is read again while it has one page; with `onTop`,
- * only newer rows are read, which `onTop` adds to the first page. There is one request at a time, so bursts of events do
- * not overload the appliance.
+ * only newer rows are read, which `onTop` adds to the first page.
  */
 export function useReading<Answer extends object>(
   path: string,
   topics: readonly string[] = [],
-  onTop?: (newer: Answer, before: Answer) => Answer,
+  onTop?: OnTop<Answer>,
 ): Reading<Answer> {
-  const [, redraw] = useState({});
-  const state = useRef<State<Answer>>({ path, pages: [], retry: () => {} });
-  const running = useRef<AbortController | null>(null);
-  const isStale = useRef(false);
-  if (state.current.path !== path) state.current = { path, pages: [], retry: () => {} };
-  const put = (change: Partial<State<Answer>>) => {
-    state.current = { ...state.current, ...change };
-    redraw({});
-  };
-  const read = async (isOlder = false): Promise<void> => {
-    if (running.current !== null) {
-      isStale.current ||= !isOlder;
-      return;
-    }
-    const own = new AbortController();
-    running.current = own;
-    put({ isReading: true });
-    const { pages } = state.current;
-    const [first] = pages;
-    const after = isOlder ? nextOf(pages.at(-1)) : onTop && nextOf(first);
-    const query = after ? `${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
-    try {
-      const page = await ask<Answer>(path + query, { signal: own.signal });
-      own.signal.throwIfAborted();
-      const top = onTop !== undefined && first !== undefined && after ? onTop(page, first) : page;
-      put({ pages: isOlder ? [...pages, page] : [top], failure: undefined });
-    } catch (error) {
-      if (own.signal.aborted) return;
-      if (!(error instanceof Failure)) throw error;
-      put({ failure: error, retry: () => void read(isOlder) });
-    } finally {
-      if (running.current === own) {
-        running.current = null;
-        put({ isReading: false });
-        if (isStale.current) changed('all');
-      }
-    }
-  };
-  const changed = (topic: string) => {
-    if (topic !== 'all' && !topics.includes(topic)) return;
-    isStale.current = false;
-    if (state.current.pages.length <= 1) void read();
-  };
-  useEvents(changed);
-  useEffect(() => {
-    void read();
-    return () => {
-      running.current?.abort();
-      running.current = null;
-      isStale.current = false;
-    };
-  }, [path]);
-  const hasOlder = onTop === undefined && nextOf(state.current.pages.at(-1)) !== null;
-  return { ...state.current, older: hasOlder ? () => void read(true) : null };
+  const [, setDrawn] = useState({});
+  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({}), onTop), [path]);
+  useEffect(() => reading.start(topics), [reading]);
+  return reading;
 }
 
 /** The `after` of a list's next page. */

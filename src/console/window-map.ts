@@ -7,43 +7,33 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
-import { chunks, count, DAY_MS, dayName, sum, WINDOW_MS, windowName } from './format.ts';
-import { type MarkName, soft, state } from './parts.ts';
+import { DAY_MS, utcDay, WINDOW_MS } from '../time.ts';
+import { chunks, count, dayName, sum, windowTime } from './format.ts';
+import { type MarkName, soft, state } from './inline.ts';
+import { table } from './parts.ts';
 
-export const DAY_WINDOWS = DAY_MS / WINDOW_MS;
+const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 
+type Draw = (w: number, h: number) => string;
 const box = (x: number, y: number, w: number, h: number) => `m${x} ${y}h${w}v${h}h-${w}z`;
-const block = (w: number, h: number) => box(0, 0, w, h);
-const low = (w: number, h: number) => box(0, h * 0.6, w, h * 0.4);
 /** An X in a small space: a block with a notch above and below. */
-const cross = (w: number, h: number) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`;
-const bars = (w: number, h: number) => box(0, 0, w * 0.35, h) + box(w * 0.65, 0, w * 0.35, h);
-const ring = (w: number, h: number) => box(0, 0, w, h) + box(1, 1, w - 2, h - 2);
-const lowRing = (w: number, h: number) => box(0, h / 2, w, h / 2) + box(1, 1, w - 2, h / 2 - 2);
-const dash = (w: number, h: number) => box(0, h / 2 - 1.5, w, 3);
-const dot = (w: number, h: number) => box(w / 2 - 0.5, h / 2 - 0.5, 1, 1);
+const cross: Draw = (w, h) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`;
+const dot: Draw = (w, h) => box(w / 2 - 0.5, h / 2 - 0.5, 1, 1);
 
-interface Letter {
-  readonly text: string;
-  readonly mark: MarkName;
-  /** Its colour in the map: a custom property. */
-  readonly color: string;
-  /** Its shape in the map: a path from its corner, for a width and a height. */
-  readonly draw: (w: number, h: number) => string;
-}
-
-/** `h`: a file of the window is held. */
-export const LETTERS: Readonly<Record<WindowLetter | 'h', Letter>> = {
-  d: { text: 'done', mark: 'done', color: 'cell', draw: block },
-  e: { text: 'done, empty file', mark: 'done', color: 'cell', draw: low },
-  f: { text: 'failed', mark: 'failed', color: 'failed', draw: cross },
-  h: { text: 'a file is held', mark: 'held', color: 'held', draw: bars },
-  m: { text: 'missing', mark: 'missing', color: 'missing', draw: ring },
-  l: { text: 'late', mark: 'missing', color: 'missing', draw: lowRing },
-  a: { text: 'abandoned', mark: 'abandoned', color: 'abandoned', draw: dash },
-  w: { text: 'due, not there yet', mark: 'missing', color: 'abandoned', draw: dot },
-  n: { text: 'not due yet', mark: 'abandoned', color: 'line', draw: () => '' },
-  '-': { text: 'not expected', mark: 'abandoned', color: 'line', draw: dot },
+/** Its colour in the map is a custom property, its shape a path from its corner. `h`: a file of the window is held. */
+export const LETTERS: Readonly<
+  Record<WindowLetter | 'h', readonly [text: string, mark: MarkName, color: string, draw: Draw]>
+> = {
+  d: ['done', 'done', 'cell', (w, h) => box(0, 0, w, h)],
+  e: ['done, empty file', 'done', 'cell', (w, h) => box(0, h * 0.6, w, h * 0.4)],
+  f: ['failed', 'failed', 'failed', cross],
+  h: ['a file is held', 'held', 'held', (w, h) => box(0, 0, w * 0.35, h) + box(w * 0.65, 0, w * 0.35, h)],
+  m: ['missing', 'missing', 'missing', (w, h) => box(0, 0, w, h) + box(1, 1, w - 2, h - 2)],
+  l: ['late', 'missing', 'missing', (w, h) => box(0, h / 2, w, h / 2) + box(1, 1, w - 2, h / 2 - 2)],
+  a: ['abandoned', 'abandoned', 'abandoned', (w, h) => box(0, h / 2 - 1.5, w, 3)],
+  w: ['due, not there yet', 'missing', 'abandoned', dot],
+  n: ['not due yet', 'abandoned', 'line', () => ''],
+  '-': ['not expected', 'abandoned', 'line', dot],
 };
 
 export interface Cell {
@@ -52,9 +42,7 @@ export interface Cell {
   readonly rows: number;
 }
 
-function isLetter(text: string): text is WindowLetter {
-  return Object.hasOwn(LETTERS, text);
-}
+const isLetter = (text: string): text is WindowLetter => Object.hasOwn(LETTERS, text);
 
 /** The windows of an export, oldest first, whole days. */
 export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
@@ -70,15 +58,6 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   });
 }
 
-/** The cells of each day, oldest first. */
-export function daysOf(cells: readonly Cell[]): (readonly Cell[])[] {
-  return chunks(cells, DAY_WINDOWS);
-}
-
-export function rowsIn(cells: readonly Cell[]): number {
-  return sum(cells.map(({ rows }) => rows));
-}
-
 /** @param byRows shades the windows that are done: each of four shades has up to twice the rows of the one before */
 export function drawn(
   cells: readonly Cell[],
@@ -91,11 +70,12 @@ export function drawn(
   cells.forEach(({ letter, rows }, index) => {
     const shade = Math.max(1, 4 - Math.floor(Math.log2(most / Math.max(1, rows))));
     const look = `${letter}${byRows && letter === 'd' ? shade : ''}`;
-    paths.set(look, `${paths.get(look) ?? ''}M${placeOf(index).join(' ')}${LETTERS[letter].draw(w, h)}`);
+    const [, , , draw] = LETTERS[letter];
+    paths.set(look, `${paths.get(look) ?? ''}M${placeOf(index).join(' ')}${draw(w, h)}`);
   });
   return [...paths].map(([look, d]) => {
     const [letter = '', shade] = look;
-    const { color } = LETTERS[isLetter(letter) ? letter : 'h'];
+    const [, , color] = LETTERS[isLetter(letter) ? letter : 'h'];
     const fill = shade === undefined ? `var(--${color})` : 'var(--accent)';
     return html`<path key=${look} fill=${fill} fill-opacity=${Number(shade ?? 4) / 4} fill-rule="evenodd" d=${d} />`;
   });
@@ -113,7 +93,6 @@ const TOTAL_WIDTH = 64;
 const HEAD_HEIGHT = 16;
 const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
-const HOUR_WINDOWS = 6;
 
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
@@ -128,7 +107,6 @@ function layout(cells: number, cellWidth: number) {
     days,
     lineOf,
     placeOf,
-    cell: [cellWidth - 1, LINE_HEIGHT - 1] as const,
     width: DAY_WINDOWS * cellWidth + TOTAL_WIDTH,
     height: HEAD_HEIGHT + days * LINE_HEIGHT,
     outline(index: number) {
@@ -146,13 +124,16 @@ function layout(cells: number, cellWidth: number) {
 }
 
 interface MapProps {
+  readonly map: WindowMap;
   readonly name: ExportName;
-  readonly cells: readonly Cell[];
   readonly byRows: boolean;
   readonly onChoose: (startMs: number) => void;
 }
 
-export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
+/** The map, and the same as a table of days. */
+export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
+  const cells = useMemo(() => cellsOf(map, name), [map]);
+  const days = useMemo(() => daysOf(cells), [cells]);
   const frame = useRef<HTMLDivElement>(null);
   const cellWidth = useCellWidth(frame);
   const place = layout(cells.length, cellWidth);
@@ -161,8 +142,11 @@ export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
   const [hovered, setHovered] = useState<number | null>(null);
   const focusCell = useRef<SVGRectElement>(null);
   const isMoved = useRef(false);
-  const paths = useMemo(() => drawn(cells, place.placeOf, place.cell, byRows), [cells, cellWidth, byRows]);
-  const [dayLabels, labels] = useMemo(() => labelsOf(cells, cellWidth, place.width), [cells, cellWidth]);
+  const paths = useMemo(
+    () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1], byRows),
+    [cells, cellWidth, byRows],
+  );
+  const [dayLabels, labels] = useMemo(() => labelsOf(days, cellWidth, place.width), [days, cellWidth]);
   useLayoutEffect(() => {
     const { current } = frame;
     if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
@@ -185,7 +169,8 @@ export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
     isMoved.current = next !== focused;
     setFocused(next);
   };
-  const shown = cells[hovered ?? focused];
+  const at = cells[focused];
+  const shown = hovered === null ? at : cells[hovered];
   return html`<p class="readout">${shown && readout(name, shown)}</p>
     <div class="scroll map" ref=${frame}>
       <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${dayLabels}</svg>
@@ -193,10 +178,39 @@ export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
         onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))} onPointerLeave=${() => setHovered(null)} onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
         <g aria-hidden="true">${labels}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
         <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
-          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0" aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${labelOf(name, cells[focused])} onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
+          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0" aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)} onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
         </g>
       </svg>
-    </div>`;
+    </div>
+    <details><summary>As a table, a row a day</summary>${dayTable(name, days)}</details>`;
+}
+
+type Day = ReturnType<typeof daysOf>[number];
+
+/** The newest first. */
+function daysOf(cells: readonly Cell[]) {
+  const days = chunks(cells, DAY_WINDOWS).map((day) => ({
+    startMs: day[0]?.startMs ?? 0,
+    rows: sum(day.map(({ rows }) => rows)),
+    letters: day.map(({ letter }) => letter).join(''),
+  }));
+  return days.reverse();
+}
+
+function dayTable(name: ExportName, days: readonly Day[]): VNode {
+  const number =
+    (others: RegExp) =>
+    ({ letters }: Day) =>
+      count(letters.replaceAll(others, '').length);
+  return table(
+    { label: `Windows of ${name} by day`, rows: days },
+    ['Day (UTC)', ({ startMs }) => `${dayName(startMs)} ${utcDay(startMs).slice(0, 4)}`],
+    ['Done', number(/[^de]/g), 'number'],
+    ['Failed or held', number(/[^fh]/g), 'number'],
+    ['Missing or late', number(/[^ml]/g), 'number'],
+    ['Abandoned', number(/[^a]/g), 'number'],
+    ['Rows', ({ rows }) => count(rows), 'number'],
+  );
 }
 
 function rowsText({ letter, rows }: Cell): string {
@@ -204,15 +218,14 @@ function rowsText({ letter, rows }: Cell): string {
 }
 
 function readout(name: ExportName, cell: Cell): VNode {
-  const { text, mark } = LETTERS[cell.letter];
-  const time = `${dayName(cell.startMs)}, ${windowName(cell.startMs)}`;
+  const [text, mark] = LETTERS[cell.letter];
+  const time = `${dayName(cell.startMs)}, ${windowTime(cell.startMs, ' UTC')}`;
   return html`${state(mark, html`<strong>${text}</strong>`)} ${name}, ${time}${soft(rowsText(cell))}`;
 }
 
 /** The cell with the focus is a new element for each window, so that a screen reader reads its label. */
-function labelOf(name: ExportName, cell: Cell | undefined): string {
-  if (cell === undefined) return name;
-  return `${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${rowsText(cell)}`;
+function labelOf(name: ExportName, cell: Cell): string {
+  return `${name}, ${windowTime(cell.startMs, ' UTC')}: ${LETTERS[cell.letter][0]}${rowsText(cell)}`;
 }
 
 /** By how many windows a key moves. Up is a day newer, as in the map. */
@@ -258,21 +271,16 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
 }
 
 /** The days, which do not scroll with the map; the hours above it, and the rows beside each day. */
-function labelsOf(cells: readonly Cell[], cellWidth: number, width: number): readonly [VNode[], VNode[]] {
-  const days = daysOf(cells).reverse();
+function labelsOf(days: readonly Day[], cellWidth: number, width: number): readonly [VNode[], VNode[]] {
   const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
-  const hours = Array.from({ length: 24 }, (_, hour) => hour).filter(
-    (hour) => cellWidth > 6 || hour % 2 === 0,
-  );
-  const names = days.map(
-    (day, line) => html`<text x="0" y=${y(line)}>${dayName(day[0]?.startMs ?? 0)}</text>`,
-  );
-  const heads = hours.map(
-    (hour) =>
-      html`<text x=${hour * HOUR_WINDOWS * cellWidth} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`,
-  );
-  const totals = ['rows', ...days.map((day) => count(rowsIn(day)))].map(
-    (text, line) => html`<text x=${width} y=${y(line - 1)} text-anchor="end">${text !== '0' && text}</text>`,
+  const step = cellWidth > 6 ? 1 : 2;
+  const heads = Array.from({ length: 24 / step }, (_, index) => {
+    const hour = index * step;
+    return html`<text x=${(hour * DAY_WINDOWS * cellWidth) / 24} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`;
+  });
+  const names = days.map(({ startMs }, line) => html`<text x="0" y=${y(line)}>${dayName(startMs)}</text>`);
+  const totals = ['rows', ...days.map(({ rows }) => rows > 0 && count(rows))].map(
+    (text, line) => html`<text x=${width} y=${y(line - 1)} text-anchor="end">${text}</text>`,
   );
   return [names, [...heads, ...totals]];
 }

@@ -1,64 +1,43 @@
 /** The windows of 90 days: a map of each export, the list of those without data, and one window. */
-
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ExportName, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actions } from './action.ts';
-import { detectionRows } from './detection.ts';
+import { detectionRows } from './detections.ts';
 import { fileStory, windowLink } from './files.ts';
-import { count, day, dayName, windowName } from './format.ts';
-import {
-  age,
-  type Children,
-  choice,
-  Dialog,
-  foreign,
-  panel,
-  read,
-  soft,
-  state,
-  table,
-  when,
-} from './parts.ts';
+import { count, windowTime } from './format.ts';
+import { age, type Children, foreign, soft, state, when } from './inline.ts';
+import { choice, Dialog, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
-import { type Cell, cellsOf, daysOf, KEYS, LETTERS, rowsIn, sample, WindowGrid } from './window-map.ts';
+import { KEYS, LETTERS, sample, WindowGrid } from './window-map.ts';
 
 const SHADES = [
   ['state', 'State'],
   ['rows', 'Rows'],
 ] as const;
+const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
   const name: ExportName = parameters.get('export') === 'imagewire' ? 'imagewire' : 'newswire';
   const by = parameters.get('by') === 'rows' ? 'rows' : 'state';
   const start = parameters.get('window');
-  const [read90] = reading.pages;
-  const cells = useMemo(() => enabledCells(read90), [read90]);
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });
-  const open: OnOpen = (of, startMs) =>
-    go(here({ export: of, window: new Date(startMs).toISOString().replace('.000', '') }));
-  const labels = (map: WindowMap) => EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
-    ${read(
-      reading,
-      (map) => html`<div class="row bar">
-        <div class="narrow">${choice('Export', name, labels(map), (one) => go(here({ export: one }), true))}</div>
+    ${read(reading, (map) => {
+      const labels = EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
+      return html`<div class="row bar">
+        <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
         ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
-        ${by === 'rows' ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows']) : legend()}
+        ${by === 'rows' ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows']) : LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))}
       </div>
-      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(one, cells[one] ?? null, by === 'rows', open)}</div>`)}</div>
+      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
       <${OpenList} open=${map.open} />
-      ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`,
-    )}`;
-}
-
-function enabledCells(map: WindowMap | undefined): Partial<Record<ExportName, readonly Cell[]>> {
-  const enabled = EXPORT_NAMES.filter((name) => map?.exports[name].enabled);
-  return Object.fromEntries(enabled.map((name) => [name, map === undefined ? [] : cellsOf(map, name)]));
+      ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
+    })}`;
 }
 
 function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
@@ -67,39 +46,19 @@ function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
   return own === 0 ? name : `${name}, ${count(own)} open`;
 }
 
-function legend(): VNode[] {
-  const shown = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
-  return shown.map((letter) => soft([sample(letter), LETTERS[letter].text]));
-}
-
-type OnOpen = (name: ExportName, startMs: number) => void;
-
-function exportMap(name: ExportName, cells: readonly Cell[] | null, byRows: boolean, onOpen: OnOpen): VNode {
-  if (cells === null)
+function exportMap(map: WindowMap, name: ExportName, by: string): VNode {
+  if (!map.exports[name].enabled)
     return panel(name, html`<p class="empty">This export is switched off in the settings.</p>`);
-  const parts = [
-    html`<${WindowGrid} name=${name} cells=${cells} byRows=${byRows} onChoose=${(startMs: number) => onOpen(name, startMs)} />`,
-    html`<details><summary>As a table, a row a day</summary>${dayTable(name, cells)}</details>`,
-  ];
-  return panel(name, parts, { aside: html`<span class="soft keys">${KEYS}</span>` });
-}
-
-function dayTable(name: ExportName, cells: readonly Cell[]): VNode {
-  const startOf = ([cell]: readonly Cell[]) => cell?.startMs ?? 0;
-  const number = (letters: string) => (cells: readonly Cell[]) =>
-    count(cells.filter(({ letter }) => letters.includes(letter)).length);
-  return table<readonly Cell[]>(`Windows of ${name} by day`, daysOf(cells).reverse(), [
-    ['Day (UTC)', (cells) => `${dayName(startOf(cells))} ${day(startOf(cells)).slice(0, 4)}`],
-    ['Done', number('de'), 'number'],
-    ['Failed or held', number('fh'), 'number'],
-    ['Missing or late', number('ml'), 'number'],
-    ['Abandoned', number('a'), 'number'],
-    ['Rows', (cells) => count(rowsIn(cells)), 'number'],
-  ]);
+  const onChoose = (startMs: number) => {
+    const window = new Date(startMs).toISOString().replace('.000', '');
+    go(linkTo('windows', { export: name, by, window }));
+  };
+  const grid = html`<${WindowGrid} map=${map} name=${name} byRows=${by === 'rows'} onChoose=${onChoose} />`;
+  return panel(name, grid, { aside: html`<span class="soft keys">${KEYS}</span>` });
 }
 
 function stateOf(letter: WindowLetter, held: boolean): VNode {
-  const { text, mark } = LETTERS[letter];
+  const [text, mark] = LETTERS[letter];
   return state(held ? 'held' : mark, held ? `${text}, a file is held` : text);
 }
 
@@ -108,44 +67,37 @@ const SHOWN = 50;
 function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   const [shown, setShown] = useState(SHOWN);
   const left = open.length - shown;
-  const rows = table<OpenWindow>(
-    'Windows without data',
-    open.slice(0, shown),
-    [
-      ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
-      ['Export', (one) => one.export],
-      ['State', ({ letter, held }) => stateOf(letter, held)],
-      ['Since', ({ since }) => age(since, '–')],
-      ['Reason', ({ reason }) => (reason === null ? soft('–') : foreign(reason)), 'wide'],
-      ['Action', (one) => actions(one.actions)],
-    ],
-    { key: (one) => one.export + one.window_start, empty: 'None. Every window that was due is done.' },
+  const rows = table(
+    {
+      label: 'Windows without data',
+      rows: open.slice(0, shown),
+      key: (one) => one.export + one.window_start,
+      empty: 'None. Every window that was due is done.',
+    },
+    ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
+    ['Export', (one) => one.export],
+    ['State', ({ letter, held }) => stateOf(letter, held)],
+    ['Since', ({ since }) => age(since, '–')],
+    ['Reason', ({ reason }) => (reason === null ? soft('–') : foreign(reason)), 'wide'],
+    ['Action', (one) => actions(one.actions)],
   );
   const more = html`<button type="button" class="more" onClick=${() => setShown(shown + SHOWN)}>Show more (${count(left, 'window')})</button>`;
   const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
   return panel(title, [rows, left > 0 && more], { help: 'alerts' });
 }
 
-interface WindowProps {
-  readonly name: ExportName;
-  readonly start: string;
-  readonly onClose: () => void;
-}
-
-function WindowDialog({ name, start, onClose }: WindowProps): VNode {
-  const path = `/console/window${queryOf({ export: name, window_start: start })}`;
-  const reading = useReading<WindowDetail>(path, ['windows']);
+function WindowDialog({ name, start, onClose }: { name: ExportName; start: string; onClose(): void }): VNode {
+  const query = queryOf({ export: name, window_start: start });
+  const reading = useReading<WindowDetail>(`/console/window${query}`, ['windows']);
   const ms = Date.parse(start);
-  const title = Number.isNaN(ms) ? 'Window' : `${name}, ${windowName(ms)}`;
+  const title = Number.isNaN(ms) ? 'Window' : `${name}, ${windowTime(ms, ' UTC')}`;
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
 /** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
   const { letter, held, since, due_at, files, streams, detections } = of;
-  const delivered = streams
-    .map(({ subscription_id, content_type, rows }) => `${subscription_id} ${content_type}: ${count(rows)}`)
-    .join(', ');
+  const rows = streams.map((one) => `${one.subscription_id} ${one.content_type}: ${count(one.rows)}`);
   return html`<div class="facts">
       <p>${stateOf(letter, held)}</p>
       <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
@@ -154,6 +106,6 @@ function story(of: WindowDetail): Children {
     <h3>Files</h3>
     ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}
     <h3>Detections</h3>
-    ${delivered !== '' && html`<p class="soft">New versions by subscription and type: ${delivered}</p>`}
+    ${rows.length > 0 && html`<p class="soft">New versions by subscription and type: ${rows.join(', ')}</p>`}
     ${detectionRows(detections, 'Detections of this window', 'None.')}`;
 }

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import type { Command } from 'commander';
 import type { Action } from '../../src/admin/console/api.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { actionText } from '../../src/console/action-texts.ts';
+import { actionText } from '../../src/console/format.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { consoleFiles } from '../../src/packed.ts';
 

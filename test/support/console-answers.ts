@@ -107,7 +107,7 @@ function letterOf(index: number, startMs: number, nowMs: number): WindowLetter {
   if (startMs + WINDOW_MS > nowMs) return 'n';
   if (startMs + 2 * WINDOW_MS > nowMs) return 'w';
   if (index < 3 * DAY_WINDOWS) return '-';
-  if (index % 125 === 0) return 'f';
+  if (index % 120 === 0) return 'f';
   if (index % 1700 < 5) return 'm';
   if (index % 2900 < 3) return 'a';
   return index % 37 === 0 ? 'e' : 'd';

@@ -213,7 +213,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
     'windows',
   ],
-  console: ['admin', 'detection'],
+  console: ['admin', 'detection', 'time.ts'],
   'appliance.ts': [
     'admin',
     'appliance-ingest.ts',

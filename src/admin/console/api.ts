@@ -215,15 +215,9 @@ export interface OpenWindow {
 }
 
 /** `GET window?export=newswire&window_start=2026-11-21T10:10:00Z` */
-export interface WindowDetail {
-  readonly export: ExportName;
-  readonly window_start: Time;
-  readonly window_end: Time;
+export interface WindowDetail extends Omit<OpenWindow, 'reason'> {
   /** When its file is due. */
   readonly due_at: Time;
-  readonly letter: WindowLetter;
-  readonly since: Time | null;
-  readonly held: boolean;
   /** Every file of it, the newest first, at most 20. */
   readonly files: readonly FileEntry[];
   /** New versions of the newest applied file, by stream. */
@@ -234,7 +228,6 @@ export interface WindowDetail {
   }[];
   /** The first 20 detections of it. */
   readonly detections: readonly DetectionEntry[];
-  readonly actions: readonly Action[];
 }
 
 /** `GET files?outcome=failed,held&name=2026&export=newswire&after=…`: the newest first, 50 at a time; `name` is a part of the name. */

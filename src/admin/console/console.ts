@@ -3,15 +3,14 @@
  * the console thread (thread.ts).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { TLSSocket } from 'node:tls';
 import { type Body, readBody } from '../../http/body.ts';
 import { createRequestRate, type RequestRate } from '../../limits/request-rate.ts';
 import type { Logger } from '../../log.ts';
 import { formatMs, type Now, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import type { Session } from './api.ts';
-import { refuseForeign } from './csrf.ts';
 import { createEventStreams, type EventStreams } from './event-streams.ts';
-import { readSessionCookie, setSessionCookie } from './session-cookie.ts';
 import { NotReadable, type OpenSession, SESSION_MS, type Sessions } from './sessions.ts';
 import { type ConsoleThread, createConsoleThread } from './thread-client.ts';
 import { type ConsoleSettings, problem, type Told } from './thread-messages.ts';
@@ -207,4 +206,44 @@ function tokenOf(body: Body): string | null {
   } catch {
     return null;
   }
+}
+
+/**
+ * Requests that change something must come from the console's own pages: by `Sec-Fetch-Site`, or else by `Origin`
+ * against `Host` (OWASP, Cross-Site Request Forgery Prevention: Fetch Metadata).
+ *
+ * @returns the refusal; null if the request comes from an own page
+ */
+function refuseForeign(request: IncomingMessage): Told | null {
+  const { host, origin, 'sec-fetch-site': site, 'content-type': type = '' } = request.headers;
+  const isOwn = site === undefined ? origin !== undefined && hostOf(origin) === host : site === 'same-origin';
+  if (!isOwn)
+    return problem(
+      403,
+      'This must come from the pages of the console: Sec-Fetch-Site or Origin says otherwise.',
+    );
+  // A form cannot send it.
+  return /^application\/json\s*(;|$)/i.test(type) ? null : problem(415, 'Send it as application/json.');
+}
+
+function hostOf(origin: string): string | null {
+  return URL.canParse(origin) ? new URL(origin).host : null;
+}
+
+/** @returns the value of the cookie; null without one */
+function readSessionCookie(request: IncomingMessage): string | null {
+  const prefix = `${cookieName(request)}=`;
+  const cookies = (request.headers.cookie ?? '').split(/; */);
+  return cookies.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? null;
+}
+
+/** @returns a `Set-Cookie` header; 0 seconds delete it */
+function setSessionCookie(request: IncomingMessage, value: string, seconds: number): string {
+  const secure = request.socket instanceof TLSSocket ? '; Secure' : '';
+  return `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+/** Browsers share cookies between ports, so its name has the port. */
+function cookieName({ socket }: IncomingMessage): string {
+  return `wirewatch_console_${socket.localPort}`;
 }
