@@ -67,7 +67,7 @@ export function statusAfter(status: WindowStatus | undefined, outcome: 'applied'
 }
 
 /** The status after a search; undefined: the window gets none. */
-export function statusOnLook(
+export function statusAfterSearch(
   known: Known | undefined,
   windowStartMs: number,
   { nowMs, expectedFromMs, isWaiting }: Look,

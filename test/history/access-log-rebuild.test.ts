@@ -75,7 +75,7 @@ describe('what becomes of access.db comes out of its log again', () => {
     writeFileSync(`${folder.access}-wal`, wal);
     const again = reopened(true);
     assert.deepEqual(again.content, content);
-    assert.equal(again.recovered[0]?.kind, 'made anew');
+    assert.equal(again.recovered[0]?.kind, 'rebuilt');
   });
 
   const LOSSES: readonly (readonly [what: string, lose: () => void])[] = [
@@ -128,7 +128,7 @@ describe('what becomes of access.db comes out of its log again', () => {
       assert.deepEqual(again.content, content);
       assert.deepEqual(
         again.recovered.map(({ kind }) => kind),
-        ['made anew'],
+        ['rebuilt'],
       );
       // It is logged as before.
       setAccount(db, 'acme', { name: 'New' });
@@ -142,7 +142,7 @@ describe('what becomes of access.db comes out of its log again', () => {
     db.prepare('UPDATE api_key SET revoked_at = NULL').run();
     const again = reopened(true);
     assert.deepEqual(again.content, content);
-    assert.equal(again.recovered[0]?.kind, 'made anew');
+    assert.equal(again.recovered[0]?.kind, 'rebuilt');
   });
 });
 
@@ -194,7 +194,7 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   // Older than the log's beginning.
   copyFileSync(`${folder.root}/older`, folder.access);
   const again = reopened();
-  assert.equal(again.recovered[0]?.kind, 'made anew');
+  assert.equal(again.recovered[0]?.kind, 'rebuilt');
   assert.deepEqual(again.content, content);
   const second = startNewAccessLog(folder, { kind: 'command' }, AT_MS);
   assert.equal(second.aside, `${folder.accessLog}-until-20261121T100000Z`);

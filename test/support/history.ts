@@ -125,7 +125,7 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
       url_withheld: withheld ?? null,
       exported_at_given: given ?? null,
       first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-      judged: filterColumns(match),
+      filters: filterColumns(match),
     });
   }
   const batch = builder.take(rows.length);

@@ -10,7 +10,7 @@ import {
   type Known,
   overdueBeforeMs,
   statusAfter,
-  statusOnLook,
+  statusAfterSearch,
 } from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
 
@@ -24,7 +24,7 @@ function onLook(
   isWaiting = false,
   expectedFromMs: number | null = START,
 ) {
-  return statusOnLook(known, START, { nowMs, expectedFromMs, isWaiting });
+  return statusAfterSearch(known, START, { nowMs, expectedFromMs, isWaiting });
 }
 
 describe('a window of which nothing is known', () => {

@@ -162,8 +162,8 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('windows/overdue-search.ts', [
     ['if (!isSteady || !(', 'if (!(', 'a clock that jumps makes nothing missing', 'overdue-search'],
     [
-      'lookAgainFrom = Math.min(lookAgainFrom, start)',
-      'lookAgainFrom = overdueBefore',
+      'resumeFrom = Math.min(resumeFrom, start)',
+      'resumeFrom = overdueBefore',
       'a window whose file waits is looked for again',
       'overdue-search',
     ],
