@@ -18,7 +18,7 @@ function read(given: string): string {
   return typeof address === 'string' ? address : assert.fail(address.expected);
 }
 
-test('what must be is percent-encoded, each character of a run, and nothing else', () => {
+test('only disallowed characters are percent-encoded, each of a run', () => {
   const cases: [path: string, encoded: string][] = [
     ["a-b_c.~!$&'()*+,;=:@/d", "a-b_c.~!$&'()*+,;=:@/d"],
     ['%41%zz%4%', '%41%25zz%254%25'],

@@ -52,7 +52,7 @@ function linesOf(data: string, subscription: number): number {
     .filter((line) => beginning.test(line)).length;
 }
 
-test('killed before each step, it is done by the next command, and the log makes an equal database', {
+test('killed before each step, a removal is completed by the next command, and the log gives an equal database', {
   skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
