@@ -11,7 +11,7 @@ import type { Database, Statement } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
-/** What is stored of a detection. */
+/** A detection as stored. */
 export interface StoredDetection {
   readonly version: number;
   /** See {@link givenOf}. */

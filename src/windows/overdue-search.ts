@@ -80,7 +80,7 @@ async function findMissing(
   if (expectation === null) return 0;
   const { expected_from: expectedFromMs, looked_through } = expectation;
   let count = 0;
-  // The next search begins with the first window that this one passes over.
+  // The next search begins at the first window that this one skips.
   let resumeFrom = overdueBefore;
   for (let from = looked_through; from < overdueBefore; from += GROUP_WINDOWS * WINDOW_MS) {
     const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
