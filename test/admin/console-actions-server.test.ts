@@ -55,7 +55,7 @@ test('pause and resume', async () => {
   const name = fileName('newswire', at(0));
   appliance.put(name, ndjson([newRow()]));
   assert.match((await ui.act('ingest-resume')).text, /^Ingest is resumed\. It was paused since /);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await audited('ingest resume');
   assert.equal((await ui.act('ingest-resume')).text, 'Ingest was not paused.');
 });
@@ -88,7 +88,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   });
   const again = await ui.act('window-reset', window);
   assert.deepEqual([again.ended?.state, /failed: /.test(again.ended?.text ?? '')], ['failed', true]);
-  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file failed');
+  assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file failed');
 
   assert.equal((await appliance.dropped(fileName('newswire', at(1)), ndjson([good]))).msg, 'file held');
   assert.deepEqual(

@@ -45,7 +45,7 @@ describe('if the data folder has a log that continues the backup', () => {
       assertSameContent(contentOfDetections(data), expected);
       const log = await served(data);
       assert.ok(
-        !log.some(({ msg }) => /made anew|brought up to date/.test(String(msg))),
+        !log.some(({ msg }) => /rebuilt|brought up to date/.test(String(msg))),
         'it is as a stop leaves it',
       );
       // Whose search for missing windows is an entry of its own.

@@ -266,7 +266,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const apart = Math.floor((last - first) / WINDOW_MS / (FAILED + 1)) * WINDOW_MS;
       const names = Array.from({ length: FAILED }, (_, at) => fileName('newswire', first + (at + 1) * apart));
       for (const name of names) appliance.put(name, ndjson([{ ...row, strength_score: 'high' }]));
-      for (const name of names) await appliance.dealtWith(name);
+      for (const name of names) await appliance.processed(name);
       await appliance.dropped(fileName('newswire', last), '');
       await appliance.restart(shifted);
       await looked();

@@ -179,7 +179,7 @@ describe('a new installation', () => {
     assert.equal((await health()).http, 503);
     assert.equal(await appliance.detection(idOf(row)), null);
     makeRoom();
-    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('health', health, ({ http }) => http === 200);
     assert.ok(await appliance.detection(idOf(row)));
   });
@@ -280,7 +280,7 @@ describe('a damaged database', () => {
     await eventually('health', health, ({ http }) => http === 200);
     assert.equal((await appliance.detection(idOf(row)))?.id, idOf(row));
     const name = fileName('newswire', currentWindowMs() - WINDOW_MS);
-    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('the list', alerts, isFreeOf('database damaged'));
   });
 });

@@ -126,7 +126,7 @@ test('a backfill whose file is missing waits for it, and nothing else does', asy
   };
   await until('the alert opens', isToldStuck);
   renameSync(away, here);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await until('the alert closes', () => !isToldStuck());
 });
 

@@ -79,7 +79,7 @@ test('every other file goes to refused/ with a reason, its content unchanged', a
   ];
   for (const name of names) {
     writeFileSync(inDrop(name), `content of ${name}`);
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.equal(line.msg, 'file refused');
     assert.ok(!existsSync(inDrop(name)));
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), `content of ${name}`);
@@ -93,7 +93,7 @@ test('a shortened name does not overwrite another', async () => {
   for (const end of ['a', 'b', 'c']) {
     const name = `${'x'.repeat(200)}${end}`;
     writeFileSync(inDrop(name), name);
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), name);
   }
 });
@@ -179,7 +179,7 @@ test('waiting files are read in the order of their windows', async () => {
   appliance.put('newswire.backfill-in-order.ndjson', ndjson([newRow()]));
   appliance.cli(['ingest', 'resume']);
   const lines = await Promise.all(
-    [...names, 'newswire.backfill-in-order.ndjson'].map((name) => appliance.dealtWith(name)),
+    [...names, 'newswire.backfill-in-order.ndjson'].map((name) => appliance.processed(name)),
   );
   const numbers = lines.map(({ number }) => Number(number));
   assert.deepEqual(
@@ -197,7 +197,7 @@ test('a pause leaves dropped files where they are, also across a restart', async
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.ok(existsSync(inDrop(name)));
   appliance.cli(['ingest', 'resume']);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
 });
 
@@ -218,7 +218,7 @@ test('files dropped during a stop are read at the next start', async () => {
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));
   await appliance.restart();
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
 });
 
 test('a Wirewatch folder that is a link is refused at the start', async () => {
@@ -259,7 +259,7 @@ test('a Wirewatch folder that becomes a link is not followed: nothing is read un
       renameSync(inDrop('.away'), inDrop(own));
     }
     const outcomes = [];
-    for (const name of names) outcomes.push((await appliance.dealtWith(name)).msg);
+    for (const name of names) outcomes.push((await appliance.processed(name)).msg);
     assert.deepEqual(outcomes, ['file applied', 'file failed', 'file refused'], own);
     assert.deepEqual(readdirSync(elsewhere), []);
     rmSync(elsewhere, { recursive: true });

@@ -67,7 +67,7 @@ test('an empty uncompressed file gets time: its writer may be about to start', a
   // Long after it was quiet, and before it counts as meant.
   await new Promise((resolve) => setTimeout(resolve, 200));
   appendFileSync(path, ndjson([row]));
-  const line = await appliance.dealtWith(name);
+  const line = await appliance.processed(name);
   assert.equal(line.msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
 });

@@ -88,7 +88,7 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
       (await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]))).msg,
       'file applied',
     );
-    for (const name of names) assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
     const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
     assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));

@@ -92,7 +92,7 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
     await new Promise((resolve) => setTimeout(resolve, 150));
     assert.ok(existsSync(path), 'it is still there');
     appendFileSync(path, whole.subarray(100));
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.deepEqual([line.msg, line.rows], ['file applied', rows.length]);
   });
 

@@ -132,7 +132,7 @@ test('skipped rows of a file that was not taken are not written beside another',
   const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
   assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
-  assert.equal((await appliance.dealtWith(cutOff)).msg, 'file failed');
+  assert.equal((await appliance.processed(cutOff)).msg, 'file failed');
 });
 
 test('require_trailer makes the trailer mandatory for NDJSON only', async () => {

@@ -169,7 +169,7 @@ test('windows are read between the transactions of a long backfill, and both are
     existsSync(join(appliance.drop, '.taken', `${Number(window.number) - 1}.newswire.backfill-long.ndjson`)),
   );
   assert.ok(await appliance.detection(idOf(row)));
-  const backfill = await appliance.dealtWith('newswire.backfill-long.ndjson');
+  const backfill = await appliance.processed('newswire.backfill-long.ndjson');
   assert.deepEqual([backfill.msg, backfill.created], ['file applied', rows.length]);
   assert.ok(Number(backfill.number) < Number(window.number));
   assert.deepEqual(
@@ -188,7 +188,7 @@ test('a backfill interrupted by a stop continues at the next start, even with ot
   appliance.put('newswire.backfill-stopped.ndjson', ndjson([...rows, bad]));
   await becameVisible(first);
   await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
-  const line = await appliance.dealtWith('newswire.backfill-stopped.ndjson');
+  const line = await appliance.processed('newswire.backfill-stopped.ndjson');
   const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
   assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
   assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 1]);

@@ -1,4 +1,4 @@
-/** A detections.db of its own for one test, filled directly: transactions, rows, finished windows. */
+/** A detections.db for one test, filled directly: transactions, rows, finished windows. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -75,7 +75,7 @@ test('a file that waits during a pause is not missing; one that has not come is'
   assert.deepEqual(missing.slice(0, 3), [formatMs(at(2)), formatMs(at(4)), formatMs(at(5))]);
   assert.ok(existsSync(join(appliance.drop, fileName('newswire', at(1)))));
   appliance.cli(['ingest', 'resume']);
-  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file applied');
+  assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file applied');
   assert.deepEqual(starts('missing'), missing);
   assert.ok(missing.length > 100 && missing.length < 144);
   const newest = Date.parse(missing.at(-1) ?? '');
@@ -105,7 +105,7 @@ test('after 30 days missing windows are abandoned, but not one whose file waits'
   const name = fileName('newswire', at(4));
   putFile(appliance.drop, name, ndjson([newRow()]));
   await appliance.restart();
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await looked();
   assert.ok(starts('done').includes(formatMs(at(4))));
   assert.deepEqual(starts('abandoned')[0], formatMs(at(5)));
@@ -164,7 +164,7 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.match(stdout, /failed: the file has rows or lines that do not match the export format/);
   assert.match(stdout, /The details are in (\S+)\.reason\.json in the drop folder\./);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
-  const line = await appliance.dealtWith(name);
+  const line = await appliance.processed(name);
   assert.equal(line.msg, 'file failed', 'as for any other file');
   const served = await appliance
     .serving()

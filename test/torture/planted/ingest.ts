@@ -1,4 +1,4 @@
-/** Faults in what becomes of dropped files and their rows: positions, versions, windows, times. */
+/** Faults in the handling of dropped files and their rows: positions, versions, windows, times. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
