@@ -1,4 +1,4 @@
-/** A map that holds at most so many entries. */
+/** A map with a limit of entries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

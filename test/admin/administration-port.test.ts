@@ -1,4 +1,4 @@
-/** The administration's port: what it shows, what it refuses, and that what it counts is so. */
+/** The administration port: its pages, refusals and metrics. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The console's server: what can be done from it, each through to the API and to the audit trail. */
+/** The console's server: each action, up to its effect on the API and the audit trail. */
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

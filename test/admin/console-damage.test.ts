@@ -1,4 +1,4 @@
-/** The console beside a database that is damaged: what can still be shown is shown, and nothing else is given up for it. */
+/** The console with a damaged database: everything else still works. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

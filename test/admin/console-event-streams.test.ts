@@ -1,4 +1,4 @@
-/** The event streams of several consoles: all hear of a change, but not at the same moment. */
+/** The event streams of several consoles: all get a change, in turn. */
 import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

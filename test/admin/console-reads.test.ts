@@ -1,4 +1,4 @@
-/** The console's server: what it shows, that it is so, and that it is the same after a restart. */
+/** The console's server: its views are correct, also after a restart. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { FilesPage, Overview, WindowDetail } from '../../src/admin/console/api.ts';

@@ -1,4 +1,4 @@
-/** What an answer to /metrics reads, and the labels that it may have. */
+/** /metrics: the rows that it reads, and its labels. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMetrics } from '../../src/admin/metrics.ts';

@@ -1,4 +1,4 @@
-/** What is secret never stands in a line of the log, wherever somebody put it. */
+/** Log lines never contain secrets, in any field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';

@@ -1,4 +1,4 @@
-/** Several processes at work on one installation: each does its part, or says whom it waits for. */
+/** Several processes on one installation: each does its work, or says what it waits for. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

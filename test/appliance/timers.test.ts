@@ -1,4 +1,4 @@
-/** What was waited for and came leaves no timer and no listener behind: thousands of waits a minute would add up. */
+/** Finished waits leave no timer or listener: thousands per minute would add up. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';

@@ -1,4 +1,4 @@
-/** Addresses from the socket to the rule: IPv6, what is mapped into it, and proxies before the appliance. */
+/** Client addresses: IPv6, IPv4-mapped addresses, and proxies. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';

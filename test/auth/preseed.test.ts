@@ -1,4 +1,4 @@
-/** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration: what a start makes of them. */
+/** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` in the configuration, applied by a start. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** How the credential of a request is read, before the store is asked. */
+/** Parsing the credential of a request, before any lookup. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
+/** `subscription remove` and `account remove`: their effects, and adding again. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Parts of the token endpoint by themselves: a token's form, networks, the body (contract: Token, Limits). */
+/** Parts of the token endpoint: a token's form, networks, the body (contract: Token, Limits). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';

@@ -1,4 +1,4 @@
-/** The scheduled backup: when it is due, what is told when it is not as it should be. */
+/** The scheduled backup: when it is due, and its alerts. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

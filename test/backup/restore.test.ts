@@ -1,4 +1,4 @@
-/** `wirewatch restore`: what the log of the data folder has is never lost, and a lost end is made good. */
+/** `wirewatch restore`: nothing in the data folder's log is lost, and a lost end is repaired. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What is bundled: every package is named with its licence, and the executable takes no code from the environment. */
+/** The bundle: every package is listed with its licence, and the executable loads no code from the environment. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** What `wirewatch check` finds of addresses, certificates and proxies. */
+/** `wirewatch check`: addresses, certificates and proxies. */
 import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

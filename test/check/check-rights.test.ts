@@ -1,4 +1,4 @@
-/** What `wirewatch check` finds of backups, configured accounts and the rights of its user. */
+/** `wirewatch check`: backups, configured accounts and permissions. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';

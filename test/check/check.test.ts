@@ -1,4 +1,4 @@
-/** `wirewatch check`: what it finds, what it leaves behind (nothing), and the rules it judges by. */
+/** `wirewatch check`: its findings; it leaves nothing behind. */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

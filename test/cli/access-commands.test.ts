@@ -1,4 +1,4 @@
-/** What the commands on accounts, subscriptions and keys have in common: wrong values, missing folders, many at once. */
+/** Common to the commands on accounts, subscriptions and keys: wrong values, missing folders, concurrency. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** `wirewatch completion`: its scripts complete what the command line has, in the shells themselves where they are. */
+/** `wirewatch completion`: its scripts, run in the real shells if installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What systemd is told: ready once connections are accepted, stopping, alive; and nothing fails where it cannot be told. */
+/** Notifying systemd: ready, stopping, watchdog; failures are harmless. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** `serve` without any preparation: it works, and says what to do next for as long as nobody can read. */
+/** `serve` without preparation: it works, and advises the next step until a key can read. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';

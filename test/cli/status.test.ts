@@ -1,4 +1,4 @@
-/** `wirewatch status`: how things stand, on one screen. */
+/** `wirewatch status`: the state on one screen. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** `wirewatch verify` and `rebuild` as an operator runs them, and what a running appliance makes of what they find. */
+/** `wirewatch verify` and `rebuild`, and the scrub of a running appliance. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

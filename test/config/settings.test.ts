@@ -1,4 +1,4 @@
-/** Settings: the order of their sources, what is refused and how it is said, and the annotated file. */
+/** Settings: the order of their sources, errors, and the annotated file. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The console in a real Chromium on the real program: with nothing in it, and every action through to its effect. */
+/** The console in a real Chromium on the real program: empty, and each action up to its effect. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** What can be told of the console's app without a browser: its size, and that what it names is there. */
+/** The console's app without a browser: its size and its references. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';

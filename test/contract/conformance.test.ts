@@ -1,4 +1,4 @@
-/** The table of the contract's rules: each has its test, each test exists, and no rule stands there twice. */
+/** The table of the contract's rules: each names an existing test, and no rule is listed twice. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

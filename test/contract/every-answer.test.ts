@@ -1,4 +1,4 @@
-/** What every answer has, asked of each endpoint: request ids, Cache-Control, methods, paths (contract: Endpoints). */
+/** Common to every response, for each endpoint: request ids, Cache-Control, methods, paths (contract: Endpoints). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {

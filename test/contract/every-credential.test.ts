@@ -1,4 +1,4 @@
-/** Credentials, asked of each endpoint: which it takes, and what it answers to others (contract: Authentication). */
+/** Credentials, for each endpoint: accepted ones, and the errors of others (contract: Authentication). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

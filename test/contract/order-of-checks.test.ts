@@ -10,7 +10,7 @@ import { createKey } from '../../src/auth/key.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 
-/** In the order in which they are judged. */
+/** In the order in which they are checked. */
 const WRONGS = [
   'path',
   'method',
@@ -122,7 +122,7 @@ test('of any two errors, the one checked first is reported', async () => {
   }
 });
 
-/** What can be wrong with a request for a token, in the order in which it is judged: status and code. */
+/** The errors of a token request, in the order in which they are checked: status and code. */
 const TOKEN_TOLD = {
   size: [413, 'content_too_large'],
   address: [429, 'rate_limited'],

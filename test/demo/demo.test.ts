@@ -1,4 +1,4 @@
-/** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
+/** `wirewatch demo`: the first minute, and that it never touches another installation. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The merge rule: what becomes of a detection does not depend on the order in which its scorings arrive. */
+/** The merge rule: the result does not depend on the order in which scorings arrive. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** Bands, ids, streams and rendered matches: the small rules that everything else is made of. */
+/** Basic rules: bands, ids, streams and rendered matches. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

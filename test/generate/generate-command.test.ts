@@ -1,4 +1,4 @@
-/** `wirewatch generate`: which files its options mean, what it prints and what it refuses. */
+/** `wirewatch generate`: its options, output and refusals. */
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The operator's command for alerts: what it is given, one at a time, bounded, and never in the way. */
+/** The operator's command for alerts: its input, one run at a time, bounded. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The alerts that follow from the database, their plans, the list of all in the documents, and `alert list`. */
+/** Alerts from the database, their query plans, their list in the manual, and `alert list`. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';

@@ -1,4 +1,4 @@
-/** Health, alerts and missing windows of the real program: what a monitor sees, and what an operator is told. */
+/** Health, alerts and missing windows of the real program. */
 
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';

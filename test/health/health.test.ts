@@ -1,4 +1,4 @@
-/** Health by the contract's rules, and the monitor that sees what they are judged by, with a clock of the test's own. */
+/** Health by the contract's rules, and its monitor, with a test clock. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

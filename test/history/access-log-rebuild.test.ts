@@ -1,4 +1,4 @@
-/** access.db is rebuilt from its log, whatever happens to it: a key that was revoked stays revoked. */
+/** access.db is rebuilt from its log, whatever happens to it: a revoked key stays revoked. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

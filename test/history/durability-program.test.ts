@@ -1,4 +1,4 @@
-/** What a power cut may not take of what is dropped: a file is safe in its place before the log relies on it, and after. */
+/** A dropped file survives a power cut: it is on the disk before the log relies on it. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

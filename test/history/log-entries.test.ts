@@ -1,4 +1,4 @@
-/** The log: entries that are whole or not there, segments that close, ends that are torn, and damage that is none. */
+/** The log: complete or absent entries, closed segments, torn ends, and damage. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** An entry that the log has and the database has refused to commit, as a full disk does. */
+/** An entry in the log that the database refused to commit, as on a full disk. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';

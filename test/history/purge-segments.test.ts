@@ -1,4 +1,4 @@
-/** Which segments a purge rewrites, and what it leaves as they are. */
+/** Which segments a purge rewrites, and which it leaves. */
 import assert from 'node:assert/strict';
 import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

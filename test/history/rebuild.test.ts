@@ -1,4 +1,4 @@
-/** Making the database anew from the log, and the log anew from the database: equal column by column, whatever happens. */
+/** Rebuilding the database from the log, and the log from the database: equal column by column. */
 
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

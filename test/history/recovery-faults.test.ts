@@ -1,4 +1,4 @@
-/** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
+/** Starts after an earlier one, or the machine, failed at an awkward moment. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

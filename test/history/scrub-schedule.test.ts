@@ -1,4 +1,4 @@
-/** When detections.db is compared with its log by itself, what is told of it, and that a stop does not wait for it. */
+/** The scheduled scrub: when it runs, its reports, and that a stop does not wait for it. */
 import assert from 'node:assert/strict';
 import { copyFileSync, linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** A scrub finds nothing if nothing is wrong. */
+/** A scrub finds nothing if nothing is damaged. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { endedStreams } from '../../src/history/detection-rows.ts';

@@ -1,4 +1,4 @@
-/** Bodies: broken ones, codings that nobody reads, and those where none belongs (RFC 9112, 6 to 9). */
+/** Bodies: malformed, with unsupported codings, and unexpected ones (RFC 9112, 6 to 9). */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

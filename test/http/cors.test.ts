@@ -1,4 +1,4 @@
-/** Pages of other origins: let in where `server.cors_origins` names them, and nowhere else. */
+/** CORS: only origins in `server.cors_origins` are allowed. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isOrigin } from '../../src/config/format.ts';

@@ -1,4 +1,4 @@
-/** Compressed answers (RFC 9110, 12.5.3), and the call for the next page. */
+/** Compressed responses (RFC 9110, 12.5.3), and the link to the next page. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';

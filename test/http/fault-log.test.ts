@@ -1,4 +1,4 @@
-/** What the log says of faults that go on: the first with its cause, then little, and every one is counted. */
+/** Repeated faults in the log: the first with its cause, then a summary, and all are counted. */
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
 import { Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-/** What goes over the wire when it is not a plain request: malformed HTTP, odd targets, bodies, pipelines, closing. */
+/** Responses to unusual requests: malformed HTTP, odd targets, bodies, pipelines, closing. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';

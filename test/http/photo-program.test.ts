@@ -1,4 +1,4 @@
-/** Photos of the real program: from an export without an address to the photo at the address that was signed. */
+/** Photos of the real program: from an export without a URL to the photo at the signed URL. */
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

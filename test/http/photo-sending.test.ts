@@ -1,4 +1,4 @@
-/** How a photo goes over the wire: in pieces, as it was when its length was told, and its file closed afterwards. */
+/** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
 import {
   closeSync,

@@ -1,4 +1,4 @@
-/** GET /photos/{internal_id}: who gets which photo, and with what headers (contract: source.image_url). */
+/** GET /photos/{internal_id}: access and headers (contract: source.image_url). */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The order in which a request is judged, problem documents, and the headers that go with them (contract: Errors). */
+/** The order in which a request is checked, problem documents and their headers (contract: Errors). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Clients that are slow, silent, or never read: each is given up, and its connection and memory come back. */
+/** Clients that are slow, silent, or never read are disconnected, and their memory is freed. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** How a renewed certificate comes into use, check by check. */
+/** How a renewed certificate is loaded, check by check. */
 import assert from 'node:assert/strict';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** TLS: what is served with a certificate, and how the program takes one into use. */
+/** TLS: protocols and refusals, and how the program loads certificates. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** POST /oauth/token: what it takes and gives, and what a token that was given is good for (contract: POST /oauth/token). */
+/** POST /oauth/token: requests, responses, and the use of an issued token (contract: POST /oauth/token). */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { after, before, beforeEach, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** POST /oauth/token: how often it may be asked, by address and by client id (contract: Limits). */
+/** POST /oauth/token: its rate limits, by address and by client id (contract: Limits). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';

@@ -1,4 +1,4 @@
-/** POST /oauth/token: what it refuses, with which status and in which form (contract: Errors). */
+/** POST /oauth/token: its errors, with status and form (contract: Errors). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';

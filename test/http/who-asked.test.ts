@@ -1,4 +1,4 @@
-/** The log says who asked: the client's address, and of refused requests why, with which key id, and by which limit. */
+/** Requests in the log: the client's address, and for refused ones the reason, key id and limit. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

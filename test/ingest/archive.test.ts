@@ -1,4 +1,4 @@
-/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
+/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and unreadable files stop nothing. */
 
 import assert from 'node:assert/strict';
 import {

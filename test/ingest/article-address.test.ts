@@ -1,4 +1,4 @@
-/** Addresses in export rows: what is percent-encoded in them, and that it costs next to nothing. */
+/** URLs in export rows: percent-encoding, and its cost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

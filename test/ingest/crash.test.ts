@@ -1,4 +1,4 @@
-/** A crash after each step of a file's way, and what the next start makes of it. */
+/** A crash after each step of processing a file, and the next start. */
 import assert from 'node:assert/strict';
 import {
   copyFileSync,

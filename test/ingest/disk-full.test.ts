@@ -1,4 +1,4 @@
-/** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
+/** A full disk: ingest waits with an urgent alert, reads continue, and ingest resumes by itself. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

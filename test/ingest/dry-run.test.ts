@@ -1,4 +1,4 @@
-/** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
+/** `ingest explain` and `ingest validate`: their result equals that of ingest. */
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

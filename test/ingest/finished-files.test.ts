@@ -1,4 +1,4 @@
-/** Where each file ends, what the same content and a correction change, and that nothing is overwritten. */
+/** The final folder of each file, repeated content and corrections, and that nothing is overwritten. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Packed export files: members and frames, and files that are cut off or damaged. */
+/** Compressed export files: members and frames, and truncated or damaged files. */
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

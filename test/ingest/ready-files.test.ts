@@ -1,4 +1,4 @@
-/** When a dropped file counts as at rest, and that nothing is taken which is no longer what was looked at. */
+/** When a dropped file is ready, and that no file is taken that changed since the scan. */
 import assert from 'node:assert/strict';
 import {
   appendFileSync,

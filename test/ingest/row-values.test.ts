@@ -1,4 +1,4 @@
-/** The values of a row: numbers, times and strings, their bounds, and what is no value. */
+/** The values of a row: numbers, times and strings, their bounds, and invalid values. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What a row of an export may state, column by column, and what the detection made of it shows. */
+/** The columns of an export row, and the detection that results. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

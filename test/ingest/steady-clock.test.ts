@@ -1,4 +1,4 @@
-/** A clock that is wrong: what must not be done by it, and what clients are told all the same. */
+/** A wrong clock: no irreversible actions, and correct answers to clients. */
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What was used of the daily allowances outlives restarts and crashes, and is written beside whatever else happens. */
+/** Used rows survive restarts and crashes, and are written independently of other work. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

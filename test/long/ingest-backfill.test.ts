@@ -1,4 +1,4 @@
-/** History outside any window: checked whole, applied in bounded transactions, resumed where it was left. */
+/** Backfills: checked completely, applied in bounded transactions, resumed where they stopped. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `subscription remove`, killed at each step of taking its rows out of the log: what is done again ends where it should. */
+/** `subscription remove`, killed at each step of purging its rows from the log, and repeated. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
