@@ -41,7 +41,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
 
 function logRecovered(recovered: Recovered, log: Logger): void {
   switch (recovered.kind) {
-    case 'made anew':
+    case 'rebuilt':
       log.warn({ reason: recovered.reason }, 'access.db was rebuilt from its log');
       break;
     case 'brought up':

@@ -20,7 +20,7 @@ export interface Seal {
   sign(...parts: Parts): Buffer;
   /** Whether it is the signature of the parts, in constant time. */
   isSigned(signature: Uint8Array, ...parts: Parts): boolean;
-  /** The content with its signature behind it, as base64url. */
+  /** The content followed by its signature, as base64url. */
   seal(content: Uint8Array): string;
   /** @returns the content; null for a text that {@link seal} never gave */
   open(text: string): Buffer | null;
@@ -28,7 +28,7 @@ export interface Seal {
 
 /** @param key of {@link deriveKey}; @param signatureBytes 16 to 32 */
 export function createSeal(key: Uint8Array, signatureBytes = 32): Seal {
-  // A key that is only bytes is read anew for every signature, which takes five times as long.
+  // With a key of plain bytes, Node prepares it for every signature, which takes five times as long.
   const secretKey = createSecretKey(key);
   const sign = (...parts: Parts) => {
     const hmac = createHmac('sha256', secretKey);

@@ -1,10 +1,10 @@
-/** A map that holds at most so many entries. */
+/** A map with a limit of entries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { BoundedMap } from '../src/bounded-map.ts';
 
-test('a bounded map drops the entry that was set longest ago', () => {
+test('a bounded map drops the oldest entry', () => {
   const map = new BoundedMap<string, number>(2);
   map.set('a', 1).set('b', 2).set('a', 3).set('c', 4);
   assert.deepEqual(

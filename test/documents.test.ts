@@ -36,7 +36,7 @@ describe('README', () => {
     assert.ok(readme.split('\n').length <= 151);
   });
 
-  test('its links lead somewhere, and so do those of the other documents', () => {
+  test('it has no dead links, nor have the other documents', () => {
     for (const document of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
       for (const [, target = ''] of read(document).matchAll(/\]\(([^)]+)\)/g)) {
         if (!target.startsWith('#'))
@@ -54,7 +54,7 @@ describe('all documents', () => {
     ...manual,
   ]);
 
-  test('every command line in them could be typed', () => {
+  test('every command line in them is valid', () => {
     let found = 0;
     for (const [name, text] of documents) {
       for (const line of commandLines(text)) {
@@ -69,7 +69,7 @@ describe('all documents', () => {
     assert.match(commandLineError('wirewatch ingest status now') ?? '', /no argument/);
   });
 
-  test('every setting that is named in them is one, or a member of an answer', () => {
+  test('every setting named in them exists, or is a member of a response', () => {
     const sections = [...new Set(SETTINGS.map(({ path }) => path.slice(0, path.lastIndexOf('.'))))];
     const named = new RegExp(`\`((?:${sections.join('|')})\\.[a-z_]+)\``, 'g');
     const settings = new Set(SETTINGS.map(({ path }) => path));
@@ -86,7 +86,7 @@ describe('all documents', () => {
     assert.ok(found > 80, `only ${found} were found`);
   });
 
-  test('every configuration in them could be used', () => {
+  test('every configuration in them is valid', () => {
     const folder = temporaryFolder();
     const file = path.join(folder, 'wirewatch.toml');
     let found = 0;
@@ -102,7 +102,7 @@ describe('all documents', () => {
     assert.ok(found > 3, `only ${found} were found`);
   });
 
-  test('every environment variable in them is one that the program reads', () => {
+  test('every environment variable in them exists', () => {
     const settings = new Set(SETTINGS.map(({ variable }) => variable));
     for (const [name, text] of documents) {
       for (const [variable] of text.matchAll(/WIREWATCH_[A-Z_]+/g)) {
@@ -113,7 +113,7 @@ describe('all documents', () => {
     }
   });
 
-  test('every invariant of the manual names tests that are there', () => {
+  test('every invariant in the manual names existing tests', () => {
     const [, table = ''] = /^## Promises\n([\s\S]*?)^## /m.exec(read('src/manual/invariants.md')) ?? [];
     const rows = tableRows(table);
     const tests = testsByName(path.join(root, 'test'));
@@ -176,7 +176,7 @@ test('no text calls data complete up to a time: windows before it may have faile
 });
 
 describe('the manual', () => {
-  test('lists every log line of level warn or error, and no other', () => {
+  test('lists exactly the log lines of level warn and error', () => {
     const inThreads = sourceText.matchAll(/\blog\(\s*'(?:warn|error)',\s*'([^']+)'/g);
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
@@ -189,7 +189,7 @@ describe('the manual', () => {
     );
   });
 
-  test('lists every error code with its status, and says to a client what else can come', () => {
+  test('lists every error code with its status, and other replies a client can get', () => {
     const codes = tableRows(topic('change-stream')).map(([status, code]) => `${status} ${code}`);
     for (const [code, { status }] of Object.entries(PROBLEMS))
       assert.ok(codes.includes(`${status} \`${code}\``), code);

@@ -9,7 +9,7 @@ import { cleanEnv } from './support/scripts.ts';
 
 const root = path.join(import.meta.dirname, '..');
 
-test('an older Node is told which one is needed, and gets the command that runs it there, exit 78', () => {
+test('an older Node gets an error with the required version and a command to run it, exit 78', () => {
   // As if: the program asks process.versions alone. The real thing follows where this machine has one.
   const pretended = ['--import', `data:text/javascript,${encodeURIComponent(PRETEND_NODE_20)}`];
   const runs: [string, string[]][] = [[process.execPath, pretended]];

@@ -32,7 +32,7 @@ test('a log line is JSON on stderr with level, time and msg, written also when t
   assert.deepEqual([failed.err.code, failed.err.cause.message, failed.msg], ['EIO', 'why', 'failed']);
 });
 
-test('secrets are blotted out by name at any depth, and within addresses; ids stay', () => {
+test('secrets are redacted by name at any depth, and in URLs; ids stay', () => {
   const clean = withoutSecrets({
     a: [{ client_secret: 's', key_id: 'k1', 'x-api-key': 's', signature: 1, key: null }],
     url: '/photos/5?a=1&signature=abc-_.x&b=2',

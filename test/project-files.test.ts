@@ -26,7 +26,7 @@ const TOP_LEVEL = [
 /** What is no room: the whole program, its build, the contract's rules one by one, and what takes minutes. */
 const TEST_FOLDERS = ['appliance', 'build', 'contract', 'long'];
 
-test('a test lies in the folder of its room, and is found by its name alone', () => {
+test('a test is in the folder of its subject, with a unique name', () => {
   const rooms = new Set([...sources.map(({ name }) => roomOf(name)), ...TEST_FOLDERS]);
   const names = new Map<string, string>();
   for (const name of projectFiles().filter((file) => file.endsWith('.test.ts'))) {
@@ -48,7 +48,7 @@ test('files and folders have kebab-case names', () => {
   }
 });
 
-test('at the top level is only what people expect there', () => {
+test('the top level has only expected files', () => {
   const found = new Set(projectFiles().map((name) => name.split('/')[0] ?? ''));
   assert.deepEqual(
     [...found].filter((name) => !TOP_LEVEL.includes(name)),
@@ -71,7 +71,7 @@ test('the packages have exact versions, and the lockfile names no registry', () 
   assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);
 });
 
-test('nothing names the machine it was made on, a registry, or how the work was divided', () => {
+test('nothing names the build machine, a registry, or how the work was divided', () => {
   // Put together here, since this file is looked through as well.
   const forbidden = [
     ['\\.\\./sha', 'red\\b'],

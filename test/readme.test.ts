@@ -83,7 +83,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     return assert.fail(`it ended before it listened: ${seen.join('\n')}`);
   }
 
-  test('runs as it is written', async () => {
+  test('works as written', async () => {
     const blocks = [...readme.matchAll(/<!-- (run|run in the background) -->\n```sh\n([\s\S]*?)```/g)];
     const background = blocks.findIndex(([, how]) => how === 'run in the background');
     assert.ok(background > 0 && blocks.length > background + 2);
@@ -110,7 +110,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.deepEqual(JSON.parse(next ?? '').data, []);
   });
 
-  test('the quick start goes on from there', () => {
+  test('the quick start continues from there', () => {
     const [dropCode, readCode] = ['drop', 'read'].map((name) => example('quick-start', name));
     const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
     const { status, stdout, stderr } = sh(
@@ -127,7 +127,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.ok(JSON.parse(next.stdout).data.length >= 37);
   });
 
-  test('the files that are there then are those that the manual lists', () => {
+  test('the files are then those that the manual lists', () => {
     const text = manual.get('files') ?? '';
     const own = /(-wal|-shm|-journal)$/;
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
@@ -152,7 +152,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
   });
 
-  test("the manual's client reads it whole, and goes on where it was", {
+  test("the manual's client reads everything, and continues where it stopped", {
     skip: !has('python3') && 'python3 is not installed',
   }, async () => {
     const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));

@@ -19,7 +19,7 @@ function packageOf(specifier: string): string {
     .join('/');
 }
 
-test('the reader of imports sees every form of them', () => {
+test('the parser of imports finds every form', () => {
   const text = [
     "import a from 'a';",
     "import {\n  b,\n  c,\n} from './b.ts';",
@@ -33,7 +33,7 @@ test('the reader of imports sees every form of them', () => {
   assert.ok(sources.length > 100, 'the sources were not found');
 });
 
-test('rooms import only the rooms that the table allows them, and all of those', () => {
+test('folders import exactly the folders that the table allows', () => {
   const used = new Map<string, Set<string>>();
   const refused: string[] = [];
   for (const file of sources) {
@@ -54,7 +54,7 @@ test('rooms import only the rooms that the table allows them, and all of those',
   }
 });
 
-test('nothing below http and cli knows them', () => {
+test('nothing below http and cli imports them', () => {
   const above = new Set([
     'http',
     'admin',
@@ -78,7 +78,7 @@ test('nothing below http and cli knows them', () => {
   assert.ok(!ROOMS.http?.includes('cli') && !ROOMS['appliance.ts']?.includes('cli'));
 });
 
-test('each dependency has its one door, is used, and no other is', () => {
+test('each dependency is used, and imported only by its one file', () => {
   const packageFile: { dependencies: Record<string, string> } = JSON.parse(
     readFileSync(path.join(root, 'package.json'), 'utf8'),
   );
@@ -99,7 +99,7 @@ test('each dependency has its one door, is used, and no other is', () => {
   assert.deepEqual(Object.keys(packageFile.dependencies).sort(), Object.keys(DOORS).sort());
 });
 
-test('no file loads itself by way of others', () => {
+test('there are no import cycles', () => {
   const byName = new Map(sources.map((file) => [file.name, file]));
   const finished = new Set<string>();
   const cycles: string[] = [];
@@ -120,7 +120,7 @@ test('no file loads itself by way of others', () => {
   assert.deepEqual(cycles, []);
 });
 
-test('no source file is longer than 400 lines; each opens with its job', () => {
+test('no source file is longer than 400 lines; each begins with its purpose', () => {
   for (const { name, text } of sources) {
     const lines = text.split('\n').length - 1;
     assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: look for the seam`);

@@ -95,7 +95,8 @@ async function consoleOptions(
     isDemo: kind === 'demo',
     lab,
     unreadable() {
-      if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
+      if (monitor.isDamaged())
+        return 'detections.db is damaged. Restart Wirewatch: it rebuilds the file from its log.';
       try {
         detections();
         return null;

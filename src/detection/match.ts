@@ -16,7 +16,7 @@ import {
 } from './fields.ts';
 
 /**
- * Stands in stored text where the base address is put in when a row is read. JSON text has no such character
+ * Marks in stored text where the base address is inserted when a row is read. JSON text has no such character
  * (it would be escaped), so nothing that an export carries can be mistaken for it.
  */
 export const BASE_URL_MARK = '\u0001';
@@ -30,7 +30,7 @@ export interface Match extends Omit<DetectionMembers, 'id' | 'version' | 'event'
 }
 
 export interface RenderOptions {
-  /** Stands for `exported_at` where the row gives none: when the row was ingested. */
+  /** The default of `exported_at`: when the row was ingested. */
   readonly exportedAtDefault: string;
   /** The path and signature of the appliance's own address of a photo, from `/` on. */
   readonly photoPath: (sourceInternalId: number) => string;
@@ -157,7 +157,7 @@ interface Member {
 const ADDED_WHEN_STORED = ['id', 'version', 'event'];
 const MEMBERS = perContentType((contentType) => membersOf(contentType, ''));
 
-/** @param prefix path of the object with a dot behind it; empty for the detection itself */
+/** @param prefix path of the object with a trailing dot; empty for the detection itself */
 function membersOf(contentType: ContentType, prefix: string): Member[] {
   const within = FIELDS.filter(
     ({ path, content_types }) =>

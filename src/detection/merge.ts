@@ -19,7 +19,7 @@ export interface Scoring {
   readonly exported_at_given: string | null;
 }
 
-/** What is known of a detection. */
+/** A detection as stored. */
 export interface Known extends Scoring {
   readonly version: number;
   /** What `article.url` shows at present: null in place of the exported one when that is withheld. */

@@ -23,7 +23,7 @@ export function photoPath(key: Uint8Array, sourceInternalId: number): string {
   return `/photos/${sourceInternalId}?signature=${signature}`;
 }
 
-/** @param text the number of a photo as it stands in its address; null when it is none in its one spelling */
+/** @param text the number of a photo in its URL; @returns null unless it is in its canonical spelling */
 export function parsePhotoId(text: string): number | null {
   return PHOTO_ID.test(text) ? Number(text) : null;
 }

@@ -58,7 +58,7 @@ export interface OpenAccessOptions {
 }
 
 export type Recovered =
-  | { readonly kind: 'made anew'; readonly reason: string }
+  | { readonly kind: 'rebuilt'; readonly reason: string }
   | { readonly kind: 'brought up'; readonly entries: number }
   /** The database has everything, so the damaged part is not needed now. */
   | { readonly kind: 'log damaged'; readonly reason: string };
@@ -144,7 +144,7 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
     if (again.kind === 'sound') return again.db;
     rebuild(folder);
     again.held?.close();
-    options.onRecovered?.({ kind: 'made anew', reason: again.reason });
+    options.onRecovered?.({ kind: 'rebuilt', reason: again.reason });
   } finally {
     release();
   }

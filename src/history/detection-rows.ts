@@ -11,7 +11,7 @@ import type { Database, Statement } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
-/** What is stored of a detection. */
+/** A detection as stored. */
 export interface StoredDetection {
   readonly version: number;
   /** See {@link givenOf}. */
@@ -186,18 +186,18 @@ export class DetectionRows {
   /** Inserts the pending versions: call it before the bytes of their texts are overwritten. */
   flush(): void {
     for (const { place, position, version, state } of this.#pending) {
-      const { judged } = state;
+      const { filters } = state;
       this.#insertStreamRow.run(
         place,
         position,
         version,
-        judged.publisher_id,
-        judged.domain,
-        judged.band,
-        judged.score,
-        judged.print,
-        judged.source_id,
-        judged.article_id,
+        filters.publisher_id,
+        filters.domain,
+        filters.band,
+        filters.score,
+        filters.print,
+        filters.source_id,
+        filters.article_id,
         ...this.#bodyOf(state, version),
       );
     }

@@ -24,7 +24,7 @@ export interface DetectionState<Rendered = string> {
   readonly url_withheld: string | null;
   /** Epoch seconds. */
   readonly first_detected_at: number;
-  readonly judged: FilterColumns;
+  readonly filters: FilterColumns;
 }
 
 /** A detection to store; bytes are the UTF-8 of a rendered row of an export. */
@@ -132,7 +132,7 @@ function stateOf<Rendered>(
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
-    judged: filterColumns(line),
+    filters: filterColumns(line),
   };
 }
 

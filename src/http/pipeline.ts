@@ -331,7 +331,7 @@ function problemOf(error: unknown): Problem {
   return { code: 'internal', detail: INTERNAL };
 }
 
-/** The limit that a problem stands for. Before a key is verified, requests count by address. */
+/** The limit that a problem reports. Before a key is verified, requests count by address. */
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;

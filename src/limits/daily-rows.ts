@@ -21,7 +21,7 @@ export interface UsedRows {
 
 /**
  * The id under which the rows of an account are counted. An account that was removed and added again has the same id but
- * another `created_at`, so it starts at zero, and the running appliance need not be told of the removal.
+ * another `created_at`, so it starts at zero, and the running appliance need not know of the removal.
  */
 export function accountUsageId({
   id,

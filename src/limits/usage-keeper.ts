@@ -1,6 +1,6 @@
 /**
- * Writes the rows and keys that were used, every second in which there are any and at a clean stop. A crash loses what
- * came after the last write: the client has those rows again.
+ * Writes the counts of used rows and the uses of keys, once a second and at a clean stop. A crash loses the counts since
+ * the last write: those rows do not count against the allowance.
  */
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
@@ -13,9 +13,9 @@ import type { Usage } from './usage.ts';
 import type { UsageCalls, UsageSettings } from './usage-thread.ts';
 
 export interface UsageKeeper {
-  /** Never rejects. During a write, a second call only waits for that one. */
+  /** Never rejects. A call during a write waits for that write. */
   write(): Promise<void>;
-  /** Writes all that is left, and ends the thread. */
+  /** Writes the rest and ends the thread. */
   close(): Promise<void>;
 }
 
@@ -25,9 +25,9 @@ export interface UsageKeeperOptions {
   /** Null: requests are not counted. */
   readonly requests: Pick<RequestCounts, 'take' | 'giveBack'> | null;
   readonly writer: UsageWriter;
-  /** Called for the first of a row of failures, and with null when a write succeeds again. No count is lost. */
+  /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */
   readonly onFailure: (error: Error | null) => void;
-  /** Null: only when `write` is called. */
+  /** Null: writes only when `write` is called. */
   readonly everyMs?: number | null;
 }
 
@@ -75,7 +75,7 @@ export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
     write,
     async close() {
       if (timer !== null) clearInterval(timer);
-      // What was counted while a write was under way is not in it.
+      // A write in progress lacks the counts made since it began.
       await underWay;
       await write();
       await writer.close();
@@ -83,7 +83,7 @@ export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
   };
 }
 
-/** The first write starts the thread, and the next write restarts one that died. */
+/** The first write starts the thread; if it dies, the next write restarts it. */
 export function createUsageWriter(settings: UsageSettings): UsageWriter {
   let worker: Worker | null = null;
   let thread: ThreadCalls<UsageCalls> | null = null;

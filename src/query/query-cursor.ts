@@ -10,7 +10,7 @@ import { createSeal, deriveKey } from '../seal.ts';
 import { invalid } from './parameters.ts';
 import type { Period } from './period.ts';
 
-/** The detection behind which a page begins. */
+/** The last detection before the page. */
 export interface PeriodPlace {
   /** Epoch seconds: its `first_detected_at`. */
   readonly second: number;

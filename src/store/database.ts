@@ -18,7 +18,7 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 /** How long a reader waits for a schema change, and a writer for the write of another process. */
 const READER_BUSY_MS = 250;
 const WRITER_BUSY_MS = 5_000;
-/** A page of the stream reads neighbouring pages of the file: the system's cache has what is read again. */
+/** A page of the stream reads neighbouring pages of the file: the system caches those that are read again. */
 const READER_CACHE_KIB = 16 * 1024;
 /** New ids and times are put in all over their indexes. */
 const WRITER_CACHE_KIB = 64 * 1024;

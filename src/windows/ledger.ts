@@ -167,7 +167,7 @@ export function expectFrom(db: Database, exportName: ExportName, windowStartMs: 
   return changes;
 }
 
-/** From which window on those of an export are expected; null while none has finished. */
+/** The first expected window of an export; null while none has finished. */
 export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
   return db.prepare<unknown[], Expectation>(SELECT_EXPECTATION).get(exportName) ?? null;
 }
@@ -189,7 +189,7 @@ export function countWindows(
   return row?.windows ?? 0;
 }
 
-/** Those of an export's windows in `[from, to)` of which something is known, epoch milliseconds. */
+/** The known windows of an export in `[from, to)`, epoch milliseconds. */
 export function windowsBetween(
   db: Database,
   exportName: ExportName,
@@ -199,7 +199,7 @@ export function windowsBetween(
   return db.prepare<unknown[], ExportWindow>(SELECT_BETWEEN).all({ export: exportName, from, to });
 }
 
-/** Windows behind `after` that have been missing since `before` or longer, the oldest first, epoch milliseconds. */
+/** Windows after `after` that have been missing since `before` or longer, the oldest first, epoch milliseconds. */
 export function longMissing(
   db: Database,
   wanted: {

@@ -18,7 +18,13 @@ import {
   type WindowStatus,
   windowsBetween,
 } from './ledger.ts';
-import { ABANDONED_AFTER_MS, isLookDue, type Known, overdueBeforeMs, statusOnLook } from './window-states.ts';
+import {
+  ABANDONED_AFTER_MS,
+  isLookDue,
+  type Known,
+  overdueBeforeMs,
+  statusAfterSearch,
+} from './window-states.ts';
 
 const GROUP_WINDOWS = 1000;
 
@@ -74,8 +80,8 @@ async function findMissing(
   if (expectation === null) return 0;
   const { expected_from: expectedFromMs, looked_through } = expectation;
   let count = 0;
-  // The next search begins with the first window that this one passes over.
-  let lookAgainFrom = overdueBefore;
+  // The next search begins at the first window that this one skips.
+  let resumeFrom = overdueBefore;
   for (let from = looked_through; from < overdueBefore; from += GROUP_WINDOWS * WINDOW_MS) {
     const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
     const waiting = waitingWindows(exportName);
@@ -86,19 +92,19 @@ async function findMissing(
       for (let start = from; start < to; start += WINDOW_MS) {
         const before = known.get(start);
         const isWaiting = waiting.has(start);
-        const status = statusOnLook(before, start, { nowMs, expectedFromMs, isWaiting });
-        if (status === undefined) lookAgainFrom = Math.min(lookAgainFrom, start);
+        const status = statusAfterSearch(before, start, { nowMs, expectedFromMs, isWaiting });
+        if (status === undefined) resumeFrom = Math.min(resumeFrom, start);
         if (!isNew(before, status)) continue;
         count += 1;
         setWindow(db, { export: exportName, window_start: start, status, since: nowMs, file: null });
       }
-      setLookedThrough(db, exportName, Math.min(to, lookAgainFrom));
+      setLookedThrough(db, exportName, Math.min(to, resumeFrom));
     });
     await between();
   }
   write(() => {
     forgetNotYetDue(db, exportName, overdueBefore);
-    setLookedThrough(db, exportName, Math.max(expectedFromMs, lookAgainFrom));
+    setLookedThrough(db, exportName, Math.max(expectedFromMs, resumeFrom));
   });
   return count;
 }
@@ -116,7 +122,11 @@ async function abandonLongMissing(
     write(() => {
       for (const window of windows) {
         const isWaiting = waiting.has(window.window_start);
-        const status = statusOnLook(window, window.window_start, { nowMs, expectedFromMs: null, isWaiting });
+        const status = statusAfterSearch(window, window.window_start, {
+          nowMs,
+          expectedFromMs: null,
+          isWaiting,
+        });
         if (!isNew(window, status)) continue;
         count += 1;
         setWindow(db, { ...window, status, since: nowMs });

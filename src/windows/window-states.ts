@@ -55,7 +55,7 @@ export function arrival(
   return status === 'abandoned' ? 'hold' : 'read';
 }
 
-/** What a sentence about one window says of its status, behind "the window": `has failed`, `is done`. */
+/** The status of a window, as the end of a sentence that begins with "the window": `has failed`, `is done`. */
 export function statusPhrase(status: WindowStatus | undefined): string {
   return status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
 }
@@ -67,7 +67,7 @@ export function statusAfter(status: WindowStatus | undefined, outcome: 'applied'
 }
 
 /** The status after a search; undefined: the window gets none. */
-export function statusOnLook(
+export function statusAfterSearch(
   known: Known | undefined,
   windowStartMs: number,
   { nowMs, expectedFromMs, isWaiting }: Look,

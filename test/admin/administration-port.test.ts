@@ -1,4 +1,4 @@
-/** The administration's port: what it shows, what it refuses, and that what it counts is so. */
+/** The administration port: its pages, refusals and metrics. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -39,12 +39,12 @@ describe('the program with [admin] port', () => {
     );
   }
 
-  test('its address stands in the log', async () => {
+  test('logs its address', async () => {
     const line = await appliance.serving().logged('it', ({ msg }) => msg === 'administration listening');
     assert.equal(line.url, admin);
   });
 
-  test('every page is sound, has its headers, and links only to pages that are there', async () => {
+  test('every page is valid, has its headers, and has no dead links', async () => {
     const seen = new Set<string>();
     const waiting = ['/', '/app.js', '/metrics', '/openapi.json'];
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
@@ -72,7 +72,7 @@ describe('the program with [admin] port', () => {
     assert.ok(seen.has('/style.css'));
   });
 
-  test('/openapi.json is what "wirewatch openapi" prints', async () => {
+  test('/openapi.json equals the output of "wirewatch openapi"', async () => {
     const response = await fetch(`${admin}/openapi.json`);
     assert.equal(response.headers.get('content-type'), 'application/json');
     assert.equal(await response.text(), appliance.cli(['openapi']).stdout);
@@ -91,7 +91,7 @@ describe('the program with [admin] port', () => {
     }
   });
 
-  test('an address of the manual leads to the console', async () => {
+  test('a manual URL redirects to the console', async () => {
     for (const [path, location] of [
       ['/manual', '/#/manual/'],
       ['/manual/alerts', '/#/manual/alerts'],
@@ -114,7 +114,7 @@ describe('the program with [admin] port', () => {
     }
   });
 
-  test('the API has none of it', async () => {
+  test('the API port serves none of these paths', async () => {
     for (const path of ['/metrics', '/manual', '/console/overview']) {
       assert.equal((await appliance.serving().get(path)).status, 404, path);
     }
@@ -171,7 +171,7 @@ describe('the program with [admin] port', () => {
     assert.ok(!now.has('wirewatch_disk_free_bytes{folder="backup"}'), 'no backup is scheduled');
   });
 
-  test('rows of the day and the last request are counted by account, also for those that asked for nothing', async () => {
+  test('counts rows of the day and the last request by account, including accounts without requests', async () => {
     appliance.cli(['account', 'add', 'silent', '--name', 'Silent']);
     const [{ id }] = JSON.parse(appliance.cli(['account', 'list', '--json']).stdout).filter(
       (account: { id: string }) => account.id !== 'silent',
@@ -193,7 +193,7 @@ describe('the program with [admin] port', () => {
     assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
   });
 
-  test('how far a follower is behind is told of every key that reads the change stream', async () => {
+  test('reports the lag of every key that reads the change stream', async () => {
     const other = createKey(appliance.cli, 'agency', '7001');
     const lagOf = async (key: string) =>
       [...(await metrics())].find(
@@ -210,13 +210,13 @@ describe('the program with [admin] port', () => {
     assert.equal(await lagOf(other), 0);
   });
 
-  test('metrics show no secret', async () => {
+  test('metrics contain no secret', async () => {
     const text = await (await fetch(`${admin}/metrics`)).text();
     const secret = appliance.key.split('_').at(-1) ?? '';
     assert.ok(secret !== '' && !text.includes(secret));
   });
 
-  test('the manual has every metric, and names no other', async () => {
+  test('the manual lists exactly the existing metrics', async () => {
     // Until then there is nothing to tell of it.
     appliance.cli(['verify']);
     const text = await (await fetch(`${admin}/metrics`)).text();
@@ -234,7 +234,7 @@ describe('the program with [admin] port', () => {
     }
   });
 
-  test('a client that says nothing does not keep it from stopping', async () => {
+  test('a silent client does not delay a stop', async () => {
     const silent = connect(Number(new URL(admin).port), '127.0.0.1');
     silent.on('error', () => {});
     await once(silent, 'connect');
@@ -244,7 +244,7 @@ describe('the program with [admin] port', () => {
   });
 });
 
-test('it is off by default', async () => {
+test('is off by default', async () => {
   await inFolder(async (root) => {
     const run = runProgram(['serve', '--data', root, '--port', '0']);
     await run.url();
@@ -254,7 +254,7 @@ test('it is off by default', async () => {
   });
 });
 
-test('the scheduled backup and its rehearsal have their times, and where none is scheduled there is none', () =>
+test('reports the times of the scheduled backup and its rehearsal; none without a schedule', () =>
   inFolder(async (root) => {
     const port = `${await freePort()}`;
     const backups = join(root, 'backups');
@@ -279,7 +279,7 @@ test('the scheduled backup and its rehearsal have their times, and where none is
     assert.deepEqual(await scraped('0'), [undefined, undefined], 'none is scheduled');
   }));
 
-test('a port that is taken is exit code 1 with what to do', async () => {
+test('a port in use is exit code 1, with a hint', async () => {
   await inFolder(async (root) => {
     const port = `${await freePort()}`;
     const settings = { WIREWATCH_ADMIN_PORT: port };

@@ -1,4 +1,4 @@
-/** The console's server: what can be done from it, each through to the API and to the audit trail. */
+/** The console's server: each action, up to its effect on the API and the audit trail. */
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -55,12 +55,12 @@ test('pause and resume', async () => {
   const name = fileName('newswire', at(0));
   appliance.put(name, ndjson([newRow()]));
   assert.match((await ui.act('ingest-resume')).text, /^Ingest is resumed\. It was paused since /);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await audited('ingest resume');
   assert.equal((await ui.act('ingest-resume')).text, 'Ingest was not paused.');
 });
 
-test('a failed window is reset: map, list and button say the same, before and after', async () => {
+test('a failed window is reset: map, list and button agree, before and after', async () => {
   const window = { export: 'newswire', window_start: formatMs(at(1)) } as const;
   const good = newRow();
   await appliance.dropped(fileName('newswire', at(1)), ndjson([newRow({ strength_score: 'much' })]));
@@ -88,7 +88,7 @@ test('a failed window is reset: map, list and button say the same, before and af
   });
   const again = await ui.act('window-reset', window);
   assert.deepEqual([again.ended?.state, /failed: /.test(again.ended?.text ?? '')], ['failed', true]);
-  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file failed');
+  assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file failed');
 
   assert.equal((await appliance.dropped(fileName('newswire', at(1)), ndjson([good]))).msg, 'file held');
   assert.deepEqual(
@@ -118,7 +118,7 @@ test('a failed window is reset: map, list and button say the same, before and af
   assert.match(refused.text, /is done: only a failed window can be reset/);
 });
 
-test('an abandoned window is accepted; an empty file is no gap', async () => {
+test('an abandoned window is accepted; an empty file closes the gap', async () => {
   await appliance.dropped(fileName('newswire', at(4)), '');
   await ui.act('window-expect', { export: 'newswire', window_start: formatMs(at(0)) });
   assert.deepEqual((await audited('window expect')).members.window_start?.to, formatMs(at(0)));
@@ -143,7 +143,7 @@ test('an abandoned window is accepted; an empty file is no gap', async () => {
   await audited('window accept');
 });
 
-test('windows are expected from another one on', async () => {
+test('the first expected window is changed', async () => {
   const start = formatMs(at(6));
   const told = await ui.act('window-expect', { export: 'newswire', window_start: start });
   assert.equal(told.ended?.state, 'done');
@@ -157,7 +157,7 @@ test('windows are expected from another one on', async () => {
   );
 });
 
-test('a replay brings in the rows of a subscription that was added since', async () => {
+test('a replay ingests the rows of a subscription added since', async () => {
   const row = newRow({ subscription_id: 7009 });
   await appliance.dropped(fileName('newswire', at(7)), ndjson([newRow(), row]));
   const { alerts } = await ui.get<Overview>('overview');
@@ -174,7 +174,7 @@ test('a replay brings in the rows of a subscription that was added since', async
   assert.equal((await ui.post('actions/ingest-replay', { from: 'yesterday' })).status, 400);
 });
 
-test('a key is made, rotated and revoked; each is shown once, and works or not', async () => {
+test('a key is created, rotated and revoked; each secret is shown once', async () => {
   const terms = {
     account: 'agency',
     name: 'Made here',
@@ -211,7 +211,7 @@ test('a key is made, rotated and revoked; each is shown once, and works or not',
     assert.ok(!text.includes(secret.split('_').at(-1) ?? ''), 'no secret stands in the trail');
 });
 
-test('what a key may be given as is checked as the command does', async () => {
+test('key options are validated as by the command', async () => {
   const terms = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
   for (const [change, status, said] of [
     [{ account: 'nobody' }, 409, /account nobody does not exist/],
@@ -246,7 +246,7 @@ test('an account is suspended and resumed', async () => {
   await audited('account resume');
 });
 
-test('a backup and a scrub are run', async () => {
+test('a backup and a scrub run', async () => {
   const backup = await ui.act('backup');
   assert.equal(backup.ended?.state, 'done', backup.ended?.text);
   assert.ok(existsSync(join(appliance.data, 'backups', 'newest')));
@@ -257,7 +257,7 @@ test('a backup and a scrub are run', async () => {
   await until('the overview has it', async () => (await ui.get<Overview>('overview')).scrub?.findings === 0);
 });
 
-test('nothing of it is lost where a command asked for it: that stands in the trail, too', () => {
+test('requests by commands appear in the audit trail, too', () => {
   appliance.cli(['ingest', 'replay']);
   assert.match(
     appliance.cli(['log', '--access']).stdout,

@@ -1,4 +1,4 @@
-/** The console beside a database that is damaged: what can still be shown is shown, and nothing else is given up for it. */
+/** The console with a damaged database: everything else still works. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ test('with detections.db damaged, the overview and the customers are shown, with
       assert.equal((await ui.ask(path)).status, 503, path);
   }));
 
-test('damage of access.db is not taken for that of detections.db', () =>
+test('damage to access.db is not reported as damage to detections.db', () =>
   withConsole(async (appliance, ui) => {
     await ui.get('overview');
     damage(join(appliance.data, 'access.db'));

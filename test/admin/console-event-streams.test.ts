@@ -1,11 +1,11 @@
-/** The event streams of several consoles: all hear of a change, but not at the same moment. */
+/** The event streams of several consoles: all get a change, in turn. */
 import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
 import { createEventStreams, SPREAD_MS } from '../../src/admin/console/event-streams.ts';
 
-test('a change is sent to one console after the other, and to none that has left', ({ mock }) => {
+test('a change is sent to each open console in turn, and to none that was closed', ({ mock }) => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const sent: number[] = [];
   const streams = createEventStreams(() => {});

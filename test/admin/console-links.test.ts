@@ -22,7 +22,7 @@ describe('links and sessions', () => {
     assert.equal(sessions.open(session, begunMs - 1), null);
   });
 
-  test('with another secret, or in a later epoch, none is believed', () => {
+  test('links and sessions of another secret or an earlier epoch are refused', () => {
     const session = open().redeem(makeLink(secret, person, 0, startMs), startMs) ?? '';
     assert.notEqual(open().open(session, startMs), null);
     assert.equal(open(Buffer.alloc(32, 8)).open(session, startMs), null);
@@ -30,7 +30,7 @@ describe('links and sessions', () => {
     assert.equal(open(secret, () => 1).redeem(makeLink(secret, person, 0, startMs), startMs), null);
   });
 
-  test('a link from before the start has ended, since nobody knows whether it was used', () => {
+  test('a link from before the start is refused: it may have been used', () => {
     assert.equal(open().redeem(makeLink(secret, person, 0, startMs - 1), startMs), null);
   });
 });

@@ -1,4 +1,4 @@
-/** How the console's statements are answered: from an index each, however much there is. */
+/** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { WINDOWS_WITH_FILES_LEFT, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';

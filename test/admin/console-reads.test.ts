@@ -1,4 +1,4 @@
-/** The console's server: what it shows, that it is so, and that it is the same after a restart. */
+/** The console's server: its views are correct, also after a restart. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { FilesPage, Overview, WindowDetail } from '../../src/admin/console/api.ts';
@@ -75,7 +75,7 @@ test('the overview and "wirewatch status" say the same', async () => {
   assert.ok(overview.disks.every(({ free_bytes, bytes }) => free_bytes > 0 && bytes >= free_bytes));
 });
 
-test('files: by outcome, export and part of the name, with their reasons, page by page', async () => {
+test('files are filtered by outcome, export and name, and paged, with their reasons', async () => {
   const names = async (query: string) => {
     const { files, next } = await ui.get<FilesPage>(`files${query}`);
     assert.equal(next, null);
@@ -94,7 +94,7 @@ test('files: by outcome, export and part of the name, with their reasons, page b
     assert.equal((await ui.ask(`files?${wrong}`)).status, 400, wrong);
 });
 
-test('the live stream: newest first, filtered as in the API, and only what is new behind a place', async () => {
+test('the live stream: newest first, filtered as in the API, and only rows after a position', async () => {
   const live = (query: string) => ui.get<DetectionsPage>(`detections/live${query}`);
   const all = await live('');
   assert.deepEqual(
@@ -123,7 +123,7 @@ test('the live stream: newest first, filtered as in the API, and only what is ne
     assert.equal((await ui.ask(`detections/live?${wrong}`)).status, 400, wrong);
 });
 
-test('what came from an export stays text in JSON, whatever it is', async () => {
+test('content from exports stays text in JSON, whatever it is', async () => {
   const reply = await ui.ask('detections/live?domain=two.example');
   assert.match(reply.headers['content-type'] ?? '', /^application\/json/);
   assert.equal(reply.headers['x-content-type-options'], 'nosniff');
@@ -133,7 +133,7 @@ test('what came from an export stays text in JSON, whatever it is', async () => 
   assert.equal(one.current.article.headline, HOSTILE);
 });
 
-test('a search in a period, in steps that are bounded, finds what the API has', async () => {
+test('a search in a period finds what the API finds, in bounded steps', async () => {
   const found = async (query: string) => {
     const ids: string[] = [];
     for (let after = ''; ; ) {
@@ -174,7 +174,7 @@ test('a search in a period, in steps that are bounded, finds what the API has', 
     assert.equal((await ui.ask(`detections/search?${wrong}`)).status, 400, wrong);
 });
 
-test('one detection, with its versions and what changed between them', async () => {
+test('one detection, with its versions and their differences', async () => {
   const one = await ui.get<DetectionDetail>(`detections/one?id=${idOf(changed)}`);
   assert.deepEqual([one.current.version, one.current.event], [2, undefined]);
   assert.deepEqual(
@@ -199,7 +199,7 @@ test('one detection, with its versions and what changed between them', async () 
   }
 });
 
-test('a window names its detections, also where others came at the same time', async () => {
+test('a window lists its own detections, even when others arrived at the same time', async () => {
   const of = async (window: number) => {
     const query = `export=newswire&window_start=${formatMs(at(window))}`;
     return ui.get<WindowDetail>(`window?${query}`);
@@ -228,7 +228,7 @@ test('a window names its detections, also where others came at the same time', a
     assert.equal((await ui.ask(`window?${wrong}`)).status, 400, wrong);
 });
 
-test('customers: use, refusals, and how far a follower is behind; a restart forgets nothing', async () => {
+test('customers: usage, refusals and lag; kept across a restart', async () => {
   const key = createKey(appliance.cli, 'agency', '7001,7002');
   const [, , id = ''] = key.split('_');
   const since = new Date(Date.now() - DAY_MS).toISOString();

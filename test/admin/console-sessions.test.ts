@@ -41,7 +41,7 @@ describe('the console of a running appliance', () => {
   });
   after(() => appliance?.stop());
 
-  test('a link begins a session of twelve hours, once', async () => {
+  test('a link starts one session of twelve hours', async () => {
     const link = linkOf(appliance, '--as', 'Ada Lovelace');
     assert.equal(new URL(link).origin, origin);
     const reply = await redeem(link);
@@ -59,7 +59,7 @@ describe('the console of a running appliance', () => {
     assert.match(again.text, /used already.*wirewatch console/);
   });
 
-  test('a link that was changed, cut or made up is refused, and so is a session in its place', async () => {
+  test('a changed, truncated or forged link or session is refused', async () => {
     const link = linkOf(appliance);
     const { cookie } = await openConsole(appliance);
     const session = cookie.split('=')[1] ?? '';
@@ -77,7 +77,7 @@ describe('the console of a running appliance', () => {
       assert.equal((await send('POST', `${origin}/console/session`, OWN_PAGE, body)).status, 401);
   });
 
-  test('nothing is read or done without a session; metrics, OpenAPI and the empty page are for all', async () => {
+  test('everything but metrics, OpenAPI and the empty page needs a session', async () => {
     const { cookie } = await openConsole(appliance);
     const name = cookie.split('=')[0];
     for (const stolen of ['', `${name}=`, `${name}=a.b`, cookie.slice(0, -2), cookie.replace(/\d+=/, '1=')]) {
@@ -96,7 +96,7 @@ describe('the console of a running appliance', () => {
     }
   });
 
-  test('a change from another page is refused, by Sec-Fetch-Site or else by Origin', async () => {
+  test('a cross-site change is refused by Sec-Fetch-Site, or else by Origin', async () => {
     const console = await openConsole(appliance);
     const json = { 'content-type': 'application/json' };
     const resume = (headers: Record<string, string>) => console.post('actions/ingest-resume', {}, headers);
@@ -121,7 +121,7 @@ describe('the console of a running appliance', () => {
     assert.equal((await redeem(link)).status, 200, 'a foreign page cannot use it up');
   });
 
-  test('a name of elsewhere that leads here (DNS rebinding) is 421, with a session too', async () => {
+  test('a foreign Host (DNS rebinding) is 421, even with a session', async () => {
     const { cookie } = await openConsole(appliance);
     for (const host of [
       'rebound.example.com',
@@ -132,7 +132,7 @@ describe('the console of a running appliance', () => {
         assert.equal((await send('GET', `${origin}${path}`, { host, cookie })).status, 421, host);
   });
 
-  test('no other method, and no other origin by CORS', async () => {
+  test('other methods and other origins are refused', async () => {
     const { cookie } = await openConsole(appliance);
     for (const method of ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH']) {
       const reply = await send(method, `${origin}/console/session`, {
@@ -144,7 +144,7 @@ describe('the console of a running appliance', () => {
     }
   });
 
-  test('a session that may only read sees everything, is offered nothing, and can do nothing', async () => {
+  test('a read-only session sees everything, is offered no action, and can do none', async () => {
     const reader = await openConsole(appliance, '--read-only', '--as', 'Reader');
     assert.equal((await reader.get<Session>('session')).read_only, true);
     for (const path of READS) assert.equal((await reader.ask(path)).status, 200, path);
@@ -157,7 +157,7 @@ describe('the console of a running appliance', () => {
     assert.equal((await reader.get<Overview>('overview')).health.paused_since, null);
   });
 
-  test('one session ends by itself; --end-all ends all of them, and links that were not used', async () => {
+  test('a session can be ended alone; --end-all ends all, and unused links', async () => {
     const [one, other] = [await openConsole(appliance), await openConsole(appliance)];
     assert.equal((await one.post('session/end')).status, 200);
     assert.equal((await one.ask('overview')).status, 401);
@@ -175,7 +175,7 @@ describe('the console of a running appliance', () => {
     );
   });
 
-  test('what changes is told to every console, of which there may be so many', async () => {
+  test('changes are sent to every open console, up to a limit', async () => {
     const { cookie } = await openConsole(appliance);
     const streams = [];
     for (let at = 0; at < STREAMS_MAX; at += 1) streams.push(await openEvents(origin, cookie));
@@ -190,7 +190,7 @@ describe('the console of a running appliance', () => {
     });
   });
 
-  test('while access.db cannot be read, nobody gets in, and who is in is told again later', async () => {
+  test('while access.db is unreadable, nobody can log in; open consoles are updated afterwards', async () => {
     const console = await openConsole(appliance);
     const events = await openEvents(origin, console.cookie);
     const link = linkOf(appliance);
@@ -209,7 +209,7 @@ describe('the console of a running appliance', () => {
     events.close();
   });
 
-  test('a session outlives a restart; a link and a session that was ended do not', async () => {
+  test('a session survives a restart; a link and an ended session do not', async () => {
     const console = await openConsole(appliance);
     const ended = await openConsole(appliance, '--read-only', '--as', 'Ada');
     assert.equal((await ended.post('session/end')).status, 200);
@@ -224,7 +224,7 @@ describe('the console of a running appliance', () => {
     assert.equal((await redeem(link)).status, 401);
   });
 
-  test('while access.db is away, nobody is let in, and a console that is open stays so', async () => {
+  test('while access.db is missing, nobody can log in, and open consoles stay open', async () => {
     const console = await openConsole(appliance);
     const events = await openEvents(origin, console.cookie);
     const access = join(appliance.data, 'access.db');
@@ -237,7 +237,7 @@ describe('the console of a running appliance', () => {
     events.close();
   });
 
-  test('attempts to log in are limited, and a session goes on', async () => {
+  test('login attempts are limited; sessions keep working', async () => {
     const console = await openConsole(appliance);
     const token = { token: 'x' };
     let reply = await send('POST', `${origin}/console/session`, OWN_PAGE, token);
@@ -281,7 +281,7 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
 }
 
 describe('the thread of the console', () => {
-  test('that dies while nobody asks is started again, tells all consoles, and notices changes', () =>
+  test('is restarted when it dies while idle, updates all consoles, and notices changes', () =>
     inFolder(async (folder) => {
       const settings = {
         data: folder,
@@ -322,7 +322,7 @@ describe('the thread of the console', () => {
 });
 
 describe('wirewatch console', () => {
-  test('says what to do where the console is off, and where Wirewatch is not running', async () => {
+  test('says what to do if the console is off or Wirewatch is not running', async () => {
     const appliance = await startAppliance();
     try {
       const off = appliance.cli(['console'], { anyStatus: true });
@@ -337,7 +337,7 @@ describe('wirewatch console', () => {
     }
   });
 
-  test('its address is gone from the data folder after a stop', async () => {
+  test('a stop removes its address from the data folder', async () => {
     const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
     const address = join(appliance.data, 'console-address');
     assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/);

@@ -14,8 +14,8 @@ import { inFolder } from '../support/program.ts';
 /** Node's default timeout of a TLS handshake. */
 const NODE_HANDSHAKE_MS = 120_000;
 
-describe('beyond this machine', () => {
-  test('a certificate that cannot be used is refused with the name of its setting', () => {
+describe('on a network address', () => {
+  test('an unusable certificate is refused by the name of its setting', () => {
     const installation = createInstallation({
       WIREWATCH_ADMIN_PORT: '9',
       WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
@@ -31,7 +31,7 @@ describe('beyond this machine', () => {
     }
   });
 
-  test('without TLS, neither its own nor that of the server, the start is refused', () => {
+  test("without its own or the server's TLS, the start is refused", () => {
     const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
     try {
       const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
@@ -46,7 +46,7 @@ describe('beyond this machine', () => {
   });
 
   test(
-    'with that of the server, or its own, it speaks https, and the cookie is Secure',
+    "with its own or the server's TLS, it speaks https, and the cookie is Secure",
     { skip: WITHOUT_OPENSSL },
     () =>
       inFolder(async (folder) => {

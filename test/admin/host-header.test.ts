@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';
 
-test('addresses and private names are taken, names that the public DNS may have are not', () => {
+test('IP addresses and private names are accepted, public DNS names are not', () => {
   const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
     isHostAccepted(host, ownNames('Wire.Example.com', 'machine', env));
   const taken = takenIn({});
@@ -51,7 +51,7 @@ test('addresses and private names are taken, names that the public DNS may have 
     assert.ok(!taken(host), String(host));
 });
 
-test('over TLS, names of the certificate are taken, too', () => {
+test('over TLS, names in the certificate are accepted, too', () => {
   const names = certificateNames('DNS:wire.example.org, IP Address:10.0.0.1, DNS:*.agency.example');
   assert.deepEqual(names, ['wire.example.org', '.agency.example']);
   assert.deepEqual(certificateNames(undefined), []);

@@ -1,4 +1,4 @@
-/** What an answer to /metrics reads, and the labels that it may have. */
+/** /metrics: the rows that it reads, and its labels. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMetrics } from '../../src/admin/metrics.ts';
@@ -6,7 +6,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { COUNT_WINDOWS } from '../../src/windows/ledger.ts';
 import { createTestStore } from '../support/store.ts';
 
-test('counting windows reads only those that are counted', () => {
+test('counting windows reads only the counted ones', () => {
   const store = createTestStore();
   const plan = store.reader
     .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${COUNT_WINDOWS}`)
@@ -18,7 +18,7 @@ test('counting windows reads only those that are counted', () => {
   );
 });
 
-test('what is counted has bounded labels', async () => {
+test('labels are bounded', async () => {
   const metrics = createMetrics({ add() {}, refuse() {} });
   for (const status of [200, 204, 400, 431, 503]) metrics.answered('/v1/me', status, 0.001, 0);
   const text = await metrics.text();
@@ -28,7 +28,7 @@ test('what is counted has bounded labels', async () => {
   assert.deepEqual(found.sort(), ['2xx', '4xx', '5xx']);
 });
 
-test('accounts are read once for each time that metrics are asked for', async () => {
+test('accounts are read once per scrape', async () => {
   const store = createTestStore();
   const metrics = createMetrics({ add() {}, refuse() {} });
   let reads = 0;

@@ -69,7 +69,7 @@ async function streamOf(query = '', credential = key): Promise<string[]> {
   return JSON.parse(text).data.map((row: { id: string }) => row.id);
 }
 
-test('a key works as soon as it is made, and never again once it is revoked', async () => {
+test('a key works as soon as it is created, and never after it is revoked', async () => {
   assert.deepEqual(await streamOf(), [TEXT, SECOND, IMAGE]);
   appliance.cli(['key', 'revoke', id, '--yes']);
   assert.equal(await statusOf(CHANGES), 401);
@@ -102,7 +102,7 @@ test('key set --subscriptions holds for the next request, on the stream and for 
   assert.deepEqual(await streamOf(), [TEXT, SECOND, IMAGE]);
 });
 
-test('a key never reads what belongs to another account, whatever it asks for', async () => {
+test("a key never reads another account's detections, whatever it requests", async () => {
   assert.equal(await statusOf(`/v1/detections/${FOREIGN}`), 404);
   assert.equal(await statusOf(`${CHANGES}&subscription_id=8001`), 400);
   assert.deepEqual(await streamOf(`&article_id=${foreignRow.article_id}`), []);
@@ -123,7 +123,7 @@ test('key set --allow-address holds for the next request', async () => {
   assert.equal(await statusOf(CHANGES), 200);
 });
 
-test('key set --expires: the key works until that instant, and not after it', async () => {
+test('key set --expires: the key works until that instant', async () => {
   const beforeMs = performance.now();
   appliance.cli(['key', 'show', id]);
   // Late enough for the command that sets it, however busy the machine is.
@@ -149,7 +149,7 @@ test('key set --expires: the key works until that instant, and not after it', as
   assert.equal(await statusOf(`/v1/detections/${TEXT}`), 200, 'an end that is taken back');
 });
 
-test('account suspend stops every key of the account, and no other, until resume', async () => {
+test('account suspend stops all keys of that account alone, until resume', async () => {
   const foreignKey = createKey(appliance.cli, 'other', '8001');
   appliance.cli(['account', 'suspend', 'agency']);
   try {
@@ -164,7 +164,7 @@ test('account suspend stops every key of the account, and no other, until resume
   assert.equal(await statusOf(CHANGES), 200);
 });
 
-test("a subscription's content types are those it has at the moment, for keys that name none", async () => {
+test('a key without content types reads those that its subscriptions have now', async () => {
   const named = createKey(appliance.cli, 'agency', '7001:image');
   appliance.cli(['subscription', 'set', '7001', '--content-types', 'text']);
   try {
@@ -182,7 +182,7 @@ test("a subscription's content types are those it has at the moment, for keys th
   assert.deepEqual(await streamOf('&subscription_id=7002&content_type=image'), []);
 });
 
-test('a request that is wrong in every way learns of one thing after the other, in the order of the contract', async () => {
+test("a request with every error gets one error at a time, in the contract's order", async () => {
   const authorization = `Bearer ${key}`;
   const bad = '/v1/detections/changes?nope=1';
   appliance.cli(['key', 'set', id, '--scopes', 'reports:read', '--allow-address', '192.0.2.1']);
@@ -218,7 +218,7 @@ test('a request that is wrong in every way learns of one thing after the other, 
   assert.equal((await answerTo(bad, { headers })).status, 401, 'the credential comes before everything');
 });
 
-test('while another process writes to the key store, good keys are good and bad ones are bad', async () => {
+test('keys are checked correctly while another process writes to the key store', async () => {
   const holder = await holdLock(join(appliance.data, 'access.db'));
   try {
     assert.equal(await statusOf(CHANGES), 200);
@@ -233,7 +233,7 @@ test('while another process writes to the key store, good keys are good and bad 
   assert.equal(await statusOf(CHANGES), 401);
 });
 
-test('a key store that is gone is 503 for good and unknown keys alike, until it is back', async () => {
+test('a missing key store is 503 for valid and unknown keys alike, until it is back', async () => {
   const path = join(appliance.data, 'access.db');
   renameSync(path, `${path}.away`);
   try {
@@ -254,7 +254,7 @@ test('a key store that is gone is 503 for good and unknown keys alike, until it 
   assert.equal(await statusOf(CHANGES), 200);
 });
 
-test('a key store that is overwritten is 503 until its content is back, and ingest outlives it', async () => {
+test('an overwritten key store is 503 until its content is back, and ingest continues', async () => {
   // After a start all stands in the file itself, and none of it may be served from memory.
   await appliance.restart();
   assert.equal(await statusOf(CHANGES), 200);
@@ -267,7 +267,7 @@ test('a key store that is overwritten is 503 until its content is back, and inge
   assert.equal(line.msg, 'file applied');
 });
 
-test('a key store that is emptied is 503, and nothing is lost once it is back', async () => {
+test('an emptied key store is 503; nothing is lost once it is back', async () => {
   await withStoreReplaced('', async () => {
     const untilMs = Date.now() + 1000;
     do assert.equal(await statusOf(CHANGES), 503);

@@ -83,12 +83,12 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 }
 
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
-  test('on a port that is in use', async () => {
+  test('on a port in use', async () => {
     const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
     assert.match(told, /another program is using this address/);
   });
 
-  test("on the administration's port, which is in use; the other one is free again", async () => {
+  test('on an administration port in use; the other port is released', async () => {
     const port = String(await freePort());
     const env = { WIREWATCH_SERVER_PORT: port, WIREWATCH_ADMIN_PORT: takenPort };
     assert.match(await failedStart(env, 'failed'), /administration cannot listen/);
@@ -97,20 +97,20 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
     again.close();
   });
 
-  test('on a certificate that is not there', async () => {
+  test('on a missing certificate', async () => {
     const path = join(folder, 'gone.pem');
     const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
     assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
   });
 
-  test('on a drop folder that is none, which the ingest thread finds', async () => {
+  test('on a drop folder that is a file, found by the ingest thread', async () => {
     const drop = join(folder, 'drop');
     writeFileSync(drop, '');
     const told = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
     assert.match(told, /cannot use the drop folder/);
   });
 
-  test('before the ingest thread is told anything', async () => {
+  test('before the ingest thread gets its settings', async () => {
     const data = dataFolder(join(folder, 'data'));
     await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
     rmSync(data.secret);

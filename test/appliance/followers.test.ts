@@ -192,7 +192,7 @@ function bandOf({ strength }: Detection): number {
   return isBand(strength.band) ? BANDS.indexOf(strength.band) : Number.NaN;
 }
 
-test('every follower sees every version once and in order, and filters judge each version by itself', async () => {
+test('every follower sees every version once and in order, and filters apply to each version', async () => {
   const prng = seededPrng(SEED, 'exports');
   const files = exportsOf(prng);
   const anyLimit = () => 1 + prng.below(60);

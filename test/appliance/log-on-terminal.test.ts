@@ -17,7 +17,7 @@ function serveOnTerminal(folder: string, more: Readonly<Record<string, string>> 
 }
 
 describe('on a terminal', { skip: terminalMissing }, () => {
-  test('lines are for people: time, level, what, and the address to open', async () => {
+  test('lines are readable: time, level, message, and the URL to open', async () => {
     await inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
       const plain = () => run.printed().replaceAll(/\u001b\[\d+m/g, '');
@@ -47,7 +47,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     });
   });
 
-  test('names from outside cannot steer it', async () => {
+  test('external names cannot inject control characters', async () => {
     await inFolder(async (folder) => {
       const drop = path.join(folder, 'data', 'drop');
       mkdirSync(drop, { recursive: true });
@@ -61,7 +61,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     });
   });
 
-  test('secrets are blotted out there as well', async () => {
+  test('secrets are redacted there as well', async () => {
     const code = `import { openLog } from ${source('log.ts')};
       const terminal = { beforeLine() {} };
       const { log, kind } = await openLog({ level: 'info', file: '', terminal });
@@ -74,7 +74,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     assert.doesNotMatch(stdout, /S3CRET/);
   });
 
-  test('its end ends the appliance, in order', async () => {
+  test('closing it stops the appliance cleanly', async () => {
     await inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
       await run.until('its address', () => /listening/.exec(run.printed()) ?? undefined);
@@ -83,7 +83,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     });
   });
 
-  test('with a file it still says where it listens, and where the log is', async () => {
+  test('with a log file it still shows where it listens, and where the log is', async () => {
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const run = serveOnTerminal(folder, { WIREWATCH_LOG_FILE: file });
@@ -100,7 +100,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   });
 });
 
-test('Node is not made to write keys by the variables with which it is debugged', async () => {
+test('debug variables do not make Node print keys', async () => {
   await inFolder(async (folder) => {
     const debugging = { NODE_DEBUG: 'http,net,stream,tls', NODE_DEBUG_NATIVE: 'tls' };
     const run = runProgram(serving(folder), debugging);

@@ -21,8 +21,8 @@ const FULL = '/dev/full';
 
 const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
 
-describe('where it cannot be written', { skip: noFullDevice }, () => {
-  test('a file on a full disk stops nothing, and stderr says so', async () => {
+describe('when it cannot be written', { skip: noFullDevice }, () => {
+  test('a log file on a full disk stops nothing, and stderr reports it', async () => {
     await inFolder(async (folder) => {
       const run = serve(folder, FULL);
       await run.until('the complaint', () =>
@@ -38,7 +38,7 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
     });
   });
 
-  test('stderr on a full disk stops nothing: it serves, and ends when it is told to', async () => {
+  test('stderr on a full disk stops nothing: it serves, and stops on a signal', async () => {
     await inFolder(async (folder) => {
       const stderr = openSync(FULL, 'w');
       const drop = path.join(folder, 'data', 'drop');
@@ -54,7 +54,7 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
     });
   });
 
-  test('what waited is written once it can be, and what was left out is counted', async () => {
+  test('waiting lines are written once possible, and dropped ones are counted', async () => {
     await inFolder(async (folder) => {
       const file = path.join(folder, 'log');
       const failures: string[] = [];
@@ -83,7 +83,7 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
     });
   });
 
-  test('a pipe whose reader has gone is a failure like others: what comes next goes into the next file', async () => {
+  test('a pipe without a reader is a failure like others: later lines go to the next file', async () => {
     await inFolder(async (folder) => {
       const [pipe, file] = [path.join(folder, 'pipe'), path.join(folder, 'log')];
       spawnSync('mkfifo', [pipe]);
@@ -106,7 +106,7 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
     });
   });
 
-  test('the end of the process is not held up', () => {
+  test('does not delay the end of the process', () => {
     const code = `import { createLogger } from ${source('log.ts')};
       createLogger({ level: 'info' }).info('a line');
       process.exit(3);`;

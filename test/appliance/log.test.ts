@@ -16,8 +16,8 @@ function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
   );
 }
 
-describe('in a file', () => {
-  test('has the reason why the appliance could not start, which stderr has too', async () => {
+describe('in a log file', () => {
+  test('the reason of a failed start is in the log and on stderr', async () => {
     await inFolder(async (folder) => {
       const [file, data] = [path.join(folder, 'log'), path.join(folder, 'data')];
       writeFileSync(data, 'no folder');
@@ -49,7 +49,7 @@ describe('in a file', () => {
     });
   });
 
-  test('names from outside cannot steer a terminal that shows it, nor what --json prints', async () => {
+  test('external names cannot inject control characters into a terminal or --json', async () => {
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const [data, drop] = [path.join(folder, 'data'), path.join(folder, 'data', 'drop')];
@@ -70,7 +70,7 @@ describe('in a file', () => {
     });
   });
 
-  test('a relative path counts from the configuration file', async () => {
+  test('a relative path is relative to the configuration file', async () => {
     await inFolder(async (folder) => {
       const config = path.join(folder, 'wirewatch.toml');
       writeFileSync(config, '[log]\nfile = "own.log"\n');
@@ -81,7 +81,7 @@ describe('in a file', () => {
     });
   });
 
-  test('renamed and HUP under load, as logrotate does: each request is in one of the files, once', async () => {
+  test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const run = serve(folder, file);
@@ -114,7 +114,7 @@ describe('in a file', () => {
     });
   });
 
-  test('it goes on in the open file, and says so, where a new one cannot be opened', async () => {
+  test('if a new file cannot be opened, it continues in the open one and says so', async () => {
     await inFolder(async (folder) => {
       const logs = path.join(folder, 'logs');
       mkdirSync(logs);
@@ -130,7 +130,7 @@ describe('in a file', () => {
     });
   });
 
-  test('one that cannot be opened is refused at the start, with what to do', async () => {
+  test('a file that cannot be opened fails the start, with a hint', async () => {
     await inFolder(async (folder) => {
       const pipe = path.join(folder, 'pipe');
       const cases = [path.join(folder, 'absent', 'wirewatch.log'), folder];
@@ -145,7 +145,7 @@ describe('in a file', () => {
   });
 });
 
-test('the line of a request is the one that pino would write, and none where its level is not wanted', () => {
+test("a request's line equals pino's, and is omitted below the log level", () => {
   const code = `import { createLogger, logInfo } from ${source('log.ts')};
     const text = '\\u0000\\u001b"\\\\\\ud800\\u2028é' + String.fromCodePoint(0x1f600) + 'x'.repeat(200);
     const fields = { request_id: 'r', path: text, status: 200, rows: 0, code: undefined, duration_ms: 0.125 };

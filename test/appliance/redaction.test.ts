@@ -1,4 +1,4 @@
-/** What is secret never stands in a line of the log, wherever somebody put it. */
+/** Log lines never contain secrets, in any field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
@@ -8,7 +8,7 @@ const { key } = createKey('ww');
 
 const written = (fields: Record<string, unknown>) => JSON.stringify(withoutSecrets(fields));
 
-test('a field whose name says that it is secret has no value', () => {
+test('a field with a secret name has no value', () => {
   for (const name of [
     'authorization',
     'Authorization',
@@ -29,7 +29,7 @@ test('a field whose name says that it is secret has no value', () => {
   );
 });
 
-test('a text, also in a list or a map, has no credential and no signature', () => {
+test('a string, also in a list or map, has no credential and no signature', () => {
   const texts = [
     `Authorization: Bearer ${key}`,
     `basic ${btoa(key)}`,
@@ -44,7 +44,7 @@ test('a text, also in a list or a map, has no credential and no signature', () =
     }
 });
 
-test('an error has none in its message, its stack and its causes', () => {
+test('an error has none in its message, stack and causes', () => {
   const secret = `Bearer ${key}`;
   const inMessage = new Error(`refused: ${secret}`);
   const inStack = new Error('refused');

@@ -1,4 +1,4 @@
-/** Several processes at work on one installation: each does its part, or says whom it waits for. */
+/** Several processes on one installation: each does its work, or says what it waits for. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ async function applied(): Promise<void> {
   assert.equal(await serving.stop(), 0);
 }
 
-test('a command that ingests does not begin while an appliance starts, and is served by it', async () => {
+test('a command that ingests waits for a starting appliance, which then serves it', async () => {
   await applied();
   const { lock, serveLock } = folderOf();
   const release = takeLock(serveLock);
@@ -58,7 +58,7 @@ test('a command that ingests does not begin while an appliance starts, and is se
   await serving.stop();
 });
 
-test('an appliance that starts while a command ingests waits for it to give way', async () => {
+test('an appliance that starts while a command ingests waits until it yields', async () => {
   await applied();
   const { lock } = folderOf();
   const release = takeLock(lock);
@@ -72,7 +72,7 @@ test('an appliance that starts while a command ingests waits for it to give way'
   assert.equal(await starting.stop(), 0);
 });
 
-test('a command gives way in the middle of its work, which the appliance goes on with', async () => {
+test('a command yields in the middle of its work, and the appliance continues it', async () => {
   const serving = await installation.serve();
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
   putFile(installation.drop, name, packed('ndjson.gz', ndjson([newRow()])));
@@ -90,7 +90,7 @@ test('a command gives way in the middle of its work, which the appliance goes on
   assert.equal(await starting.stop(), 0);
 });
 
-test('of two resets of one window the second finds it read, and reads no older file over it', async () => {
+test('the second of two resets of a window does not read an older file over it', async () => {
   const appliance = await startAppliance(SETTINGS);
   try {
     const windowMs = nextWindowMs();
@@ -124,7 +124,7 @@ test('of two resets of one window the second finds it read, and reads no older f
   }
 });
 
-test("files that are taken away before their turn are nobody's fault", async () => {
+test('files removed before they are read are no error', async () => {
   const serving = await installation.serve();
   installation.cli(['ingest', 'pause']);
   putFile(installation.drop, fileName('newswire', nextWindowMs(), 'ndjson.gz'), BLANK);
@@ -144,7 +144,7 @@ test("files that are taken away before their turn are nobody's fault", async () 
   await serving.stop();
 });
 
-test('of commands that write at once, none is lost, in the log neither', async () => {
+test('concurrent commands lose no write, in the database or the log', async () => {
   const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
   const runs = names.map((name) => run('account', 'add', name, '--name', name));
   for (const one of runs) assert.equal(await one.ended, 0, one.told());
@@ -165,7 +165,7 @@ test('of commands that write at once, none is lost, in the log neither', async (
   await serving.stop();
 });
 
-test('several backups at once into one folder are all good', async () => {
+test('concurrent backups into one folder are all good', async () => {
   await applied();
   const folder = join(dirname(installation.data), 'backups');
   mkdirSync(folder);
@@ -193,7 +193,7 @@ describe('a restore', () => {
     onProgress,
   });
 
-  test('into a new folder that comes to nothing leaves what others begin there', async () => {
+  test('a failed restore into a new folder keeps what others create there', async () => {
     const content = readFileSync(backup);
     content.fill(0, Math.floor(content.length / 2));
     writeFileSync(backup, content);
@@ -212,7 +212,7 @@ describe('a restore', () => {
     assert.ok(existsSync(dataFolder(data).access));
   });
 
-  test('waits for no command that is at work, nor does one begin while it is under way', async () => {
+  test('does not wait for a running command, and none starts during it', async () => {
     const release = keepInPlace(folderOf(), true);
     await assert.rejects(
       restore(options(installation.data)),
@@ -229,7 +229,7 @@ describe('a restore', () => {
     assert.equal(installation.cli(add).status, 0);
   });
 
-  test('waits for no backup either, also where no command was ever at work', async () => {
+  test('does not wait for a backup, either', async () => {
     rmSync(folderOf().stateLock);
     await (await installation.serve()).stop();
     assert.ok(existsSync(folderOf().stateLock));
@@ -260,7 +260,7 @@ describe('a restore', () => {
   });
 });
 
-test('a copy of lines that another pull writes is left alone', async () => {
+test('pull leaves a copy alone while another pull writes it', async () => {
   const folder = dirname(installation.data);
   const into = join(folder, 'copy.ndjson');
   writeFileSync(join(folder, 'key'), installation.key);

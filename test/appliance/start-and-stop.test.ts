@@ -120,7 +120,7 @@ function requestLines(run: RunningProgram): LogLine[] {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal}: an answer on its way is sent whole, nothing new is taken, and the exit code is 0`, async () => {
+  test(`${signal}: a response in progress is completed, nothing new is accepted, exit code 0`, async () => {
     const run = serve();
     try {
       url = await run.url();
@@ -161,7 +161,7 @@ test('a second signal ends it at once', async () => {
   await serving(async () => {});
 });
 
-test('a client that asks and never reads has one answer made for it at a time', async () => {
+test('a client that never reads gets one response prepared at a time', async () => {
   await serving(async (run) => {
     const asked = 6;
     const reader = await stalledReader(
@@ -180,7 +180,7 @@ test('a client that asks and never reads has one answer made for it at a time', 
   });
 });
 
-test('a client that sends a hundred requests and more before the first answer is cut off', async () => {
+test('a client that sends a hundred or more requests before the first response is disconnected', async () => {
   await serving(async (run) => {
     const reader = await stalledReader(request(LARGE_PAGE) + request('/v1/detections/x').repeat(150));
     await assert.rejects(reader.rest().then(bodiesOf));
@@ -190,7 +190,7 @@ test('a client that sends a hundred requests and more before the first answer is
   });
 });
 
-test('a second appliance on the same folder is refused, and the first is not disturbed', async () => {
+test('a second appliance on the same folder is refused; the first is not affected', async () => {
   await serving(async () => {
     const second = serve();
     assert.equal(await second.ended, 1);
@@ -201,7 +201,7 @@ test('a second appliance on the same folder is refused, and the first is not dis
   });
 });
 
-test('a port that is taken is exit code 1, since it may become free, with what to do; so is the folder', async () => {
+test('a port or folder in use is exit code 1, with a hint', async () => {
   await serving(async () => {
     await inFolder(async (folder) => {
       const { port } = new URL(url);
@@ -217,7 +217,7 @@ test('a port that is taken is exit code 1, since it may become free, with what t
   });
 });
 
-test('--base-url is the address in errors and links, without the slash at its end', async () => {
+test('--base-url is used in errors and links, without its trailing slash', async () => {
   for (const given of ['https://x.example/base', 'https://x.example/base/']) {
     await serving(
       async (run) => {
@@ -298,7 +298,7 @@ test('every request is one line of JSON with its id, key, status, rows and durat
   });
 });
 
-test('a start on an empty folder makes what it needs, for its owner alone', async () => {
+test('a start on an empty folder creates its files, accessible to the owner only', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'new', 'data');
     const run = runProgram(['serve', '--data', data, '--port', '0']);
@@ -316,7 +316,7 @@ test('a start on an empty folder makes what it needs, for its owner alone', asyn
   });
 });
 
-test('keys of one installation mean nothing to another', async () => {
+test('keys of one installation are unknown to another', async () => {
   const other = createInstallation({}, true);
   try {
     await serving(async () => {
@@ -328,7 +328,7 @@ test('keys of one installation mean nothing to another', async () => {
   }
 });
 
-test('a log that nobody reads any more does not keep it from stopping', () =>
+test('a log pipe without a reader does not delay a stop', () =>
   inFolder(async (folder) => {
     const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
     const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });

@@ -76,7 +76,7 @@ async function deliver(members: Row = {}): Promise<{ id: string; afterwards: str
 const idsOf = (page: Page) => page.data.map(({ id }) => id);
 const versionsOf = (page: Page) => page.data.map(({ id, version }) => `${id} ${version}`);
 
-test('as_of is null until every export that is read has finished a window', async () => {
+test('as_of is null until every export in the request has finished a window', async () => {
   const empty = await changes(`since=${new Date().toISOString()}`);
   assert.deepEqual([empty.data, empty.has_more, empty.as_of], [[], false, null]);
   const windowMs = nextWindowMs();
@@ -93,7 +93,7 @@ test('as_of is null until every export that is read has finished a window', asyn
   assert.equal((await changes(`${start}&content_type=text`)).as_of, asOf, 'a late file moves nothing back');
 });
 
-test('an export that is switched off is left out, and is there again when it is switched on', async () => {
+test('an export that is switched off is left out until it is switched on', async () => {
   const start = await end();
   const row = newRow();
   await applied([row], 'imagewire');
@@ -139,14 +139,14 @@ test('since starts with the first change delivered at or after it, also after re
   assert.deepEqual(idsOf(await changes(`cursor=${page.next_cursor}`)), [fifth.id]);
 });
 
-test('since is at most 31 days old and not in the future, as the clock stands', async () => {
+test('since is at most 31 days old and not in the future, by the current clock', async () => {
   const at = (ms: number) => `since=${new Date(Date.now() + ms).toISOString()}`;
   assert.match(await refusal(at(-31 * DAY_MS - 1000)), /^400 since: /);
   assert.match(await refusal(at(60_000)), /^400 since: /);
   assert.ok((await changes(`${at(-31 * DAY_MS + 60_000)}&limit=1000`)).data.length > 0);
 });
 
-test('a cursor outlives restarts, a new key in place of the old, and a change of filters', async () => {
+test('a cursor survives restarts, a key rotation and a change of filters', async () => {
   const roll = createKey(appliance.cli, 'agency', '7001,7002');
   const cursor = await end(roll);
   const one = await deliver({ strength_score: 10 });
@@ -159,7 +159,7 @@ test('a cursor outlives restarts, a new key in place of the old, and a change of
   assert.deepEqual(idsOf(await changes(`${cursor}&band=off&subscription_id=7001&fields=id`)), [one.id]);
 });
 
-test('what a filter has passed over does not come back when the filter is widened', async () => {
+test('rows that a filter skipped do not come back when it is widened', async () => {
   const start = await end();
   await deliver({ strength_score: 10 });
   const high = await deliver({ strength_score: 99 });
@@ -170,7 +170,7 @@ test('what a filter has passed over does not come back when the filter is widene
   assert.deepEqual([wide.data, wide.next_cursor], [[], narrow.next_cursor]);
 });
 
-test('a filter judges each version by what it was', async () => {
+test('a filter applies to each version as it was', async () => {
   const start = await end();
   const row = newRow({ strength_score: 96 });
   await applied([row]);
@@ -186,7 +186,7 @@ test('a filter judges each version by what it was', async () => {
   assert.deepEqual(versionsOf(await changes(`${start}&band=off`)), [`${id} 2`]);
 });
 
-test('a re-scoring that changes nothing else is not announced, but shown', async () => {
+test('a new score that changes nothing else is shown but not announced', async () => {
   const row = newRow();
   const before = await end();
   await applied([row]);
@@ -201,7 +201,7 @@ test('a re-scoring that changes nothing else is not announced, but shown', async
   assert.deepEqual(Object.keys(detection ?? {}).includes('event'), false);
 });
 
-test("a cursor given to one account shows another its own changes, and nobody else's", async () => {
+test("another account's cursor shows only one's own changes", async () => {
   const cursor = await end();
   const foreignRow = newRow({ subscription_id: 8001 });
   await applied([newRow(), foreignRow, newRow()]);
@@ -212,7 +212,7 @@ test("a cursor given to one account shows another its own changes, and nobody el
   assert.equal(`cursor=${whole.next_cursor}`, await end(), 'it holds a position and nothing of whose it is');
 });
 
-test('a cursor of another installation, or one that was altered, is 400', async () => {
+test('a cursor of another installation, or an altered one, is 400', async () => {
   const other = createInstallation();
   try {
     const serving = await other.serve();
@@ -233,7 +233,7 @@ test('a cursor of another installation, or one that was altered, is 400', async 
   }
 });
 
-test('one licence: the addresses of print articles come and go with new versions, by a replay', async () => {
+test('print licence: a replay shows or hides URLs of print articles in new versions', async () => {
   const start = await end();
   const url = 'https://paper.example/page-one';
   const print = newRow({ article_print: true, article_url: url });
@@ -263,7 +263,7 @@ test('one licence: the addresses of print articles come and go with new versions
   );
 });
 
-test('rows of a subscription that is added later come with a replay', async () => {
+test('a replay brings the rows of a subscription that is added later', async () => {
   const early = newRow({ subscription_id: 7500 });
   await applied([early]);
   const start = await end();
@@ -275,7 +275,7 @@ test('rows of a subscription that is added later come with a replay', async () =
   assert.deepEqual((await changes(start)).data, [], 'nothing else was announced again');
 });
 
-test('the base address stands in photo addresses and error types, and changing it changes no version', async () => {
+test('the base address is in photo URLs and error types, and changing it changes no version', async () => {
   const start = await end();
   const own = newRow();
   const given = newRow({ source_image_url: 'https://cdn.example/photo.jpg' });

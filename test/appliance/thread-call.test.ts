@@ -41,13 +41,13 @@ function start(onEvent: (event: ArrayBuffer) => void = () => {}): [ThreadCalls<C
   return [callsTo<Calls, ArrayBuffer>(worker, 'the test thread', onEvent), worker];
 }
 
-test('each call gets its own answer', async () => {
+test('each call gets its own result', async () => {
   const [thread] = start();
   assert.deepEqual(await Promise.all([1, 2, 3].map((value) => thread.call('double', value))), [2, 4, 6]);
   assert.equal(thread.unanswered(), 0);
 });
 
-test('an error keeps its message and its members; a refusal is one on this side, too', async () => {
+test('an error keeps its message and members; a Refused stays a Refused', async () => {
   const [thread] = start();
   const ofOneFile = { code: 'EIO', syscall: 'read' };
   await assert.rejects(thread.call('fail', ofOneFile), { message: 'made to fail', ...ofOneFile });
@@ -63,7 +63,7 @@ test('an error keeps its message and its members; a refusal is one on this side,
   });
 });
 
-test('memory is handed over and comes back as an event', async () => {
+test('memory is transferred and comes back as an event', async () => {
   const event = Promise.withResolvers<ArrayBuffer>();
   const [thread] = start(event.resolve);
   const memory = new ArrayBuffer(16);
@@ -72,7 +72,7 @@ test('memory is handed over and comes back as an event', async () => {
   assert.equal((await event.promise).byteLength, 16);
 });
 
-test('a thread that ends rejects what it has not answered, and all later calls', async () => {
+test('a thread that ends rejects open calls and all later ones', async () => {
   const [thread, worker] = start();
   const hanging = assert.rejects(thread.call('hang'), /the test thread has ended/);
   await thread.call('double', 1);
@@ -82,7 +82,7 @@ test('a thread that ends rejects what it has not answered, and all later calls',
   await assert.rejects(thread.call('double', 1), /the test thread has ended/);
 });
 
-test('an error that nobody waits for ends the thread, and is what its calls fail with', async () => {
+test('an uncaught error ends the thread, and its calls fail with that error', async () => {
   const [thread] = start();
   const hanging = assert.rejects(thread.call('hang'), { message: 'died', code: 'EIO' });
   thread.post('die', 'EIO');

@@ -18,7 +18,7 @@ const FIRST = Date.parse('0001-01-01T00:00:00Z') / 1000;
 const LAST = Date.parse('9999-12-31T23:59:59Z') / 1000;
 const seconds = fc.integer({ min: FIRST, max: LAST });
 
-test('every second that is written is read back', () => {
+test('every formatted second is parsed back', () => {
   fc.assert(
     fc.property(seconds, (second) => {
       const text = formatSeconds(second);
@@ -31,7 +31,7 @@ test('every second that is written is read back', () => {
   );
 });
 
-test('text order is the order of time', () => {
+test('text sorts in the order of time', () => {
   fc.assert(
     fc.property(seconds, seconds, (a, b) => {
       assert.equal(formatSeconds(a) < formatSeconds(b), a < b);
@@ -39,7 +39,7 @@ test('text order is the order of time', () => {
   );
 });
 
-test('an offset is taken off, and a fraction is cut', () => {
+test('an offset is subtracted, and a fraction truncated', () => {
   const offset = fc.integer({ min: -1439, max: 1439 });
   const fraction = fc.stringMatching(/^\d{1,12}$/);
   const within = fc.integer({ min: FIRST + 86_400, max: LAST - 86_400 });
@@ -61,7 +61,7 @@ test('T and Z may be lower case', () => {
     assert.equal(parseInstant(text), Date.UTC(2026, 10, 21, 10, 10), text);
 });
 
-test('what is no such time is none', () => {
+test('invalid times are refused', () => {
   for (const text of [
     '',
     '2026-11-21',
@@ -104,7 +104,7 @@ test('what is no such time is none', () => {
   assert.equal(parseSeconds('1969-12-31T23:59:59.5Z'), -1);
 });
 
-test('any text is read as a time or as none, the way the platform does where both can', () => {
+test('any text is parsed or refused, in agreement with the platform', () => {
   const almost = fc.stringMatching(
     /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-6]\d:[0-6]\d(\.\d{1,4})?(Z|[+-][0-2]\d:[0-6]\d)$/,
   );
@@ -119,7 +119,7 @@ test('any text is read as a time or as none, the way the platform does where bot
   );
 });
 
-test('the start of a window is written as in file names and read back', () => {
+test('the start of a window is formatted as in file names, and parsed back', () => {
   const last = Math.floor((LAST * 1000) / WINDOW_MS);
   fc.assert(
     fc.property(fc.integer({ min: 0, max: last }), (window) => {

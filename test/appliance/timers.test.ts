@@ -1,4 +1,4 @@
-/** What was waited for and came leaves no timer and no listener behind: thousands of waits a minute would add up. */
+/** Finished waits leave no timer or listener: thousands per minute would add up. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
@@ -16,7 +16,7 @@ const LONG_MS = 3_600_000;
 
 const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
-test('sleep that is ended early', async () => {
+test('a sleep that is ended early', async () => {
   const before = timers();
   const timer = new WakeableTimer();
   const sleep = timer.sleep(LONG_MS);
@@ -67,7 +67,7 @@ test('a body that was read', async () => {
   assert.equal(timers(), before);
 });
 
-test('a keeper of counts that was closed', async () => {
+test('a closed usage keeper', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   try {
     let writes = 0;

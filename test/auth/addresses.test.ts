@@ -1,4 +1,4 @@
-/** Addresses from the socket to the rule: IPv6, what is mapped into it, and proxies before the appliance. */
+/** Client addresses: IPv6, IPv4-mapped addresses, and proxies. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -22,19 +22,19 @@ describe('the client behind proxies', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8', '::ffff:172.16.0.0/108'];
   const clientOf = (forwarded: string, peer = '10.0.0.1') => createClientAddress(trusted)(peer, forwarded);
 
-  test('of a chain of trusted hops it is the first that is none, from the right', () => {
+  test('it is the first untrusted hop, from the right', () => {
     assert.equal(clientOf('198.51.100.9, 203.0.113.5, 10.9.9.9, fd00::7, 10.0.0.2'), '203.0.113.5');
   });
 
-  test('where all hops are trusted it is the one furthest left', () => {
+  test('if all hops are trusted, it is the leftmost', () => {
     assert.equal(clientOf('10.5.5.5, fd00::7'), '10.5.5.5');
   });
 
-  test('blanks and tabs around hops do not count', () => {
+  test('spaces and tabs around hops are ignored', () => {
     assert.equal(clientOf('  203.0.113.5 \t,\t10.0.0.2  '), '203.0.113.5');
   });
 
-  test('ports are passed over, of IPv4 and of bracketed IPv6', () => {
+  test('ports of IPv4 and bracketed IPv6 addresses are ignored', () => {
     assert.equal(clientOf('203.0.113.5:4711, 10.0.0.2:80'), '203.0.113.5');
     assert.equal(clientOf('[2001:db8::5]:4711, [fd00::2]:80'), '2001:db8::5');
     assert.equal(clientOf('[2001:db8::5]'), '2001:db8::5');
@@ -48,12 +48,12 @@ describe('the client behind proxies', () => {
     assert.equal(clientOf('203.0.113.5', '::ffff:ac11:1'), '203.0.113.5');
   });
 
-  test('one address has one spelling, without its zone', () => {
+  test('an address has one spelling, without its zone', () => {
     assert.equal(clientOf('2001:DB8:0:0::5'), '2001:db8::5');
     assert.equal(clientOf('fe80::1%eth0'), 'fe80::1');
   });
 
-  test('garbage ends the chain: the hop before it is the client', () => {
+  test('an invalid hop ends the chain: the hop before it is the client', () => {
     for (const garbage of [
       'unknown',
       '_hidden',
@@ -71,12 +71,12 @@ describe('the client behind proxies', () => {
     }
   });
 
-  test('who is no trusted proxy is not believed', () => {
+  test("an untrusted peer's header is ignored", () => {
     assert.equal(clientOf('198.51.100.9', '203.0.113.5'), '203.0.113.5');
     assert.equal(clientOf('198.51.100.9', '2001:db8::5'), '2001:db8::5');
   });
 
-  test('who names a client and is not trusted is told: once by an alert where a proxy can be, once in the log', async () => {
+  test('an ignored header is reported once in the log, and by an alert if the peer may be a proxy', async () => {
     const set: string[][] = [];
     const lines: Record<string, unknown>[] = [];
     const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
@@ -98,7 +98,7 @@ describe('the client behind proxies', () => {
   });
 });
 
-test('an IPv6 network of 64 bits counts as one address, an IPv4 address for itself however it is written', () => {
+test('an IPv6 /64 counts as one address; an IPv4 address counts alone, in any spelling', () => {
   const networkOf = (written: string) => addressNetwork(normalAddress(written) ?? 'none');
   assert.equal(networkOf('2001:db8::1'), networkOf('2001:DB8:0:0:ffff:1:2:3'));
   assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
@@ -137,7 +137,7 @@ test('lists of addresses and networks', () => {
   assert.equal(isAddressListed(['10.0.0.1'], ''), false);
 });
 
-test('an address is in the network of each of its own prefixes, however it is written', () => {
+test('an address is in the network of each of its prefixes, in any spelling', () => {
   fc.assert(
     fc.property(fc.ipV6(), fc.integer({ min: 97, max: 128 }), (address, prefix) => {
       assert.ok(isAddressListed([address], new URL(`http://[${address}]`).hostname.slice(1, -1)));
@@ -175,14 +175,14 @@ describe('over IPv6', { skip }, () => {
     return JSON.parse(await (await fetch(`${server.url}/nothing`)).text()).type;
   }
 
-  test('listening on ::1 shows a bracketed address, which is also the base address', async () => {
+  test('listening on ::1 shows a bracketed address, also in the base address', async () => {
     const server = await start({ host: '::1' });
     assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
     assert.equal(await problemType(server), `${server.url}/errors/not_found`);
     assert.equal((await fetch(`${server.url}${CHANGES}`)).status, 401);
   });
 
-  test('listening on :: is reached by IPv4 and IPv6, and both meet the rules of their own family', async () => {
+  test('listening on :: accepts IPv4 and IPv6, each under its own rules', async () => {
     const server = await start({ host: '::' });
     assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
     const { key: four } = server.makeKey({ allow_addresses: ['127.0.0.0/8'] });
@@ -193,7 +193,7 @@ describe('over IPv6', { skip }, () => {
     assert.equal(await statusVia('127.0.0.1', server, six), 403);
   });
 
-  test('a key for an IPv6 network is good within it, behind a proxy too, and nowhere else', async () => {
+  test('a key for an IPv6 network works only within it, also behind a proxy', async () => {
     const server = await start({ host: '::1', trusted_proxies: ['::1', 'fd00::/8'] });
     const { key } = server.makeKey({ allow_addresses: ['2001:db8:7::/48'] });
     const from = (...forwarded: string[]) => statusVia('::1', server, key, forwarded);
@@ -205,7 +205,7 @@ describe('over IPv6', { skip }, () => {
     assert.equal(await from('2001:db8:7::1', '2001:db8:8::1'), 403);
   });
 
-  test('keys that were not used lately are limited by /64', async () => {
+  test('unseen keys are limited by /64', async () => {
     const server = await start({ host: '::1', trusted_proxies: ['::1'], unseen_key_ids_per_minute: 1 });
     const guess = () => server.makeKey().key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
     assert.equal(await statusVia('::1', server, guess(), ['2001:db8::1']), 401);

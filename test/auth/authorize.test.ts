@@ -24,7 +24,7 @@ function ask(key: string, address = HERE, nowMs = NOW_MS): Credential {
   return authenticate(store, readCredential(`Bearer ${key}`), address, nowMs);
 }
 
-test('a good key gives the credential with all it may read', () => {
+test('a valid key gives a credential with everything it may read', () => {
   const expires_at = NOW_MS + 1000;
   const { id, key } = makeKey({
     scopes: ['detections:read', 'reports:read'],
@@ -49,7 +49,7 @@ test('a good key gives the credential with all it may read', () => {
   });
 });
 
-test('a wrong secret is refused, also right after the right one', () => {
+test('a wrong secret is refused, even right after the right one', () => {
   const { id, key } = makeKey();
   for (let times = 0; times < 2; times += 1) {
     assert.equal(ask(key).key_id, id);
@@ -64,11 +64,11 @@ test('a wrong secret is refused, also right after the right one', () => {
   }
 });
 
-test('a key without subscriptions is good and reads nothing', () => {
+test('a key without subscriptions is valid and reads nothing', () => {
   assert.deepEqual(ask(makeKey().key).subscriptions, []);
 });
 
-test("a key's types are those it names that the subscription has at this moment", () => {
+test('a key reads those of its content types that the subscription has now', () => {
   addSubscription(
     db,
     { id: 7003, account_id: 'acme', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
@@ -82,7 +82,7 @@ test("a key's types are those it names that the subscription has at this moment"
   assert.deepEqual([types(open), types(image)], [[['text']], [[]]]);
 });
 
-test('401: unknown, wrong, expired and revoked keys are told the same', () => {
+test('401: unknown, wrong, expired and revoked keys get the same response', () => {
   const revoked = makeKey();
   revokeKey(db, revoked.id, NOW_MS);
   const expired = makeKey({ expires_at: NOW_MS });
@@ -104,13 +104,13 @@ test('401: unknown, wrong, expired and revoked keys are told the same', () => {
   assert.equal(new Set(details).size, 1, details.join('\n'));
 });
 
-test('a key ends at its expiry, not before', () => {
+test('a key expires at its time, not before', () => {
   const { key } = makeKey({ expires_at: NOW_MS });
   ask(key, HERE, NOW_MS - 1);
   refusal('unauthorized', () => ask(key, HERE, NOW_MS));
 });
 
-test('401 comes before 403: a suspended account is told only to a good key', () => {
+test('401 comes before 403: only a valid key learns that its account is suspended', () => {
   addAccount(db, { id: 'asleep', name: 'Asleep', daily_rows: null }, NOW_MS);
   const good = makeKey({}, 'asleep');
   const revoked = makeKey({}, 'asleep');
@@ -137,13 +137,13 @@ test('403: an address that is not allowed, and the account before the address', 
   );
 });
 
-test('403: a scope that the credential has not', () => {
+test('403: a scope that the credential lacks', () => {
   const credential = ask(makeKey({ scopes: ['reports:read'] }).key);
   requireScope(credential, 'reports:read');
   refusal('forbidden', () => requireScope(credential, 'detections:read'));
 });
 
-test('what an operator changes holds for the next request', () => {
+test('a change by the operator applies to the next request', () => {
   const { id, key } = makeKey();
   ask(key);
   setKey(db, id, { scopes: ['exports:create'], daily_rows: 9 });
@@ -157,7 +157,7 @@ test('what an operator changes holds for the next request', () => {
   refusal('unauthorized', () => ask(key));
 });
 
-test('a subscription of another account is not read, even if a row says so', () => {
+test('a subscription of another account is not read, even if a row grants it', () => {
   addSubscription(
     db,
     { id: 8001, account_id: 'other', name: null, time_zone: 'UTC', content_types: ['text'] },
@@ -170,7 +170,7 @@ test('a subscription of another account is not read, even if a row says so', () 
   assert.deepEqual(ask(key).subscriptions, []);
 });
 
-test('503: no store, a damaged one and a broken row, each until it is mended', () => {
+test('503: a missing store, a damaged one and a broken row, each until it is repaired', () => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
   const path = join(folder, 'access.db');
   const reader = createAccessReader(path);
@@ -213,7 +213,7 @@ test('503: no store, a damaged one and a broken row, each until it is mended', (
   }
 });
 
-test('503: a store that another process keeps to itself', () => {
+test('503: a store that another process has locked', () => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
   const reader = createAccessReader(join(folder, 'access.db'));
   const request = () => authenticate(reader, readCredential(`Bearer ${createKey('ww').key}`), HERE, NOW_MS);
@@ -231,7 +231,7 @@ test('503: a store that another process keeps to itself', () => {
   }
 });
 
-test('a request is one look-up by index in each table', () => {
+test('a request is one index lookup in each table', () => {
   for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
     const plan = db.prepare<{ id: string }, { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all({ id: 'x' });
     const details = plan.map(({ detail }) => detail);
@@ -267,7 +267,7 @@ function lead(request: (claim: { id: string; key: string }) => void): number {
   return median(times.known) / median(times.unknown) - 1;
 }
 
-test('the time of a refusal does not tell which key ids there are', () => {
+test('the time of a refusal does not reveal which key ids exist', () => {
   const tokens = createAccessTokens(Buffer.alloc(32, 1));
   const requests: Record<string, (claim: { id: string; key: string }) => void> = {
     key: ({ key }) => {
@@ -298,7 +298,7 @@ test('the time of a refusal does not tell which key ids there are', () => {
   }
 });
 
-test('a stored prefix makes up the whole key from id and secret', () => {
+test('the complete key can be formed from the stored prefix, id and secret', () => {
   const { id, key } = makeKey();
   const stored = store.findKey(id, () => true);
   assert.ok(stored !== null);

@@ -12,7 +12,7 @@ test('a key has prefix, "live", a 12-character id and a 52-character secret', ()
   assert.ok(isKeyId(id));
 });
 
-test('a key that was made is read, with whatever prefix', () => {
+test('a generated key is parsed, with any prefix', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[a-z][a-z0-9]{0,15}$/), (prefix) => {
       const { id, key } = createKey(prefix);
@@ -27,14 +27,14 @@ test('no two keys share an id or a secret', () => {
   assert.equal(new Set(keys.map(({ key }) => key.slice(-52))).size, 1000);
 });
 
-test('every character of the alphabet occurs at every random place', () => {
+test('every character of the alphabet occurs at every random position', () => {
   const secrets = Array.from({ length: 2000 }, () => createKey('ww').key.slice(-52));
   for (let at = 0; at < 52; at += 1) {
     assert.equal(new Set(secrets.map((secret) => secret[at])).size, 32, `place ${at}`);
   }
 });
 
-test('a typing error in any one character is caught', () => {
+test('a typo in any one character is caught', () => {
   const { key } = createKey('ww');
   const characters = [...'abcdefghijklmnopqrstuvwxyz0123456789_ABC'];
   for (let at = 0; at < key.length; at += 1) {
@@ -45,7 +45,7 @@ test('a typing error in any one character is caught', () => {
   }
 });
 
-test('two neighbours swapped, a character lost or doubled are caught', () => {
+test('swapped neighbours, and a lost or doubled character, are caught', () => {
   fc.assert(
     fc.property(fc.nat({ max: 70 }), (at) => {
       const { key } = createKey('ww');
@@ -57,7 +57,7 @@ test('two neighbours swapped, a character lost or doubled are caught', () => {
   );
 });
 
-test('what is not exactly a key is none', () => {
+test('anything that is not exactly a key is refused', () => {
   const { key } = createKey('ww');
   for (const text of [
     '',
@@ -71,7 +71,7 @@ test('what is not exactly a key is none', () => {
   }
 });
 
-test('what is stored is the SHA-256 of the whole key', () => {
+test('the SHA-256 of the complete key is stored', () => {
   const { key } = createKey('ww');
   assert.deepEqual(hashKey(key), createHash('sha256').update(key).digest());
 });

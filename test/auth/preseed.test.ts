@@ -1,4 +1,4 @@
-/** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration: what a start makes of them. */
+/** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` in the configuration, applied by a start. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,7 +70,7 @@ describe('a start', () => {
   const DIFFERS = 'existing entries differ from the configuration and were not changed';
   const CREATED = 'created the entries of the configuration that were missing';
 
-  test('creates what is missing before it listens; keys work by hash and by secret file', async () => {
+  test('creates missing entries before it listens; keys work by hash and by secret file', async () => {
     await serving(config, async (run, url) => {
       assert.equal(await statusOf(url, made.key), 200);
       assert.equal(await statusOf(url, filed.key), 200);
@@ -93,21 +93,21 @@ describe('a start', () => {
     assert.deepEqual(key.subscriptions, [{ id: 7001, content_types: null }]);
   });
 
-  test('a token for the id and the secret alone is given, so the prefix is right too', async () => {
+  test('issues a token for the id and secret alone, so the prefix is right too', async () => {
     await serving(config, async (_, url) => {
       const answer = await postToken({ url }, inBody({ id: made.id, secret: made.key.slice(-52) }));
       assert.equal(answer.status, 200, await answer.text());
     });
   });
 
-  test('a second start with the same configuration does nothing and says nothing', async () => {
+  test('a second start with the same configuration changes and logs nothing', async () => {
     await serving(config, async (run) => {
       assert.equal(lineOf(run, CREATED), undefined);
       assert.equal(lineOf(run, DIFFERS), undefined);
     });
   });
 
-  test('what commands changed, suspended and revoked stays so, and is said in one line', async () => {
+  test('changes, suspensions and revocations by commands stay, and are logged in one line', async () => {
     const on = ['--data', data];
     await json('account', 'set', 'acme', '--name', 'Acme', ...on);
     await json('account', 'suspend', 'acme', ...on);
@@ -138,13 +138,13 @@ describe('a start', () => {
     assert.equal((await json('key', 'show', made.id, ...on)).status, 'revoked');
   });
 
-  test('what the configuration does not say is not compared', async () => {
+  test('members that the configuration omits are not compared', async () => {
     await json('account', 'resume', 'acme', '--data', data);
     const sparse = written(`[[accounts]]\nid = "acme"\nname = "Acme"\n${SUBSCRIPTION}`);
     await serving(sparse, async (run) => assert.equal(lineOf(run, DIFFERS), undefined));
   });
 
-  test('a key that was revoked, or went with its account, is not revived where access.db is lost', async () => {
+  test('a revoked key, or one removed with its account, is not revived if access.db is lost', async () => {
     const other = join(folder, 'other');
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
     const start = async () => {
@@ -172,7 +172,7 @@ describe('a start', () => {
     assert.deepEqual(await json('key', 'list', '--data', other), []);
   });
 
-  test('a key that an entry no longer has still works, and the start and check name the command that ends it', async () => {
+  test('a key that an entry no longer has still works; start and check name the command to revoke it', async () => {
     const REPLACED = 'a key still works although the configuration has replaced it';
     const other = join(folder, 'replaced');
     const secretFile = join(folder, 'rotated.key');
@@ -213,7 +213,7 @@ describe('a start', () => {
     assert.deepEqual(await start(), []);
   });
 
-  test('a secret file that everybody may read is warned about', async () => {
+  test('a secret file that everybody can read causes a warning', async () => {
     chmodSync(join(folder, 'filed.key'), 0o644);
     await serving(config, async (run) => {
       const line = lineOf(run, 'these secret files can be read by every user of this machine');
@@ -223,7 +223,7 @@ describe('a start', () => {
   });
 });
 
-describe('a configuration that cannot be applied ends the start with 78, and creates nothing', () => {
+describe('a configuration that cannot be applied is exit code 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
     ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
     [

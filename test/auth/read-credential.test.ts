@@ -1,4 +1,4 @@
-/** How the credential of a request is read, before the store is asked. */
+/** Parsing the credential of a request, before any lookup. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -48,7 +48,7 @@ test('401: a malformed header or credential', () => {
   }
 });
 
-test('a malformed key is 401 without asking the store', () => {
+test('a malformed key is 401 without a lookup', () => {
   const absent = createAccessReader(join(root, 'absent.db'));
   refusal('unauthorized', () => authenticate(absent, readCredential('Bearer nonsense'), HERE, NOW_MS));
   const { key } = createKey('ww');
@@ -58,7 +58,7 @@ test('a malformed key is 401 without asking the store', () => {
   refusal('unavailable', () => authenticate(absent, readCredential(`Bearer ${key}`), HERE, NOW_MS));
 });
 
-test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
+test('a mistyped key is reported by its checksum, a truncated one by its form', () => {
   const { key } = createKey('ww');
   const other = key.at(-9) === 'a' ? 'b' : 'a';
   const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
@@ -70,14 +70,14 @@ test('a mistyped key hears that its checksum does not fit, one that was cut off 
   assert.match(detail('ww_token_abcdefghijkl_cut'), /^The access token is damaged .*Request a new one/);
 });
 
-test('the claimed key id is read from the form alone', () => {
+test('the claimed key id is parsed without a lookup', () => {
   const { id, key } = createKey('abc');
   assert.equal(claimedKeyId(`bearer ${key}`), id);
   assert.equal(claimedKeyId(`Bearer ${key.slice(0, -1)}`), id);
   for (const header of [undefined, '', key, 'Bearer x']) assert.equal(claimedKeyId(header), null);
 });
 
-test('a connection is asked once what it presents, and again when it presents something else', () => {
+test('a credential is parsed once per connection, and again when it changes', () => {
   const read = createCredentialReader(createAccessTokens(Buffer.alloc(32, 1)));
   const [connection, other] = [{}, {}];
   const [one, two] = [makeKey(), makeKey()];

@@ -27,7 +27,7 @@ import { checkStreams } from '../support/streams.ts';
 
 class Stopping extends Error {}
 
-describe('half-way', () => {
+describe('interrupted', () => {
   /** As a command does that is killed right after its first transaction. */
   function beginRemoval(data: string, id: number): void {
     const access = openAccess(data);
@@ -38,7 +38,7 @@ describe('half-way', () => {
     access.close();
   }
 
-  test('a removal that a command did not see to its end is done by the next start, and no earlier is the number free', async () => {
+  test('the next start completes an interrupted removal; only then is the number free', async () => {
     const installation = createInstallation();
     try {
       const first = await installation.serve();
@@ -84,7 +84,7 @@ describe('half-way', () => {
     }
   });
 
-  test('the command, repeated, waits for a removal that is under way', () => {
+  test('the repeated command waits for the removal in progress', () => {
     const installation = createInstallation();
     try {
       beginRemoval(installation.data, 7001);
@@ -96,7 +96,7 @@ describe('half-way', () => {
     }
   });
 
-  test('others read on meanwhile, also where the newest rows of all are those that go', async () => {
+  test('others can read during a removal, even if it deletes the newest rows', async () => {
     const store = createTestStore();
     try {
       const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
@@ -129,7 +129,7 @@ describe('half-way', () => {
     }
   });
 
-  test('transactions are bounded, and what was left at a stop is deleted by the next run; others are not touched', async () => {
+  test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
     const store = createTestStore();
     try {
       const row = (subscription: number, article: number) => ({
@@ -156,7 +156,7 @@ describe('half-way', () => {
     }
   });
 
-  test('positions of rows that are gone are not given out again', async () => {
+  test('positions of removed rows are not reused', async () => {
     const store = createTestStore();
     try {
       const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
@@ -170,7 +170,7 @@ describe('half-way', () => {
     }
   });
 
-  test('rows are found by their stream, never by looking through all', () => {
+  test('rows are found by their stream, without a full scan', () => {
     const store = createTestStore();
     try {
       for (const [sql, index] of [

@@ -1,4 +1,4 @@
-/** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
+/** `subscription remove` and `account remove`: their effects, and adding again. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -82,7 +82,7 @@ describe('beside a running appliance', () => {
     assert.match(stderr, /subscription 4711 does not exist/);
   });
 
-  test('a subscription is gone for its clients and from the database; cursors of others go on; it begins anew', async () => {
+  test('a removed subscription is gone for clients and from the database, other cursors keep working, and it can be added again', async () => {
     const mine = newRow();
     const foreign = newRow({ subscription_id: 8001 });
     await apply([mine, foreign, newRow({ subscription_id: 7002 })]);
@@ -142,7 +142,7 @@ describe('beside a running appliance', () => {
     );
   });
 
-  test('a key that is left with nothing stays and is named; it reads an empty stream', async () => {
+  test('a key left without subscriptions stays, is named, and reads an empty stream', async () => {
     appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
     const key = createKey(appliance.cli, 'agency', '7003');
     const id = key.split('_')[2];
@@ -157,7 +157,7 @@ describe('beside a running appliance', () => {
     assert.deepEqual([page.data, page.has_more], [[], false]);
   });
 
-  test('an account goes with its keys, subscriptions and detections', async () => {
+  test('an account is removed with its keys, subscriptions and detections', async () => {
     appliance.cli(['account', 'add', 'brief', '--name', 'Brief']);
     appliance.cli(['subscription', 'add', '9001', '--account', 'brief']);
     appliance.cli(['subscription', 'add', '9002', '--account', 'brief']);

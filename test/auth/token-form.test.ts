@@ -1,4 +1,4 @@
-/** Parts of the token endpoint by themselves: a token's form, networks, the body (contract: Token, Limits). */
+/** Parts of the token endpoint: a token's form, networks, the body (contract: Token, Limits). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -24,7 +24,7 @@ function readToken(text: string, by = tokens) {
   return token;
 }
 
-test('a token says key id, time and scopes, and survives a restart', () => {
+test('a token contains key id, time and scopes, and survives a restart', () => {
   const subsets: Scope[][] = [[], ...SCOPES.map((scope) => [scope]), [...SCOPES]];
   for (const scopes of subsets) {
     const text = tokens.issue(KEY, scopes, NOW_MS);
@@ -36,27 +36,27 @@ test('a token says key id, time and scopes, and survives a restart', () => {
   }
 });
 
-test('a token is good for its key alone, and from this installation alone', () => {
+test('a token is valid only for its key and its installation', () => {
   const text = tokens.issue(KEY, ['detections:read'], NOW_MS);
   assert.equal(readToken(text).proves(hashKey(createKey('ww').key)), false);
   assert.equal(readToken(text).proves(Buffer.alloc(32)), false);
   assert.equal(readToken(text, createAccessTokens(Buffer.alloc(32, 2))).proves(KEY.hash), false);
 });
 
-test('a token that an earlier version gave is good: its form stays', () => {
+test('a token of an earlier version is valid: its format is stable', () => {
   const given = 'ww_token_abcdefghij23_AaHuVl4AAc9ranflU8iIhOSUSom0LkJQ0TaDXLbuTx4sgcTGh4Oc';
   const hash = Buffer.alloc(32, 9);
   assert.ok(readToken(given, createAccessTokens(Buffer.alloc(32, 7))).proves(hash));
 });
 
-test('a token lasts an hour, by a clock that may be set back by a minute', () => {
+test('a token is valid for an hour, with a tolerance of a minute for a clock set back', () => {
   const token = readToken(tokens.issue(KEY, [], NOW_MS));
   const isCurrent = (afterMs: number) => isTokenCurrent(token, NOW_MS + afterMs);
   assert.deepEqual([0, 3_599_999, 3_600_000].map(isCurrent), [true, true, false]);
   assert.deepEqual([-60_000, -60_001].map(isCurrent), [true, false]);
 });
 
-test('whatever is changed of a token, it proves nothing', () => {
+test('any change makes a token invalid', () => {
   const text = tokens.issue(KEY, ['detections:read'], NOW_MS);
   for (let at = 0; at < text.length; at += 1) {
     for (const letter of ['a', 'b', '_', '-', '2', '=']) {
@@ -78,7 +78,7 @@ test('whatever is changed of a token, it proves nothing', () => {
   assert.equal(tokens.read(key), null);
 });
 
-test('the key id that a token claims is known from its form', () => {
+test('the key id that a token claims is parsed without a lookup', () => {
   const text = tokens.issue(KEY, [], NOW_MS);
   assert.equal(claimedKeyId(`Bearer ${text}`), id);
   assert.equal(claimedKeyId(`Bearer ${text.slice(0, -1)}`), id);
@@ -98,7 +98,7 @@ test('an IPv6 network of 64 bits counts as one address', () => {
   for (const [address, network] of cases) assert.equal(addressNetwork(address), network, address);
 });
 
-test('addresses and client ids are counted apart', () => {
+test('addresses and client ids are counted separately', () => {
   const rate = createTokenRate(1, createUnseenKeyIds(1));
   assert.equal(rate.takeAddress('a', NOW_MS), null);
   assert.equal(rate.takeClient('a', 'x', NOW_MS), null);
@@ -110,7 +110,7 @@ test('addresses and client ids are counted apart', () => {
   );
 });
 
-test('a client id has a window for networks that proved it, and no request more for having two', () => {
+test('a client id has a separate window for networks that proved it, and no more requests in total', () => {
   const rate = createTokenRate(2, createUnseenKeyIds(1));
   const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];
   const take = (address: string) => rate.takeClient('id', address, NOW_MS);
@@ -146,7 +146,7 @@ async function bodyOf(bytes: string, timeoutMs: number, isCutOff = false): Promi
 
 const PATIENT_MS = 60_000;
 
-test('a body is read whole, or known to be too large, too slow or cut off', async () => {
+test('a body is read completely, or reported as too large, too slow or truncated', async () => {
   const whole = await bodyOf('Content-Length: 10\r\n\r\n0123456789', PATIENT_MS);
   assert.deepEqual(whole, { kind: 'whole', bytes: Buffer.from('0123456789') });
   assert.deepEqual(await bodyOf('\r\n', PATIENT_MS), { kind: 'whole', bytes: Buffer.alloc(0) });

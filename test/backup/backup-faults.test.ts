@@ -159,7 +159,7 @@ describe('at every step of a run', () => {
 });
 
 describe('while it runs', () => {
-  test('the log goes on, its segments close, and a removal rewrites one', async () => {
+  test('the log grows, its segments close, and a removal rewrites one', async () => {
     const own = join(work, 'going-on');
     cpSync(data, own, { recursive: true, preserveTimestamps: true });
     const { log } = dataFolder(own);

@@ -18,7 +18,7 @@ import { appliance, assertGood, backUp, drop, refusal, target, verified } from '
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 
-describe('a folder is restorable at any moment', () => {
+describe('a folder can be restored at any moment', () => {
   test('while files are ingested and other backups run', async () => {
     const folder = target('busy');
     const backups: ReturnType<typeof runProgram>[] = [];
@@ -53,7 +53,7 @@ describe('a folder is restorable at any moment', () => {
     assertGood(folder);
   });
 
-  test('where a crash has left half an entry, or garbage, behind the last good one', async () => {
+  test('after a crash that left half an entry, or garbage, after the last good one', async () => {
     const folder = target('torn');
     const { path } = backUp(folder);
     await drop();
@@ -71,7 +71,7 @@ describe('a folder is restorable at any moment', () => {
     assertGood(folder);
   });
 
-  test('where the disk is full', async (context) => {
+  test('on a full disk', async (context) => {
     const disk = target('tiny');
     mkdirSync(disk);
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk]);

@@ -1,4 +1,4 @@
-/** The scheduled backup: when it is due, what is told when it is not as it should be. */
+/** The scheduled backup: when it is due, and its alerts. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -48,7 +48,7 @@ function alert(name: string): AlertDocument | undefined {
 }
 
 describe('a backup is due', () => {
-  test('at the first start; it is made, read through, and good', async () => {
+  test('at the first start; it is written and verified', async () => {
     const serving = await installation.serve(OFTEN);
     await done(serving);
     assert.equal(branches().length, 1);
@@ -63,7 +63,7 @@ describe('a backup is due', () => {
     assert.equal(backupTimes(backups).backedUpMs, at);
   });
 
-  test('when the last one is older than every_minutes, or of the future', async () => {
+  test('when the last one is older than every_minutes, or in the future', async () => {
     for (const ageMs of [61 * MINUTE_MS, -DAY_MS]) {
       installation.cli(['backup', backups]);
       const path = join(newestBranch(backups) ?? '', 'backup.json');
@@ -80,7 +80,7 @@ describe('a backup is due', () => {
     }
   });
 
-  test('in a folder of its own, where its parent is there', async () => {
+  test('in its own folder, if the parent exists', async () => {
     const folder = join(installation.data, '..', 'elsewhere');
     const serving = await installation.serve({ ...OFTEN, WIREWATCH_BACKUP_FOLDER: folder });
     await done(serving);
@@ -90,7 +90,7 @@ describe('a backup is due', () => {
   });
 });
 
-test('after one was made the next is not begun at once, whatever the clock says', async () => {
+test('after a backup, the next does not start at once, whatever the clock says', async () => {
   let nowMs = Date.now();
   const begun: string[] = [];
   const { close, check } = startSchedule(
@@ -115,7 +115,7 @@ test('after one was made the next is not begun at once, whatever the clock says'
   assert.deepEqual(begun, ['backup', 'verify']);
 });
 
-test('one that failed is tried again after five minutes, and then as usual', async () => {
+test('a failed one is retried after five minutes, and then as usual', async () => {
   const begun: string[] = [];
   let monotonicMs = 0;
   const { close, check } = startSchedule(
@@ -149,7 +149,7 @@ test('one that failed is tried again after five minutes, and then as usual', asy
   await close();
 });
 
-test('it is overdue after one and a half times its interval, and a few minutes', () => {
+test('it is overdue after one and a half intervals and a few minutes', () => {
   const now = Date.now();
   assert.ok(!isOverdue(now - 5 * MINUTE_MS, 1, now));
   assert.ok(isOverdue(now - 7 * MINUTE_MS, 1, now));
@@ -157,7 +157,7 @@ test('it is overdue after one and a half times its interval, and a few minutes',
   assert.ok(isOverdue(now - 96 * MINUTE_MS, 60, now));
 });
 
-test('overdue says when the newest was made, and when a restore was last rehearsed', async () => {
+test('the overdue alert names the newest backup and the last rehearsal', async () => {
   installation.cli(['backup', backups]);
   const branch = newestBranch(backups) ?? '';
   const madeAt = formatMs(backupTimes(backups).backedUpMs ?? 0);
@@ -204,7 +204,7 @@ test('a rehearsal counts for 30 days', () => {
   assert.deepEqual([of(null), of(now - 29 * DAY_MS), of(now - 31 * DAY_MS)], [true, false, true]);
 });
 
-test('it is made with the settings of the appliance, whatever a configuration says by now', async () => {
+test('uses the settings of the running appliance, even if the configuration has changed', async () => {
   const good = join(installation.data, '..', 'good.toml');
   const unused = join(installation.data, 'wirewatch.toml');
   writeFileSync(good, '[backup]\nevery_minutes = 60\n');
@@ -218,7 +218,7 @@ test('it is made with the settings of the appliance, whatever a configuration sa
   }
 });
 
-test('nor with half of them, where some are variables', { skip: WITHOUT_OPENSSL }, async () => {
+test('uses all of them, even if some are environment variables', { skip: WITHOUT_OPENSSL }, async () => {
   const { certificate, key } = makeCertificate(join(installation.data, '..'), 'own');
   const half = join(installation.data, '..', 'half.toml');
   writeFileSync(half, `[server]\ntls_key = ${JSON.stringify(key)}\n[backup]\nevery_minutes = 60\n`);
@@ -230,7 +230,7 @@ test('nor with half of them, where some are variables', { skip: WITHOUT_OPENSSL 
   await serving.stop();
 });
 
-test('one that cannot be made opens an alert with the cause, and health is not touched by it', async () => {
+test('a failed backup opens an alert with the cause, and does not affect health', async () => {
   const folder = join(installation.data, 'not-mounted', 'backups');
   const serving = await installation.serve({ ...OFTEN, WIREWATCH_BACKUP_FOLDER: folder });
   const line = await opened(serving, 'backup overdue');
@@ -243,7 +243,7 @@ test('one that cannot be made opens an alert with the cause, and health is not t
   await serving.stop();
 });
 
-test('one of which a part is damaged opens an alert, and is repaired once that part is deleted', async () => {
+test('a damaged backup opens an alert, and is repaired once the damaged part is deleted', async () => {
   installation.cli(['backup', backups]);
   const branch = newestBranch(backups) ?? '';
   const secret = join(branch, 'secret');
@@ -278,7 +278,7 @@ test('one of which a part is damaged opens an alert, and is repaired once that p
   assert.equal(installation.cli(['verify', backups]).status, 0);
 });
 
-test('a stop gives up the backup that is being made, and the folder is good', async () => {
+test('a stop abandons the backup in progress, and the folder stays good', async () => {
   const serving = await installation.serve(OFTEN);
   await until('it has begun', () => existsSync(backups));
   assert.equal(await serving.stop(), 0);

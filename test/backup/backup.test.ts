@@ -35,7 +35,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { until } from '../support/until.ts';
 
 describe('a folder', () => {
-  test('gets the logs and the secret, for its owner alone; then only what is new', async () => {
+  test('gets the logs and the secret, accessible to the owner only; then only new parts', async () => {
     const folder = target('folder');
     const first = backUp(folder);
     assert.equal(first.path, newestBranch(folder));
@@ -63,7 +63,7 @@ describe('a folder', () => {
     assertGood(folder);
   });
 
-  test('of another history is not changed: a new branch begins beside it', async () => {
+  test('of another history is not changed: a new branch starts beside it', async () => {
     const folder = target('histories');
     const { path: first } = backUp(folder);
     const own = filesIn(first);
@@ -85,7 +85,7 @@ describe('a folder', () => {
     assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 2);
   });
 
-  test('is gone on with after a removal: what that rewrote is replaced, and kept for keep_days', async () => {
+  test('is continued after a removal: rewritten segments are replaced, and kept for keep_days', async () => {
     const folder = target('removal');
     const own = await startAppliance();
     const backUpOwn = (): Printed => JSON.parse(own.cli(['backup', folder, '--json']).stdout);
@@ -133,7 +133,7 @@ describe('a folder', () => {
     }
   });
 
-  test('keeps other branches and replaced segments for keep_days, and no longer', () => {
+  test('keeps other branches and replaced segments for keep_days', () => {
     const folder = target('kept');
     const { path } = backUp(folder);
     const name = path.slice(folder.length + 1);
@@ -173,7 +173,7 @@ describe('a folder', () => {
     backUp(folder);
   });
 
-  test('is not made in the data folder or drop folder themselves, nor where its parent is missing', () => {
+  test('is not created in the data folder or drop folder itself, or without its parent', () => {
     for (const place of [
       appliance.data,
       join(appliance.data, 'log'),
@@ -198,7 +198,7 @@ describe('a file', () => {
     return entries;
   }
 
-  test('holds the same', () => {
+  test('has the same content', () => {
     const file = target('whole.tar');
     const printed = backUp(file);
     assert.equal(printed.path, file);
@@ -219,7 +219,7 @@ describe('a file', () => {
     );
   });
 
-  test('that exists is replaced with --force only', () => {
+  test('that exists is replaced only with --force', () => {
     const file = target('there.tar');
     writeFileSync(file, 'something else');
     assert.match(refusal(['backup', file]), /there\.tar already exists.*--force/);
@@ -228,7 +228,7 @@ describe('a file', () => {
     assertGood(file);
   });
 
-  test('that was changed or cut off is found damaged', () => {
+  test('that was changed or truncated is reported as damaged', () => {
     const file = target('changed.tar');
     backUp(file);
     const bytes = readFileSync(file);
@@ -243,7 +243,7 @@ describe('a file', () => {
   });
 });
 
-test('it says what it wrote and how to go on', () => {
+test('reports what it wrote and how to continue', () => {
   const { stdout } = appliance.cli(['backup', target('said')]);
   assert.match(stdout, /now contains the state of .* bytes written/);
   assert.match(stdout, /wirewatch verify .*said$/m);
@@ -252,7 +252,7 @@ test('it says what it wrote and how to go on', () => {
   assert.match(stdout, /contains the secret/);
 });
 
-test('what is no installation is refused with exit code 78', () => {
+test('a folder without an installation is refused with exit code 78', () => {
   const run = (...args: string[]) => {
     const main = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
     return spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
@@ -266,14 +266,14 @@ test('what is no installation is refused with exit code 78', () => {
   assert.match(fresh.stderr, /nothing to back up .*Wirewatch has never been started/);
 });
 
-test('without a running appliance it works as well', async () => {
+test('works without a running appliance', async () => {
   await appliance.serving().stop();
   backUp(target('stopped'));
   assertGood(target('stopped'));
   await appliance.restart();
 });
 
-test('the state of a newer program is refused', () => {
+test('a state of a newer version is refused', () => {
   const folder = target('newer');
   const { path } = backUp(folder);
   const state = readState(path);

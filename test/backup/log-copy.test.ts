@@ -48,7 +48,7 @@ describe('segments', () => {
     assert.equal(copy(from, to), 0);
   });
 
-  test('of a log without its beginning are not copied', () => {
+  test('of a log without its start are not copied', () => {
     const [from, to] = [target('log-6'), target('copy-6')];
     makeLog(from, 20).close();
     const [first = ''] = readdirSync(from);
@@ -57,7 +57,7 @@ describe('segments', () => {
     assert.deepEqual(readdirSync(to), []);
   });
 
-  test('that are of another log are not copied', () => {
+  test('of another log are not copied', () => {
     const [from, to] = [target('log-3'), target('copy-3')];
     makeLog(from, 20).close();
     copy(from, to);
@@ -69,7 +69,7 @@ describe('segments', () => {
     assert.deepEqual(contents(to), before);
   });
 
-  test('that are damaged behind the end of the copy leave the copy as it was', () => {
+  test('damaged after the end of the copy leave the copy unchanged', () => {
     const [from, to] = [target('log-5'), target('copy-5')];
     const options = { folder: from, kind: 'detections', program: '1' } as const;
     const writer = new LogWriter(options, { last: null, segment: null });
@@ -98,7 +98,7 @@ describe('segments', () => {
     assert.deepEqual(contents(to), before);
   });
 
-  test('of a folder that goes away are an error, and what is there stays', () => {
+  test('of a folder that disappears are an error, and the copy stays', () => {
     const [from, to] = [target('log-4'), target('copy-4')];
     makeLog(from, 5).close();
     copy(from, to);

@@ -26,7 +26,7 @@ describe('a rehearsal', () => {
     return { status, ...JSON.parse(stdout) };
   };
 
-  test('says from when the backup is and how long it took, and compares it with what is there', () => {
+  test("reports the backup's time and its own duration, and compares the backup with the data folder", () => {
     const data = copyOf(stopped, 'rehearsed');
     const before = contentOf(data);
     const said = rehearsed(file, '--data', data);
@@ -41,7 +41,7 @@ describe('a rehearsal', () => {
     );
   });
 
-  test('of a backup that goes on meanwhile is of what it held, and is noted in it', async () => {
+  test('of a backup that grows meanwhile covers its earlier state, and is noted in it', async () => {
     const data = copyOf(stopped, 'rehearsed-meanwhile');
     const folder = copyOf(backup, 'backup-meanwhile');
     let isDone = false;
@@ -60,7 +60,7 @@ describe('a rehearsal', () => {
     assert.equal(run('verify', folder).status, 0);
   });
 
-  test('where there is no data folder leaves none behind', () => {
+  test('without a data folder creates none', () => {
     const data = join(work, 'rehearsed-nowhere');
     assert.equal(rehearsed(backup, '--data', data).compared, null);
     assert.ok(!existsSync(data));

@@ -21,7 +21,7 @@ import {
 } from '../support/restore.ts';
 
 describe('a crash', () => {
-  test('between any two steps of putting the new state in place is made up for by the next', () => {
+  test('between any two steps of installing the new state is completed by the next restore', () => {
     const data = copyOf(stopped, 'steps');
     // A database with a log of its own, as a crash of the appliance leaves it.
     writeFileSync(join(data, 'detections.db-wal'), 'log');
@@ -56,7 +56,7 @@ describe('a crash', () => {
     }
   });
 
-  test('at any moment of the command leaves the old state or the new one, and the command completes it', async () => {
+  test('at any moment leaves the old or the new state, and the repeated command completes it', async () => {
     const outcomes = new Set<string>();
     const data = join(work, 'killed');
     // Later and later, until it comes to its end: how long that takes is the machine's affair.
@@ -81,7 +81,7 @@ describe('a crash', () => {
     assert.ok(outcomes.has('old or new'));
   });
 
-  test('that left a restore half placed is made up for by a start; commands wait for that', async () => {
+  test('during a restore is completed by the next start; commands wait for it', async () => {
     const data = copyOf(stopped, 'half');
     const incoming = join(data, 'incoming-20261121T101000Z');
     const made = join(work, 'made');

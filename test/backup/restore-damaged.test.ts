@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { backup, copyOf, file, run, work } from '../support/restore.ts';
 
-describe('a backup that is not good changes nothing', () => {
+describe('a bad backup changes nothing', () => {
   /** The good file with the header of an entry rewritten, its checksum set right. */
   function forged(name: string, entry: string, change: (header: Buffer) => void): string {
     const bytes = readFileSync(file);
@@ -74,13 +74,13 @@ describe('a backup that is not good changes nothing', () => {
     assertRefused(data, /does not reach entry/);
   });
 
-  test('one with an entry that leads out of the folder', () => {
+  test('one with an entry that points out of the folder', () => {
     for (const path of ['../escaped', '/tmp/escaped', 'log/../../escaped', './secret', 'SECRET', 'log/x.zst'])
       assertRefused(forged('path.tar', 'secret', rename(path)), /it is not a backup: it contains /);
     assert.ok(!existsSync(join(work, 'escaped')));
   });
 
-  test('one with a link in the place of a file', () => {
+  test('one with a link instead of a file', () => {
     for (const type of ['1', '2', '6'])
       assertRefused(
         forged('link.tar', 'secret', linkTo(type, '/etc/passwd')),
@@ -88,7 +88,7 @@ describe('a backup that is not good changes nothing', () => {
       );
   });
 
-  test('no backup at all', () => {
+  test('something that is not a backup', () => {
     writeFileSync(join(work, 'text.tar'), 'text');
     assertRefused(join(work, 'text.tar'), /cannot be restored/);
     for (const source of ['gone.tar', 'nothing']) {

@@ -1,4 +1,4 @@
-/** `wirewatch restore`: what the log of the data folder has is never lost, and a lost end is made good. */
+/** `wirewatch restore`: nothing in the data folder's log is lost, and a lost end is repaired. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,8 +28,8 @@ import {
   work,
 } from '../support/restore.ts';
 
-describe('where the data folder has a log that continues the backup', () => {
-  test('nothing is lost, and every column is as it was', async () => {
+describe('if the data folder has a log that continues the backup', () => {
+  test('nothing is lost, and every column is equal', async () => {
     const expected = contentOfDetections(stopped);
     for (const [name, source] of [
       ['kept-folder', backup],
@@ -45,7 +45,7 @@ describe('where the data folder has a log that continues the backup', () => {
       assertSameContent(contentOfDetections(data), expected);
       const log = await served(data);
       assert.ok(
-        !log.some(({ msg }) => /made anew|brought up to date/.test(String(msg))),
+        !log.some(({ msg }) => /rebuilt|brought up to date/.test(String(msg))),
         'it is as a stop leaves it',
       );
       // Whose search for missing windows is an entry of its own.
@@ -54,7 +54,7 @@ describe('where the data folder has a log that continues the backup', () => {
     }
   });
 
-  test('damage in it, before the end of the backup, is filled from that', () => {
+  test('damage before the end of the backup is repaired from the backup', () => {
     const data = copyOf(stopped, 'filled');
     const [name = ''] = readdirSync(join(data, 'log'));
     const path = join(data, 'log', name);
@@ -66,7 +66,7 @@ describe('where the data folder has a log that continues the backup', () => {
     assertSameContent(contentOfDetections(data), contentOfDetections(stopped));
   });
 
-  test('damage behind the end of the backup is a lost end', () => {
+  test('damage after the end of the backup counts as a lost end', () => {
     const data = copyOf(stopped, 'not-filled');
     const [name = ''] = readdirSync(join(data, 'log'));
     const path = join(data, 'log', name);
@@ -79,7 +79,7 @@ describe('where the data folder has a log that continues the backup', () => {
     assert.deepEqual([said.detections, said.log, said.raised], [50, 'from the backup', true]);
   });
 
-  test('a key that was revoked since stays revoked; one that was made since works', () => {
+  test('a key revoked since stays revoked; a key created since works', () => {
     const data = copyOf(stopped, 'keys');
     const before: { id: string }[] = JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
     run('key', 'revoke', before[0]?.id ?? '', '--yes', '--data', data);
@@ -92,8 +92,8 @@ describe('where the data folder has a log that continues the backup', () => {
   });
 });
 
-describe('where the end of the log is, or may be, lost', () => {
-  test('on another machine versions are raised and positions go on a year ahead, once, and it says so', async () => {
+describe('if the end of the log is, or may be, lost', () => {
+  test('on another machine versions are raised and positions continue a year ahead, once, and it says so', async () => {
     const data = join(work, 'other', 'machine');
     const said = restored(backup, '--data', data);
     assert.deepEqual(
@@ -121,7 +121,7 @@ describe('where the end of the log is, or may be, lost', () => {
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
   });
 
-  test('sessions of the console that were ended in it stay so, whichever they are', () => {
+  test('console sessions that ended in the lost part stay ended', () => {
     const data = copyOf(stopped, 'sessions');
     const epoch = () => {
       const db = openDatabase(join(data, 'access.db'), 'read');
@@ -147,7 +147,7 @@ describe('where the end of the log is, or may be, lost', () => {
     assert.equal(epoch(), known.at(-1), 'where nothing was lost, nobody is put out');
   });
 
-  test('files in the archive that came since are read at the next start', async () => {
+  test('archived files added since are read at the next start', async () => {
     const data = copyOf(stopped, 'orphans');
     rmSync(join(data, 'log'), { recursive: true });
     const said = restored(backup, '--replace', '--data', data);
@@ -166,7 +166,7 @@ describe('where the end of the log is, or may be, lost', () => {
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
   });
 
-  test('--until restores an earlier state, and leaves later files and revoked keys as they are', async () => {
+  test('--until restores an earlier state; later files stay archived, and revoked keys stay revoked', async () => {
     const data = copyOf(stopped, 'until');
     const [{ id = '' } = {}]: { id?: string }[] = JSON.parse(
       run('key', 'list', '--data', data, '--json').stdout,
@@ -196,7 +196,7 @@ describe('where the end of the log is, or may be, lost', () => {
     assert.deepEqual([after.detections, after.entries_cut, after.raised], [51, 0, true]);
   });
 
-  test('what an --until cuts off is known: it goes on beyond its epochs and positions', () => {
+  test('after --until, epochs and positions continue beyond those cut off', () => {
     const data = join(work, 'twice');
     const untilEpoch = formatMs(backedUpAtMs);
     restored(file, '--data', data);
@@ -211,7 +211,7 @@ describe('where the end of the log is, or may be, lost', () => {
 });
 
 describe('into a folder', () => {
-  test('that holds an installation it works with --replace only, and moves it aside', () => {
+  test('with an installation needs --replace, and moves it aside', () => {
     const data = copyOf(stopped, 'replaced');
     const { status, stderr } = run('restore', backup, '--data', data);
     assert.equal(status, 1);
@@ -226,7 +226,7 @@ describe('into a folder', () => {
     }
   });
 
-  test('while an appliance runs on it, it is refused, and that appliance goes on', async () => {
+  test('used by a running appliance is refused, and the appliance continues', async () => {
     const { status, stderr } = appliance.cli(['restore', backup, '--replace'], { anyStatus: true });
     assert.equal(status, 1);
     assert.match(stderr, /Wirewatch is using .*Stop it first. Nothing was changed/);
@@ -234,14 +234,14 @@ describe('into a folder', () => {
     assert.ok(isLocked(join(appliance.data, 'lock')));
   });
 
-  test('from a branch that is named, or from another data folder', () => {
+  test('from a named branch, or from another data folder', () => {
     const [branch = ''] = readdirSync(backup).filter((name) => name.startsWith('wirewatch-'));
     assert.equal(restored(join(backup, branch), '--data', join(work, 'of-branch')).detections, 50);
     assert.equal(restored(stopped, '--data', join(work, 'of-data')).detections, 51);
   });
 });
 
-test('what was given out before goes on working after: keys, tokens, cursors', async () => {
+test('keys, tokens and cursors keep working after a restore', async () => {
   const key = createKey(appliance.cli, 'agency', '7001');
   const [, id = '', secret = ''] = /_live_([a-z2-7]{12})_(.*)$/.exec(key) ?? [];
   const body = new URLSearchParams({

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- --against COMMIT`: this program against an earlier one, which is built from its commit in a worktree
- * of its own. Both read the same exports and answer the same requests, in turn, each over HTTP and by its own commands.
+ * `npm run bench -- --against COMMIT`: this program against an earlier version, built from its commit in its own worktree.
+ * Both read the same exports and answer the same requests, in turn, over HTTP and by their own commands.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ import { BUNDLE, command, commandOf, type Started, startAppliance } from './prog
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
 const PAGE_REQUESTS = 400;
-/** It says more than the rate where others use the machine. */
+/** More meaningful than the rate when others use the machine. */
 const PROCESSOR = 'processor time of the appliance for it';
 
 /** One of the two, with a data folder for each of the two sets of rows. */
@@ -37,7 +37,7 @@ interface Candidate {
 
 interface Data {
   readonly folder: string;
-  /** Without rows, to begin from. */
+  /** An empty one, to copy. */
   readonly empty: string;
   readonly key: string;
 }
@@ -60,7 +60,7 @@ export async function against(
   });
 }
 
-/** Builds an earlier version of the program in a worktree of its own. @param use is given its bundle */
+/** Builds an earlier version of the program in its own worktree. @param use receives its bundle */
 export async function withBuilt<Result>(
   commit: string,
   folder: string,
@@ -80,7 +80,7 @@ function build(worktree: string): string {
   const lock = 'package-lock.json';
   if (readFileSync(join(ROOT, lock), 'utf8') === readFileSync(join(worktree, lock), 'utf8'))
     symlinkSync(join(ROOT, 'node_modules'), join(worktree, 'node_modules'));
-  // Where they differ, it installs its own modules first.
+  // If the lockfiles differ, install its modules first.
   execFileSync(process.execPath, [join('build', 'setup.cjs')], { cwd: worktree, stdio: 'inherit' });
   return join(worktree, 'dist', 'main.cjs');
 }
@@ -202,7 +202,7 @@ async function served(before: Candidate, now: Candidate, rounds: number): Promis
 
 type PathOf = (connection: number, answer: Buffer | null) => string;
 
-/** All that there is: an export's rows lie within a few days. */
+/** Covers all rows: an export has a few days of them. */
 function periodOf({ folder }: Data): string {
   const { first, last } = rangeOf(join(folder, 'detections.db'));
   const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());

@@ -1,5 +1,5 @@
 /**
- * The limits that the appliance is held against, each a bare node:http server on the same database: run as
+ * The baselines for the appliance, each a bare node:http server on the same database: run as
  * `node bare-server.ts KIND DATABASE`, prints its port. Its paths are /ORDINAL/AFTER/FROM/TO.
  */
 
@@ -13,7 +13,7 @@ const PAGE_ROWS = 1000;
 
 /** The rows of a stream lie one after the other: behind a place, and before the end of the stream's places. */
 const OF_ONE = `FROM stream_row WHERE place > ? AND place < ? ORDER BY place LIMIT ${PAGE_ROWS}`;
-/** Of a new database, into which one export was read. */
+/** The first stream of a new database. */
 const ORDINALS = [1, 2, 3, 4];
 
 const GROUPED = `
@@ -34,7 +34,7 @@ const PERIOD = `
   FROM (${KEYS} WHERE place >> 34 = @stream AND ${TIME} ORDER BY first_detected_at DESC, id LIMIT ${PAGE_ROWS})
     AS ${detectionTables('page')}`;
 
-/** The streams are merged by the database, as lazily as it can. */
+/** SQLite merges the streams lazily. */
 const PERIOD_ALL = `
   SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS body
   FROM (${ORDINALS.map((ordinal) => `${KEYS} WHERE place >> 34 = ${ordinal} AND ${TIME}`).join(' UNION ALL ')}

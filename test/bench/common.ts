@@ -1,4 +1,4 @@
-/** What the measures share: the data set, a row of the result, and how one is held against its limit. */
+/** Shared by all measurements: the data set, a result, and the comparison with a limit. */
 
 import { openDatabase } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
@@ -13,22 +13,22 @@ export interface Row {
   readonly unit: string;
   readonly appliance: number;
   readonly limit: number;
-  /** The least that the ratio should be. */
+  /** The lowest acceptable ratio. */
   readonly reach: number;
 }
 
-/** Of this program, beside an earlier version of it or another program. */
+/** This program's figure. */
 export interface Figure {
   readonly what: string;
   readonly unit: string;
-  /** Null where there is nothing to compare with. */
+  /** Null: nothing to compare with. */
   readonly before: number | null;
   readonly now: number;
-  /** Where less is better. */
+  /** Lower is better. */
   readonly isCost?: boolean;
 }
 
-/** How many times as good this program is. */
+/** How many times better this program is. */
 export function timesAsGood({ before, now, isCost = false }: Figure): number | null {
   if (before === null) return null;
   return isCost ? before / now : now / before;
@@ -52,7 +52,7 @@ export function rangeOf(database: string): { first: number; last: number } {
   return found ?? { first: 0, last: 0 };
 }
 
-/** What a bare server's answer ends with: where the next page begins. */
+/** The end of a bare server's response: the start of the next page. */
 export function lastNumber(answer: Buffer | null): string {
   return answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
 }
@@ -65,7 +65,7 @@ export interface Bench {
   key: string;
 }
 
-/** One after the other, in turn: what slows the machine slows both. The first turn of each warms up. */
+/** In turn, so that noise affects both. The first turn warms up. */
 export async function rounds(
   bench: Bench,
   ours: () => Promise<Measured>,

@@ -1,7 +1,6 @@
 /**
- * Ten open consoles, in a process of their own: node console-clients.ts ORIGIN COOKIE. Each hears of changes, and asks
- * every second for what it shows, as it would if something changed all the time. A console hears of a change a moment
- * after the one before it, so they ask one after the other.
+ * Ten open consoles in their own process: node console-clients.ts ORIGIN COOKIE. Each listens for changes, and reloads its
+ * view every second, as if something changed all the time. Consoles get an event in turn, so they reload in turn.
  */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -9,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const CONSOLES = 10;
 const ASK_EVERY_MS = 1000;
-/** What every console shows, and what one of them shows besides. */
+/** The endpoints that every console reads, and those of one view. */
 const EVERYWHERE = 'overview';
 const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
 

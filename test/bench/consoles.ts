@@ -68,7 +68,7 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   }
 }
 
-/** Makes the data folder anew, with as many rows as were asked for, and the windows. */
+/** Creates the data folder, with the requested number of rows, and the windows. */
 async function prepare(bench: Bench): Promise<void> {
   rmSync(bench.data, { recursive: true, force: true });
   bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
@@ -94,7 +94,7 @@ async function prepare(bench: Bench): Promise<void> {
   }
 }
 
-/** @returns the folder, in which nothing else lies */
+/** @returns the folder, otherwise empty */
 function generated({ folder }: Bench, options: readonly string[]): string {
   const out = join(folder, 'consoles');
   rmSync(out, { recursive: true, force: true });
@@ -122,7 +122,7 @@ async function session(data: string, origin: string): Promise<string> {
 }
 
 async function viewMs(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
-  // What was asked for a moment ago is shared.
+  // Responses are shared for a moment.
   await sleep(3000);
   const startMs = performance.now();
   const { status } = await send('GET', url, headers);
@@ -130,7 +130,7 @@ async function viewMs(url: string, headers: Readonly<Record<string, string>>): P
   return performance.now() - startMs;
 }
 
-/** The longest of 99 in 100. */
+/** The 99th percentile. */
 async function lightMs(bench: Bench, url: string): Promise<number> {
   const load = { connections: 1, requests: REQUESTS, headers: authorization(bench), mayRest: true };
   const { durations_ms } = await runLoad({ ...load, url, path: () => '/v1/me' });

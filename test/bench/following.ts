@@ -1,6 +1,6 @@
 /**
- * What following costs: how soon a client that waits has a change, thousands that wait at once, compressed pages, and
- * how light requests fare beside those.
+ * The cost of following: how soon a waiting client gets a change, thousands of waiting clients, compressed pages, and
+ * light requests meanwhile.
  */
 
 import { renameSync } from 'node:fs';
@@ -35,7 +35,7 @@ export async function following(bench: Bench, before: Started): Promise<Figure[]
   }
 }
 
-/** Brings one new detection, in a window of its own. */
+/** Adds one new detection, in its own window. */
 async function drop(bench: Bench, turn: number): Promise<void> {
   const out = join(bench.folder, 'following');
   const startMs = Math.floor(Date.now() / 600_000) * 600_000 - (turn + 2) * 600_000;
@@ -53,7 +53,7 @@ async function head(bench: Bench, url: string): Promise<string> {
   return next_cursor;
 }
 
-/** Median of the times between a commit, which the database has with its delivery, and the answer of who waits. */
+/** The median time from a commit, by its delivery time in the database, to the response of a waiting request. */
 async function soon(bench: Bench, { url }: Started): Promise<Figure> {
   const received: number[] = [];
   let cursor = await head(bench, url);
@@ -84,7 +84,7 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
   };
 }
 
-/** Thousands that wait: memory, processor time, and how long until all have the same change. */
+/** Thousands of waiting requests: memory, processor time, and the time until all have the same change. */
 async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
   const { hostname, port } = new URL(appliance.url);
   const cursor = await head(bench, appliance.url);
@@ -133,7 +133,7 @@ async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
   ];
 }
 
-/** Pages of 1,000 rows as gzip and zstd beside plain ones, and light requests beside eight clients that walk so. */
+/** Pages of 1,000 rows as gzip, zstd and plain, and light requests during eight such walks. */
 async function compressed(bench: Bench, { url }: Started): Promise<Figure[]> {
   const headers = authorization(bench);
   const paths = await pagesOf(bench, url);

@@ -1,5 +1,5 @@
 /**
- * What much history costs: `--growth`, files of two million rows in twenty streams, one after the other. Measured after
+ * The cost of a long history: `--growth`, files of two million rows in twenty streams, one after the other. Measured after
  * three and after five of them, and with `--against COMMIT` an earlier version after three.
  *
  * Cold is: the database's file was dropped from the page cache (https://man7.org/linux/man-pages/man1/dd.1.html,
@@ -20,7 +20,7 @@ const FILES = [3, 5];
 
 export interface GrowthOptions {
   readonly folder: string;
-  /** Of each file. */
+  /** Per file. */
   readonly rows: number;
   readonly note: (text: string) => void;
 }
@@ -45,7 +45,7 @@ export async function growth(now: string, before: string | null, options: Growth
   );
 }
 
-/** @returns by the number of files that were read */
+/** @returns results by the number of files read */
 async function grown(
   bundle: string,
   name: string,
@@ -80,7 +80,7 @@ async function grown(
   return measured;
 }
 
-/** A file of the series; made once, for both versions. */
+/** A file of the series; created once, for both versions. */
 function generated(folder: string, file: number, rows: number): string {
   const out = join(folder, `growth-${file}`);
   if (!existsSync(out)) {
@@ -135,7 +135,7 @@ async function reads(data: string, bundle: string, key: string): Promise<Measure
   return measures;
 }
 
-/** Pages from all over one stream, and such as a filter leaves nothing of. */
+/** Pages from all over one stream, and pages on which a filter matches nothing. */
 async function pagePaths(started: Started, key: string): Promise<Record<string, string[]>> {
   const base = `/v1/detections/changes?limit=1000&subscription_id=${OWN}`;
   const pages: string[] = [];
@@ -153,7 +153,7 @@ async function pagePaths(started: Started, key: string): Promise<Record<string, 
   };
 }
 
-/** A thousand rows each, from all over the time that there is. */
+/** A thousand rows each, spread over the whole time. */
 function periodPaths(database: string): string[] {
   const { first, last } = rangeOf(database);
   const time = (second: number) => new Date(Math.floor(second) * 1000).toISOString();

@@ -34,7 +34,7 @@ export async function ingest(bench: Bench): Promise<Row> {
 /** @returns how many seconds it took until the file was archived */
 export async function dropped(drop: string, folder: string, file: string): Promise<number> {
   const copy = join(drop, `${file}.part`);
-  // Copying it is not what is measured: it lies there, under a name that is left alone, before it is dropped.
+  // Copied beforehand, under an ignored name: the copy is not measured.
   copyFileSync(join(folder, file), copy);
   const startMs = performance.now();
   renameSync(copy, join(drop, file));

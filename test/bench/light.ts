@@ -1,4 +1,4 @@
-/** Requests that cost little by themselves, against a bare server that answers 100 fixed bytes. */
+/** Light requests, against a bare server that sends 100 fixed bytes. */
 
 import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';

@@ -1,6 +1,6 @@
 /**
- * A small HTTP load: a fixed number of requests over a fixed number of connections, each sent when the one before
- * it was answered. It reads as little of an answer as it must, so that it is the server that is measured.
+ * An HTTP load generator: a fixed number of requests over a fixed number of connections, each sent after the previous
+ * response. It parses as little as possible of a response, so that it measures the server.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -11,9 +11,9 @@ export interface Load {
   readonly headers?: Readonly<Record<string, string>>;
   /** The path of a connection's next request, from its last answer; null before the first. */
   readonly path: (connection: number, answer: Buffer | null) => string;
-  /** That every answer must have; 200 unless told otherwise. */
+  /** The required status; 200 by default. */
   readonly status?: number;
-  /** Whether this process may fall asleep between answers; see {@link stayAwake}. */
+  /** Whether this process may sleep between responses; see {@link stayAwake}. */
   readonly mayRest?: boolean;
 }
 
@@ -60,8 +60,8 @@ export async function runLoad(load: Load): Promise<Measured> {
 }
 
 /**
- * Keeps this process from falling asleep between answers: on a virtual machine it costs the server's system call
- * more to wake a sleeping peer than to answer it, and that is not what is measured.
+ * Keeps this process from sleeping between responses: on a virtual machine, the server's system call takes longer to
+ * wake a sleeping peer than the response itself.
  */
 function stayAwake(): { end: () => void } {
   let isOver = false;

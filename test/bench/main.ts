@@ -118,7 +118,7 @@ function recordWanted(name: GroupName, figures: Parameters<typeof record>[2]): v
   record(name, `npm run bench -- ${options}`.replace(/( --)? --record/, ''), figures);
 }
 
-/** On an appliance that was started for it: the memory that another measure took is not in it. */
+/** On its own appliance, so that memory of other measurements does not count. */
 async function anew<Result>(
   bench: Bench,
   before: Started,

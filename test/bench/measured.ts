@@ -1,15 +1,15 @@
-/** What `npm run bench -- --record` has measured: the figures of the documents come from there. */
+/** The figures that `npm run bench -- --record` measured, for the documents. */
 import recorded from './measured.json' with { type: 'json' };
 
 export interface MeasuredFigure {
   readonly what: string;
-  /** What it is compared with, where that is another one for each figure. */
+  /** The baseline, if it differs by figure. */
   readonly against?: string;
   readonly unit: string;
   readonly now: number;
-  /** Of what it is compared with; null: nothing. */
+  /** The baseline's figure; null: none. */
   readonly before: number | null;
-  /** How many times as good; null: there is nothing to compare with. */
+  /** How many times better; null: nothing to compare with. */
   readonly ratio: number | null;
 }
 
@@ -23,7 +23,7 @@ export interface MeasuredGroup {
 }
 
 export interface MeasuredGroups {
-  /** Against the least that each path could cost. */
+  /** Against the minimum cost of each path. */
   readonly limits?: MeasuredGroup;
   /** Against an earlier version. */
   readonly earlier?: MeasuredGroup;
@@ -35,7 +35,7 @@ export interface MeasuredGroups {
 
 export const MEASURED: MeasuredGroups = recorded;
 
-/** A figure with as many digits as say something. */
+/** A figure with its significant digits. */
 export function shown(value: number): string {
   return value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
 }

@@ -57,7 +57,7 @@ export async function peers(bench: Bench, url: string): Promise<Figure[]> {
   }
 }
 
-/** In turn, so that what slows the machine slows all. The first turn warms up. */
+/** In turn, so that noise affects all. The first turn warms up. */
 async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
   const rates = new Map<Peer, number[]>([ours, ...others].map((peer) => [peer, []]));
   for (let round = 0; round <= bench.rounds; round += 1)

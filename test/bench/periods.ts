@@ -19,7 +19,7 @@ const REQUESTS = 600;
 export async function periods(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
   const { first, last } = rangeOf(database);
-  // All that there is: an export's rows lie within a few days.
+  // Covers all rows: an export has a few days of them.
   const from = new Date(first * 1000).toISOString();
   const to = new Date(last * 1000 + 1000).toISOString();
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);

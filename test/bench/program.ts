@@ -1,4 +1,4 @@
-/** Starts what is measured, and what it is measured against, as processes of their own. */
+/** Starts the measured programs and their baselines as processes. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -12,11 +12,11 @@ const CONSOLE_CLIENTS = fileURLToPath(new URL('console-clients.ts', import.meta.
 export interface Started {
   readonly url: string;
   stop(): Promise<void>;
-  /** Processor time that it has taken, all threads; null where the system does not say. */
+  /** Processor time of all threads; null if the system does not report it. */
   cpuMs(): number | null;
-  /** The most memory that was resident so far, megabytes; null where the system does not say. */
+  /** Peak resident memory, megabytes; null if the system does not report it. */
   peakMegabytes(): number | null;
-  /** What is resident now, megabytes; null where the system does not say. */
+  /** Resident memory now, megabytes; null if the system does not report it. */
   megabytes(): number | null;
 }
 
@@ -25,7 +25,7 @@ export function command(...args: string[]): string {
   return commandOf(BUNDLE, ...args);
 }
 
-/** The same of another build of it. */
+/** The same for another build. */
 export function commandOf(bundle: string, ...args: string[]): string {
   return execFileSync(process.execPath, [bundle, ...args], {
     encoding: 'utf8',
@@ -47,7 +47,7 @@ export async function startAppliance(
     WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
     ...settings,
   };
-  // The log goes to a file, as an operator's does: a pipe would have to be read by the one who measures.
+  // The log goes to a file: the measuring process would have to read a pipe.
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
   const child = spawn(process.execPath, [bundle, 'serve', '--data', data, '--port', '0'], {
@@ -102,7 +102,7 @@ async function found(
   return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
     output?.on('data', (chunk: Buffer) => {
-      // What comes after the line is read away: a full pipe would hold the process up.
+      // Discard later output: a full pipe would block the process.
       if (text.length < 100_000) text += chunk.toString();
       const match = pattern.exec(text);
       if (match?.[1] !== undefined) resolve(match[1]);

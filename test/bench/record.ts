@@ -1,6 +1,6 @@
 /**
- * Keeps what was measured where the documents take it from: `test/bench/measured.json`. Written with `--record`
- * alone, so that a look at the speed of one's own machine changes no file.
+ * Stores the figures for the documents in `test/bench/measured.json`: only with `--record`, so that a private run changes
+ * no file.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const MEASURED = fileURLToPath(new URL('./measured.json', import.meta.url));
 
 export type GroupName = keyof MeasuredGroups;
 
-/** Replaces a group of figures. */
+/** Replaces one group of figures. */
 export function record(name: GroupName, how: string, figures: MeasuredGroup['figures']): void {
   const groups: MeasuredGroups = JSON.parse(readFileSync(MEASURED, 'utf8'));
   const group: MeasuredGroup = {

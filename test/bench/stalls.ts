@@ -11,7 +11,7 @@ import { type Load, runLoad } from './load.ts';
 import { command, type Started, startBare } from './program.ts';
 
 const ROWS = 1_000_000;
-/** Light requests come one after the other: each is a sample of how long a server was not answering. */
+/** Sequential light requests: each samples how long a server did not answer. */
 const SAMPLES_A_TURN = 200;
 
 export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]> {
@@ -31,7 +31,7 @@ export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]
     const headers = authorization(bench);
     const scan = async () => {
       const path = scanOf(new Date(Date.now() - 3_600_000).toISOString());
-      // Ingest needs both processors of a small machine: who measures must not take one.
+      // Ingest needs both cores of a small machine: measuring must not take one.
       while (!isOver) await runLoad({ url, connections: 1, requests: 20, headers, mayRest: true, path });
     };
     const sample = async (load: Pick<Load, 'url' | 'path' | 'status'>) => {
@@ -75,7 +75,7 @@ export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]
   }
 }
 
-/** Page after page of what a filter leaves nothing of, and the first one again. */
+/** Page after page on which the filter matches nothing, from start to end, repeatedly. */
 function scanOf(since: string): Load['path'] {
   const page = '/v1/detections/changes?limit=1000&source_id=none';
   return (_, answer) => {

@@ -1,6 +1,6 @@
 /**
- * What a command costs before it does anything, how long `serve` takes until connections are accepted, and `lab` until
- * it is ready: the executable and the bundle, against bare Node in the same run.
+ * The time that a command takes to start, `serve` until it accepts connections, and `lab` until it is ready: executable
+ * and bundle, against bare Node in the same run.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,10 +10,10 @@ import { type Bench, median } from './common.ts';
 import { BUNDLE } from './program.ts';
 
 const ROUNDS = 11;
-/** How much longer than bare Node takes to start and end. */
+/** Time beyond the start and end of bare Node. */
 const COMMAND_MS_MAX = 100;
 const LISTENING_MS_MAX = 150;
-/** Its month of detections is read by then. */
+/** By then it has read its month of detections. */
 const LAB_READY_MS_MAX = 450;
 const BUILD = fileURLToPath(new URL('../../build/executable.mjs', import.meta.url));
 
@@ -83,7 +83,7 @@ export async function starts(bench: Bench): Promise<string> {
 
   const bareMs: number[] = [];
   const samples = measured.map(() => programs.map((): number[] => []));
-  // The first round makes what later ones find: files, caches.
+  // The first round creates files and fills caches.
   for (let round = 0; round <= ROUNDS; round += 1) {
     const bare = tookMs({ name: 'bare', file: process.execPath, args: [] }, ['-e', '0']);
     if (round > 0) bareMs.push(bare);
@@ -125,7 +125,7 @@ function makeExecutable(output: string): Program {
 
 function run({ file, args }: Program, more: readonly string[]): void {
   const { status, stderr } = spawnSync(file, [...args, ...more], { encoding: 'utf8' });
-  // 1 is what "alert list" says where no appliance runs.
+  // "alert list" exits with 1 if no appliance runs.
   if (status !== 0 && status !== 1) throw new Error(`${more.join(' ')} ended with ${status}: ${stderr}`);
 }
 
@@ -135,7 +135,7 @@ function tookMs(program: Program, args: readonly string[]): number {
   return performance.now() - startedMs;
 }
 
-/** @param told what it prints when it has started */
+/** @param told the text that it prints once started */
 async function startedMs({ file, args }: Program, more: readonly string[], told: string): Promise<number> {
   const beganMs = performance.now();
   const child = spawn(file, [...args, ...more, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });

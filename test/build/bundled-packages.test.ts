@@ -1,4 +1,4 @@
-/** What is bundled: every package is named with its licence, and the executable takes no code from the environment. */
+/** The bundle: every package is listed with its licence, and the executable loads no code from the environment. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,14 +11,14 @@ const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
 
-test('licenses, run from the sources, says where licences lie then', () => {
+test('licenses, run from the sources, names where the licences are', () => {
   const options = { cwd: root, encoding: 'utf8', env: cleanEnv() } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, ['src/main.ts', 'licenses'], options);
   assert.deepEqual([status, stdout], [1, '']);
   assert.match(stderr, /Each package in node_modules contains its own licence/);
 });
 
-test('licenses names packages that come inside others, too', () => {
+test('licenses lists packages bundled inside others, too', () => {
   const { status, stdout, stderr } = wirewatch('licenses', '--json');
   assert.equal(status, 0, stderr);
   const names = JSON.parse(stdout).map(({ name }: { name: string }) => name);
@@ -27,14 +27,14 @@ test('licenses names packages that come inside others, too', () => {
   for (const name of ['tldts', 'tldts-core']) assert.ok(names.includes(name), name);
 });
 
-test('no executable is made with a Node that takes code from the environment', () => {
+test('the executable is not built with a Node that loads code from the environment', () => {
   const args = ['build/executable.mjs', '--target', 'darwin-arm64'];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
   assert.equal(status, 1);
   assert.match(stderr, /newest Node for darwin-arm64 is 24\.0\.0.*NODE_OPTIONS/);
 });
 
-test('no file is bundled that has code of another package inside, as its source map tells', () => {
+test('no bundled file contains another package, by its source map', () => {
   const refusal = (...inputs: string[]) => {
     const code = `import { refuseHidden } from './build/licenses.mjs'; refuseHidden('.', ${JSON.stringify(inputs)});`;
     const args = ['--input-type=module', '--eval', code];

@@ -101,7 +101,7 @@ function npmCalls(): string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
 
-test('a fresh clone is installed once, bundled every time, and stdout stays clean', () => {
+test('a fresh clone is installed once and bundled every time, and stdout stays clean', () => {
   const first = setUp();
   assert.equal(first.status, 0, first.stderr);
   assert.match(first.stderr, /^wirewatch set-up: installing .*\nbundled\n$/, 'npm itself is not heard');
@@ -122,7 +122,7 @@ test('a fresh clone is installed once, bundled every time, and stdout stays clea
   );
 });
 
-test('a changed package-lock.json is installed anew', () => {
+test('a changed package-lock.json is installed again', () => {
   setUp();
   // As the real npm ci would, before it fills the folder again.
   for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-'))) {
@@ -133,7 +133,7 @@ test('a changed package-lock.json is installed anew', () => {
   assert.equal(npmCalls().length, 2);
 });
 
-test('what was installed by hand is taken as it is, when it fits', () => {
+test('a matching manual installation is used as it is', () => {
   setUp();
   const stamp = join(clone, 'node_modules', '.wirewatch-lockfile-sha256');
   const installed = join(clone, 'node_modules', '.package-lock.json');
@@ -159,7 +159,7 @@ test('two scripts started together in a fresh clone install once', async () => {
   assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'no lock is left');
 });
 
-test('a lock whose holder is gone does not keep anyone waiting', () => {
+test('a lock of a dead process is ignored', () => {
   const gone = spawnSync(process.execPath, ['-e', '']).pid;
   mkdirSync(join(clone, 'dist', 'setup.lock'), { recursive: true });
   writeFileSync(join(clone, 'dist', 'setup.lock', 'pid'), String(gone));
@@ -167,7 +167,7 @@ test('a lock whose holder is gone does not keep anyone waiting', () => {
   assert.deepEqual(readdirSync(join(clone, 'dist')), []);
 });
 
-test('when npm ci fails, what it said is shown, and the next start tries again', () => {
+test('when npm ci fails, its output is shown, and the next start retries', () => {
   const failed = setUp({ FAKE_NPM_FAILS: '1' });
   assert.equal(failed.status, 1);
   assert.match(failed.stderr, /the registry is on fire[\s\S]*npm ci failed: exit code 3/);
@@ -176,7 +176,7 @@ test('when npm ci fails, what it said is shown, and the next start tries again',
   assert.equal(npmCalls().length, 2);
 });
 
-test('a Node that is too old is told what is there, what is needed and what to do', () => {
+test('an old Node gets an error with the found version, the required one and a hint', () => {
   const old = setUp({}, "Object.defineProperty(process, 'version', { value: 'v8.17.0' });");
   assert.equal(old.status, 1);
   assert.match(
@@ -188,21 +188,21 @@ test('a Node that is too old is told what is there, what is needed and what to d
   assert.equal(existsSync(join(clone, 'node_modules')), false);
 });
 
-test('an npm that is too old is told so', () => {
+test('an old npm gets an error', () => {
   const old = setUp({ FAKE_NPM_VERSION: '8.19.4' });
   assert.equal(old.status, 1);
   assert.match(old.stderr, /this is npm 8\.19\.4\.[\s\S]*npm 9 or newer/);
   assert.deepEqual(npmCalls(), []);
 });
 
-test('a platform without a pinned Node is told which ones there are', () => {
+test('a platform without a pinned Node gets an error with the supported ones', () => {
   const outcome = setUp({}, "Object.defineProperty(process, 'platform', { value: 'sunos' });");
   assert.equal(outcome.status, 1);
   assert.match(outcome.stderr, /does not run on sunos [\s\S]*linux x64, linux arm64/);
   assert.equal(existsSync(join(clone, 'dist')), false);
 });
 
-test('setup.cjs has no syntax newer than Node 8 reads, or an old host would see a syntax error instead', () => {
+test('setup.cjs has only syntax that Node 8 can parse', () => {
   const source = readFileSync(join(root, 'build', 'setup.cjs'), 'utf8');
   // Node 8 reads ECMAScript 2017: lowered to it, the code stays as it is.
   const isOld = (code: string) => transformSync(code, { target: 'es2017' }).code === transformSync(code).code;
@@ -231,12 +231,12 @@ function lockedPackages(): Record<string, Locked> {
   return lockfile.packages;
 }
 
-test('package-lock.json names no registry host, so that any mirror serves', () => {
+test('package-lock.json names no registry host, so that any mirror works', () => {
   for (const [place, { resolved }] of Object.entries(lockedPackages()))
     assert.equal(resolved, undefined, place);
 });
 
-test('package-lock.json has an entry for every optional package, without which npm ci refuses it', () => {
+test('package-lock.json has an entry for every optional package, as npm ci requires', () => {
   const packages = lockedPackages();
   for (const [place, { optionalDependencies = {} }] of Object.entries(packages)) {
     for (const name of Object.keys(optionalDependencies)) {

@@ -1,4 +1,4 @@
-/** What `wirewatch check` finds of addresses, certificates and proxies. */
+/** `wirewatch check`: addresses, certificates and proxies. */
 import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { check } from '../support/check.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
-test('a private key that everybody can read, with how to close it', { skip: WITHOUT_OPENSSL }, () =>
+test('a private key that everybody can read is reported with a fix', { skip: WITHOUT_OPENSSL }, () =>
   inFolder(async (folder) => {
     const { certificate, key } = makeCertificate(folder, 'own');
     const tls = ['tls_certificate', 'tls_key'].map((name, at) => `${name} = "${[certificate, key][at]}"\n`);
@@ -24,7 +24,7 @@ test('a private key that everybody can read, with how to close it', { skip: WITH
   }),
 );
 
-test('keys that cross the network in the clear: the check says so, and the start once', () =>
+test('unencrypted keys on the network are reported by the check, and once by the start', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     const isSaid = async (...args: string[]) => {
@@ -41,7 +41,7 @@ test('keys that cross the network in the clear: the check says so, and the start
     assert.deepEqual(await isSaid(), ['ok', 0]);
   }));
 
-test('a proxy on this machine brings each client under its own address; one that is not trusted is told of', () =>
+test("a proxy on this machine passes each client's address; an untrusted proxy is reported", () =>
   inFolder(async (folder) => {
     const statuses = async (name: string, ...proxies: string[]) => {
       const data = join(folder, name);

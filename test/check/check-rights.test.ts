@@ -1,4 +1,4 @@
-/** What `wirewatch check` finds of backups, configured accounts and the rights of its user. */
+/** `wirewatch check`: backups, configured accounts and permissions. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ describe('backups', () => {
     return (await check(join(folder, 'data'), '--config', file)).of('backups');
   };
 
-  test('none is scheduled: that is said, and how to make one', () =>
+  test('none is scheduled: reported, with how to create one', () =>
     inFolder(async (folder) => {
       const { status, detail } = await findingOf(folder, '');
       assert.equal(status, 'ok');
@@ -70,7 +70,7 @@ describe('backups', () => {
       assert.deepEqual([file.status, /is not a folder/.test(file.detail)], ['bad', true]);
     }));
 
-  test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>
+  test('scheduled: it must not be older than the alert allows, and a rehearsal must have passed', () =>
     inFolder(async (folder) => {
       const branch = join(folder, 'backups', 'wirewatch-20261121T101000Z');
       mkdirSync(branch, { recursive: true });
@@ -99,7 +99,7 @@ describe('backups', () => {
     }));
 });
 
-test('what a start would refuse of the configured accounts is found; trying it changes nothing', () =>
+test('configured accounts that a start would refuse are found; the check changes nothing', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     const file = join(folder, 'wirewatch.toml');
@@ -132,8 +132,8 @@ test('what a start would refuse of the configured accounts is found; trying it c
     assert.deepEqual(picture(data), before);
   }));
 
-describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () => {
-  test('is to be given to the right user, and never replaced by a backup', () =>
+describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
+  test('advises to fix the owner, never to restore a backup', () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -151,7 +151,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       }
     }));
 
-  test('a data folder that is missing and may not be made is not called one without rights', () =>
+  test('a missing data folder that cannot be created is not reported as unreadable', () =>
     inFolder(async (folder) => {
       chmodSync(folder, 0o555);
       const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
@@ -163,7 +163,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       chmodSync(folder, 0o755);
     }));
 
-  test('a data folder that may not be entered is a finding among others', () =>
+  test('an inaccessible data folder is one finding among others', () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');

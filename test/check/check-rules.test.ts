@@ -9,13 +9,13 @@ import { checkOpenFiles } from '../../src/check/open-files.ts';
 describe('the rules', () => {
   const MIB = 1024 ** 2;
 
-  test('room: bad below 64 MiB, to look after while the alert would be open', () => {
+  test('space: bad below 64 MiB, a warning while the alert would be open', () => {
     const room = (freeMib: number, allMib = 1_000_000) =>
       roomFinding('disk', freeMib * MIB, allMib * MIB).status;
     assert.deepEqual([room(63), room(100), room(600), room(900_000)], ['bad', 'warn', 'warn', 'ok']);
   });
 
-  test('sync: slow and impossibly fast disks are to be looked after', () => {
+  test('sync: slow and impossibly fast disks are warnings', () => {
     const sync = (ms: number) => syncFinding('sync', ms).status;
     assert.deepEqual(
       [sync(0.001), sync(0.02), sync(10), sync(60), sync(61)],
@@ -23,7 +23,7 @@ describe('the rules', () => {
     );
   });
 
-  test('file systems: network is bad, FUSE and memory are to be looked after', {
+  test('file systems: network is bad, FUSE and memory are warnings', {
     skip: process.platform !== 'linux',
   }, () => {
     const judged = (type: number) => fileSystemFinding('disk', fileSystemOf(type)).status;
@@ -45,7 +45,7 @@ describe('the rules', () => {
     assert.equal(judged(0xff534d42 | 0), 'bad');
   });
 
-  test('clock: before what is on record, or before this program was made, is bad', () => {
+  test('clock: before the latest record, or before this build, is bad', () => {
     const nowMs = Date.UTC(2026, 10, 21);
     assert.equal(checkClock(0, nowMs).status, 'ok');
     assert.equal(checkClock(nowMs + 5000, nowMs).status, 'ok');
@@ -53,7 +53,7 @@ describe('the rules', () => {
     assert.equal(checkClock(0, Date.UTC(1970, 0, 1)).status, 'bad');
   });
 
-  test('open files: the connections and the own files must fit', () => {
+  test('open files: connections and own files must fit', () => {
     assert.equal(checkOpenFiles(1000, 1200).status, 'ok');
     assert.equal(checkOpenFiles(1000, 1199).status, 'warn');
     assert.equal(checkOpenFiles(1000, null).status, 'ok');

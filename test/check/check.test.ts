@@ -1,4 +1,4 @@
-/** `wirewatch check`: what it finds, what it leaves behind (nothing), and the rules it judges by. */
+/** `wirewatch check`: its findings; it leaves nothing behind. */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -16,7 +16,7 @@ async function takePort(): Promise<{ port: string; close: () => void }> {
   return { port, close: () => server.close() };
 }
 
-test('before the first start nothing is bad, and nothing is made', () =>
+test('before the first start nothing is bad, and nothing is created', () =>
   inFolder(async (folder) => {
     const { code, of } = await check(join(folder, 'data'), '--port', '0');
     assert.equal(code, 0);
@@ -25,7 +25,7 @@ test('before the first start nothing is bad, and nothing is made', () =>
     assert.deepEqual(readdirSync(folder), []);
   }));
 
-test('a folder that was set up and stopped is left as it was, without the logs of SQLite', () =>
+test('a stopped installation is left unchanged, without write-ahead logs', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -37,7 +37,7 @@ test('a folder that was set up and stopped is left as it was, without the logs o
     assert.deepEqual(readdirSync(data), before);
   }));
 
-test('an appliance that was started and does not run is bad, and nobody says that no alert is open', () =>
+test('an installation whose appliance does not run is bad, and is not reported as free of alerts', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -53,7 +53,7 @@ test('an appliance that was started and does not run is bad, and nobody says tha
     assert.ok(!findings.some(({ check }) => check === 'alerts'));
   }));
 
-test('beside a running appliance it says what there is, and disturbs nothing', () =>
+test('with a running appliance it reports the state, and disturbs nothing', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -98,7 +98,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
     }
   }));
 
-test('a wrong configuration is bad, with every problem, and the rest is looked at', () =>
+test('a wrong configuration is bad, with every problem, and the rest is checked', () =>
   inFolder(async (folder) => {
     const file = join(folder, 'wrong.toml');
     writeFileSync(file, '[server]\nprot = 1\n');
@@ -109,7 +109,7 @@ test('a wrong configuration is bad, with every problem, and the rest is looked a
     assert.ok(of('data folder'));
   }));
 
-test('damage, a lost secret, open rights, a taken port and a certificate that is none are found', () =>
+test('damage, a lost secret, open permissions, a port in use and an invalid certificate are found', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -147,7 +147,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
     }
   }));
 
-test('what is missing beside a database in use is said: secret, log', () =>
+test('a missing secret or log of a database in use is reported', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -167,7 +167,7 @@ test('what is missing beside a database in use is said: secret, log', () =>
     assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
   }));
 
-test('a drop folder out of which others could move archive/ is warned of, with what to do', () =>
+test('a drop folder from which others can move archive/ is a warning, with a hint', () =>
   inFolder(async (folder) => {
     const [data, drop] = [join(folder, 'data'), join(folder, 'drop')];
     mkdirSync(drop);
@@ -180,7 +180,7 @@ test('a drop folder out of which others could move archive/ is warned of, with w
     assert.deepEqual([(await found(0o3770)).status, (await found(0o755)).status], ['ok', 'ok']);
   }));
 
-test('a drop folder whose own folder is something else is bad', () =>
+test('a drop folder in which something else has the name of a Wirewatch folder is bad', () =>
   inFolder(async (folder) => {
     const drop = join(folder, 'drop');
     mkdirSync(drop);
@@ -191,7 +191,7 @@ test('a drop folder whose own folder is something else is bad', () =>
     assert.deepEqual(readdirSync(drop), ['failed']);
   }));
 
-test('text for people: a line for each, what to do below it, a count at the end', () =>
+test('text output: a line for each finding, its hint below, a count at the end', () =>
   inFolder(async (folder) => {
     const run = runProgram(['check', '--data', join(folder, 'data'), '--port', '0']);
     assert.equal(await run.ended, 0);

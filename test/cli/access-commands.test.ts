@@ -1,4 +1,4 @@
-/** What the commands on accounts, subscriptions and keys have in common: wrong values, missing folders, many at once. */
+/** Common to the commands on accounts, subscriptions and keys: wrong values, missing folders, concurrency. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ test('malformed values are exit code 2', async () => {
   assert.deepEqual(await json('key', 'list'), before);
 });
 
-test('what is missing is said at once, each with its meaning', async () => {
+test('all missing options are reported at once, each with its meaning', async () => {
   await failing(
     2,
     /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +comma-separated scopes.*\n {2}--subscriptions <list> +subscriptions that the key may read.*\nTry: wirewatch key create --help/,
@@ -58,7 +58,7 @@ test('what is missing is said at once, each with its meaning', async () => {
   await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
 });
 
-test('without a data folder, what only reads is exit code 78 with what to do', async () => {
+test('without a data folder, read-only commands are exit code 78, with a hint', async () => {
   const empty = join(root, 'empty');
   const commands = [
     ['account', 'list'],
@@ -94,7 +94,7 @@ test('several commands at once on a new folder all succeed', async () => {
   assert.ok(!readdirSync(fresh).some((name) => name.includes('.new-')), 'no draft is left');
 });
 
-test('text for people lists entries in aligned columns', async () => {
+test('text output lists entries in aligned columns', async () => {
   await createKey();
   for (const what of ['account', 'subscription', 'key']) {
     const { stdout } = await wirewatch(what, 'list');
@@ -102,7 +102,7 @@ test('text for people lists entries in aligned columns', async () => {
   }
 });
 
-test("neither the appliance nor the demonstration opens the other's folder", () => {
+test("appliance and demonstration refuse each other's folder", () => {
   for (const [own, other] of [
     ['appliance', 'demo'],
     ['demo', 'appliance'],

@@ -27,7 +27,7 @@ test('account add, show, set, suspend and resume print the account', async () =>
   assert.ok(ids.includes('acme') && ids.includes('Life.1_-'), ids.join());
 });
 
-test('an account that exists, or does not, is exit code 1 and changes nothing', async () => {
+test('adding an existing account, or changing an unknown one, is exit code 1', async () => {
   const found = await json('account', 'show', 'acme');
   await failing(1, /already.*account set acme/, 'account', 'add', 'acme', '--name', 'Else');
   assert.deepEqual(await json('account', 'show', 'acme'), found);

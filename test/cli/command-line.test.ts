@@ -30,7 +30,7 @@ function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
 
-test('--version and version tell version, commit and runtime', () => {
+test('--version and version print version, commit and runtime', () => {
   const flag = wirewatch('--version');
   assert.equal(flag.status, 0);
   assert.match(
@@ -41,7 +41,7 @@ test('--version and version tell version, commit and runtime', () => {
   assert.equal(wirewatch('version').stdout, flag.stdout);
 });
 
-test('common options are taken before and after the command', () => {
+test('common options are accepted before and after the command', () => {
   for (const args of [
     ['version', '--json', '--data', 'x'],
     ['--data', 'x', '--json', 'version'],
@@ -53,7 +53,7 @@ test('common options are taken before and after the command', () => {
   }
 });
 
-test('a command whose defaults are its own says so in its help', () => {
+test('a command with its own defaults shows them in its help', () => {
   for (const [command, data] of [
     ['serve', './wirewatch-data'],
     ['demo', './wirewatch-demo'],
@@ -65,7 +65,7 @@ test('a command whose defaults are its own says so in its help', () => {
   }
 });
 
-test('--json is in the help of a command that prints a result only, and says what it prints', () => {
+test('--json is in the help only of commands that print a result, and describes it', () => {
   assert.match(wirewatch('status', '--help').stdout, /--json +print the result as JSON/);
   assert.match(wirewatch('demo', '--help').stdout, /--json +print the sample keys and the commands as JSON/);
   assert.doesNotMatch(wirewatch('serve', '--help').stdout, /--json/);
@@ -112,7 +112,7 @@ test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => 
   }
 });
 
-test('every command has a description; every one that does something has examples of itself', async () => {
+test('every command has a description, and every leaf command has examples', async () => {
   const program = await createProgram();
   for (const command of everyCommand(program)) {
     assert.notEqual(command.description(), '', command.name());
@@ -126,7 +126,7 @@ test('every command has a description; every one that does something has example
   }
 });
 
-test('a refusal becomes its exit code and is shown in full', () => {
+test('a refusal sets its exit code and is shown in full', () => {
   for (const [code, status] of [
     ['usage', 2],
     ['invalid_request', 2],
@@ -150,7 +150,7 @@ test('a fault is one line and exit 1, its stack only with WIREWATCH_DEBUG=1', ()
   assert.match(endOf("'only text'").stderr, /^wirewatch: only text /);
 });
 
-test('keys, tokens and passwords that were typed in a wrong place are not repeated', () => {
+test('keys, tokens and passwords in wrong places are not repeated', () => {
   const id = 'abcdefghij23';
   const secrets = ['afjbqemm7ynjcxpiwfpzdzrmaan5blcqm7lj3jndh5ser3venbui', 'S3cr_et-Of_a_token', 'hunter2'];
   const [key, token, password] = [`ww_live_${id}_${secrets[0]}`, `ww_token_${id}_${secrets[1]}`, secrets[2]];
@@ -172,7 +172,7 @@ test('keys, tokens and passwords that were typed in a wrong place are not repeat
   }
 });
 
-test('a wrong configuration ends in 78', () => {
+test('a wrong configuration is exit code 78', () => {
   const end = runScript(
     `import { reportEnd } from ${source('cli/program.ts')};
      import { loadConfig } from ${source('config/load.ts')};
@@ -184,7 +184,7 @@ test('a wrong configuration ends in 78', () => {
   assert.match(end.stderr, /^wirewatch: WIREWATCH_SERVER_PORT: expected/);
 });
 
-test('a reader that goes away ends the program quietly', async () => {
+test('a closed output pipe ends the program quietly', async () => {
   const child = spawn(process.execPath, ['dist/main.cjs', '--help'], { cwd: root, env: cleanEnv() });
   child.stdout.destroy();
   let stderr = '';

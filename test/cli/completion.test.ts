@@ -1,4 +1,4 @@
-/** `wirewatch completion`: its scripts complete what the command line has, in the shells themselves where they are. */
+/** `wirewatch completion`: its scripts, run in the real shells if installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -62,7 +62,7 @@ async function offered(shell: string, ...words: string[]): Promise<string[]> {
 
 for (const shell of SHELLS) {
   describe(shell, { skip: !has(shell) && `${shell} is not installed` }, () => {
-    test('completes commands, also below others and behind options', async () => {
+    test('completes commands, also subcommands and after options', async () => {
       assert.deepEqual(await offered(shell, 'ke'), ['key']);
       const below = ['create', 'generate', 'list', 'revoke', 'rotate', 'set', 'show'];
       const plain = (words: string[]) => words.filter((word) => !word.startsWith('-'));
@@ -71,7 +71,7 @@ for (const shell of SHELLS) {
       assert.ok((await offered(shell, '')).includes('completion'));
     });
 
-    test('completes options of the command and those of all, and values that are known', async () => {
+    test("completes the command's and common options, and known values", async () => {
       assert.deepEqual(await offered(shell, 'key', 'rotate', '--o'), ['--overlap']);
       assert.deepEqual(await offered(shell, 'key', 'rotate', '--js'), ['--json']);
       assert.deepEqual(await offered(shell, 'key', 'list', '--o'), []);
@@ -79,13 +79,13 @@ for (const shell of SHELLS) {
       assert.deepEqual(await offered(shell, 'completion', 'z'), ['zsh']);
     });
 
-    test('leaves the value of an option to the file names of the shell', async () => {
+    test('completes other option values as file names', async () => {
       assert.deepEqual(await offered(shell, 'pull', '--into', 'ke'), []);
     });
   });
 }
 
-test('every command, option and topic is in every script', async () => {
+test('every script has every command, option and topic', async () => {
   const program = await createProgram();
   const { places } = commandLine(program);
   const visit = (command: Command, at: string): void => {

@@ -16,13 +16,13 @@ describe('the question', () => {
     };
   }
 
-  test('goes on when what is to be removed was typed', async () => {
+  test('continues when the name to remove was typed', async () => {
     const { asked, shown } = ask(' 7001 \n');
     await asked;
     assert.equal(shown(), 'This removes it.\nType 7001 to confirm: ');
   });
 
-  test('removes nothing for any other answer, or none', async () => {
+  test('removes nothing for another answer, or none', async () => {
     for (const typed of ['y\n', '\n', '7002\n', null])
       await assert.rejects(ask(typed).asked, { code: 'failed', message: /nothing was done/ });
     await assert.rejects(ask('7001\n', false).asked, { code: 'usage', message: /--yes/ });

@@ -65,7 +65,7 @@ describe('what it says', () => {
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
     }));
 
-  test('where no alert is the reason it leads to the files', () =>
+  test('without an alert as reason it points to the files', () =>
     answering(health(503, 0, 1), async (url) => {
       const { told } = await healthcheck(['--url', url]);
       assert.match(
@@ -74,7 +74,7 @@ describe('what it says', () => {
       );
     }));
 
-  test('something else answers: exit code 1', () =>
+  test('another server answers: exit code 1', () =>
     answering(
       (_, answer) => answer.writeHead(200).end('<html>'),
       async (url) => {
@@ -87,7 +87,7 @@ describe('what it says', () => {
       },
     ));
 
-  test('no answer in time: exit code 1', () =>
+  test('timeout: exit code 1', () =>
     answering(
       () => {},
       async (url) => {
@@ -97,7 +97,7 @@ describe('what it says', () => {
       },
     ));
 
-  test('nothing listens: exit code 1, and what to do', async () => {
+  test('connection refused: exit code 1, with a hint', async () => {
     let gone = '';
     await answering(health(200, 0), async (url) => {
       gone = url;
@@ -137,7 +137,7 @@ test('it finds the running appliance by the settings', () =>
     }
   }));
 
-test('another process on the port of an installation that does not run is not taken for it', () =>
+test('another process on the port is not mistaken for a stopped appliance', () =>
   inFolder((folder) =>
     answering(health(200, 0), async (url) => {
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
@@ -158,7 +158,7 @@ test('another process on the port of an installation that does not run is not ta
   ));
 
 test(
-  'an appliance with a certificate of its own making is asked over TLS; another one must be genuine',
+  "an appliance with a self-signed certificate is checked over TLS; another server's must be valid",
   {
     skip: WITHOUT_OPENSSL,
   },
@@ -183,11 +183,11 @@ test(
     }),
 );
 
-describe('the address by the settings', () => {
+describe('the address, by settings', () => {
   const read = (env: Record<string, string>) =>
     listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }));
 
-  test('every interface is asked on the loopback one, an IPv6 address in brackets, TLS by https', () => {
+  test('a wildcard address becomes loopback, IPv6 is bracketed, TLS is https', () => {
     const host = (text: string) => read({ WIREWATCH_SERVER_HOST: text });
     assert.equal(host('0.0.0.0'), 'http://127.0.0.1:8080');
     assert.equal(host('::'), 'http://[::1]:8080');

@@ -73,7 +73,7 @@ test('key create prints the key once, and only its hash is stored', async () => 
   assert.deepEqual(stored?.hash, createHash('sha256').update(key).digest());
 });
 
-test('key create for people: the key, that it is shown once, and a call to paste', async () => {
+test('key create as text: the key, a note that it is shown once, and a ready-to-run call', async () => {
   const { code, stdout } = await wirewatch('key', 'create', ...READ_7001);
   assert.equal(code, 0);
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
@@ -97,7 +97,7 @@ test("a key reads its own account's subscriptions and the types they have", asyn
   assert.equal((await json('key', 'list')).length, count, 'a refused key was stored');
 });
 
-test('key set changes what is given and nothing else', async () => {
+test('key set changes only the given members', async () => {
   const { key, ...made } = await createKey('--allow-address', '10.0.0.1', '--daily-rows', '5');
   const set = (...more: string[]) => json('key', 'set', made.id, ...more);
   const renamed = { ...made, name: 'Renamed' };
@@ -130,7 +130,7 @@ test('key set changes what is given and nothing else', async () => {
   await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
-test('scopes that do nothing yet are called that, in the help and where one is given', async () => {
+test('scopes without effect are marked so, in the help and when one is given', async () => {
   const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
   assert.match(
     help,
@@ -175,7 +175,7 @@ test('key rotate: a key with the same rights, and an end for the old one', async
   }
 });
 
-test('key rotate: --overlap and --expires; an end that comes before stays; what has ended is refused', async () => {
+test('key rotate: --overlap and --expires; an earlier end stays; an ended key is refused', async () => {
   const soon = '2099-01-01T00:00:00Z';
   const made = await createKey('--expires', soon);
   const next = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', 'none');
@@ -200,7 +200,7 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
   assert.equal((await json('key', 'list')).length, keys.length);
 });
 
-test('key revoke asks, and does nothing where there is nobody to answer', async () => {
+test('key revoke asks, and does nothing without a terminal', async () => {
   const { id } = await createKey();
   await failing(
     2,
@@ -212,7 +212,7 @@ test('key revoke asks, and does nothing where there is nobody to answer', async 
   assert.equal((await json('key', 'show', id)).status, 'active');
 });
 
-test('key revoke ends the key for the next request, and may be repeated', async () => {
+test('key revoke takes effect at the next request, and can be repeated', async () => {
   const { id, key } = await createKey();
   const reader = createAccessReader(join(root, 'access.db'));
   try {
@@ -235,7 +235,7 @@ test('key revoke ends the key for the next request, and may be repeated', async 
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
 });
 
-test('a whole key names itself, and a mistyped one is not repeated', async () => {
+test('a complete key is accepted as its id, and a mistyped one is not repeated', async () => {
   const { id, key } = await createKey();
   assert.equal((await json('key', 'show', key)).id, id);
   const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
@@ -244,7 +244,7 @@ test('a whole key names itself, and a mistyped one is not repeated', async () =>
   assert.ok(!end.stderr.includes(typo.slice(-30)), end.stderr);
 });
 
-test('key generate touches nothing, and the configured prefix rules new keys', async () => {
+test('key generate changes nothing; new keys have the configured prefix', async () => {
   const empty = join(root, 'never-made');
   const { id, key, hash, toml, ...rest } = await json('key', 'generate', '--data', empty);
   assert.deepEqual(rest, {});

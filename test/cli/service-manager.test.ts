@@ -1,4 +1,4 @@
-/** What systemd is told: ready once connections are accepted, stopping, alive; and nothing fails where it cannot be told. */
+/** Notifying systemd: ready, stopping, watchdog; failures are harmless. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -54,7 +54,7 @@ async function receive(
 }
 
 describe('systemd', { skip }, () => {
-  test('hears READY when connections are accepted, and STOPPING before they no longer are', async () => {
+  test('gets READY once connections are accepted, and STOPPING before they are refused', async () => {
     await inFolder(async (folder) => {
       await receive(folder, async (NOTIFY_SOCKET, words) => {
         const run = serve(folder, { NOTIFY_SOCKET });
@@ -72,7 +72,7 @@ describe('systemd', { skip }, () => {
     });
   });
 
-  test('hears nothing from a start that is refused', async () => {
+  test('gets nothing from a refused start', async () => {
     await inFolder(async (folder) => {
       await receive(folder, async (NOTIFY_SOCKET, words) => {
         const run = serve(folder, { NOTIFY_SOCKET, WIREWATCH_LOG_FILE: path.join(folder, 'absent', 'log') });
@@ -82,7 +82,7 @@ describe('systemd', { skip }, () => {
     });
   });
 
-  test('hears that it is alive as often as it asks for', async () => {
+  test('gets watchdog messages at the requested interval', async () => {
     await inFolder(async (folder) => {
       await receive(folder, async (NOTIFY_SOCKET, words) => {
         const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
@@ -95,7 +95,7 @@ describe('systemd', { skip }, () => {
   });
 });
 
-test('without systemd-notify it serves, and says once that it could not tell', async () => {
+test('without systemd-notify it serves, and logs once that it could not notify', async () => {
   await inFolder(async (folder) => {
     const run = serve(folder, {
       NOTIFY_SOCKET: path.join(folder, 'notify'),

@@ -1,4 +1,4 @@
-/** `serve` without any preparation: it works, and says what to do next for as long as nobody can read. */
+/** `serve` without preparation: it works, and advises the next step until a key can read. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -35,7 +35,7 @@ async function stop(run: RunningProgram): Promise<void> {
   assert.equal(await run.ended, 0);
 }
 
-test('a fresh folder: its lines, pasted one by one, lead to a key that reads; then nothing is said any more', async () => {
+test('on a fresh folder, the printed commands create a working key; then no advice is shown', async () => {
   await inFolder(async (folder) => {
     // A name that a shell would take apart, were it not quoted.
     const data = path.join(folder, "the agency's data");
@@ -67,7 +67,7 @@ test('a fresh folder: its lines, pasted one by one, lead to a key that reads; th
   });
 });
 
-test('only what is missing is named, with the account and the subscription that are there', async () => {
+test('only the missing steps are named, with the existing account and subscription', async () => {
   await inFolder(async (folder) => {
     const data = path.join(folder, 'data');
     const serving = ['serve', '--data', data, '--port', '0'];
@@ -88,7 +88,7 @@ test('only what is missing is named, with the account and the subscription that 
   });
 });
 
-test('on a terminal it is a paragraph with lines to paste', { skip: terminalMissing }, async () => {
+test('on a terminal it is a paragraph with commands to paste', { skip: terminalMissing }, async () => {
   await inFolder(async (folder) => {
     const data = path.join(folder, 'data');
     const run = runProgram(
@@ -111,7 +111,7 @@ test('on a terminal it is a paragraph with lines to paste', { skip: terminalMiss
   });
 });
 
-test('a start that cannot read access.db for its advice serves on, and says so', async () => {
+test('a start that cannot read access.db for its advice serves anyway, and says so', async () => {
   await inFolder(async (folder) => {
     const told: string[] = [];
     const serving = {

@@ -1,4 +1,4 @@
-/** `wirewatch status`: how things stand, on one screen. */
+/** `wirewatch status`: the state on one screen. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -30,7 +30,7 @@ after(() => appliance?.stop());
 const statusOf = (...more: string[]) => appliance.cli(['status', ...more]).stdout;
 const json = () => JSON.parse(statusOf('--json'));
 
-test('tells of exports, files, alerts, keys, disks and backup', async () => {
+test('shows exports, files, alerts, keys, disks and backup', async () => {
   assert.equal((await appliance.get('/v1/me')).status, 200);
   await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
   const status = json();
@@ -70,7 +70,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   );
 });
 
-test('says what waits during a pause, and tells without an appliance what the database says', async () => {
+test("shows what waits during a pause, and the database's state without an appliance", async () => {
   appliance.cli(['ingest', 'pause']);
   appliance.put(fileName('imagewire', nextWindowMs()), ndjson([newRow()]));
   assert.match(statusOf(), /^ingest +paused since .*wirewatch ingest resume$/m);
@@ -90,7 +90,7 @@ test('says what waits during a pause, and tells without an appliance what the da
   }
 });
 
-test('--watch keeps it current on a terminal', { skip: terminalMissing }, async () => {
+test('--watch updates it on a terminal', { skip: terminalMissing }, async () => {
   const { command, args, options } = programCommand(['status', '--watch', '--data', appliance.data]);
   const [program, all] = onTerminal(command, args);
   const child = spawn(program, all, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -108,7 +108,7 @@ test('--watch keeps it current on a terminal', { skip: terminalMissing }, async 
   }
 });
 
-test('--watch wants a terminal, and a folder without an installation is 78', () =>
+test('--watch needs a terminal; a folder without an installation is exit code 78', () =>
   inFolder(async (folder) => {
     const watching = runProgram(['status', '--watch', '--data', appliance.data]);
     assert.equal(await watching.ended, 2);
@@ -139,7 +139,7 @@ function refusedFile(file: string, reason: string): Status['not_applied'][number
   };
 }
 
-test('where detections.db cannot be read, all else is shown; long lines are wrapped, a reason is given once', () => {
+test('if detections.db is unreadable, the rest is shown; long lines are wrapped, a reason is shown once', () => {
   const GIB = 1024 ** 3;
   const text = statusText(
     {

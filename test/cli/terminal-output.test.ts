@@ -9,7 +9,7 @@ import { printable } from '../../src/printable.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 
-test('a table is aligned, and what comes from outside cannot steer the terminal', () => {
+test('a table is aligned, and external text cannot inject control characters', () => {
   const rows = [
     { name: 'Zoë', rows: 5 },
     { name: 'evil\u001b[2J\n', rows: null },
@@ -26,7 +26,7 @@ test('a table is aligned, and what comes from outside cannot steer the terminal'
   assert.equal(table([], [{ title: 'NAME', value: () => '' }]), 'NAME');
 });
 
-test('columns for which a line has no room stand below their row, wrapped, and a command in one piece', () => {
+test('columns that do not fit are wrapped below their row, and a command stays in one piece', () => {
   const columns: Column<{ name: string; since: string | null; what: string }>[] = [
     { title: 'NAME', value: (row) => row.name },
     { title: 'SINCE', value: (row) => row.since },
@@ -57,7 +57,7 @@ test('columns for which a line has no room stand below their row, wrapped, and a
   assert.equal(table(rows, columns, null).split('\n').length, 3);
 });
 
-test('numbers have separators from five digits on, and agree with their noun', () => {
+test('numbers have separators from five digits, and nouns agree with them', () => {
   assert.deepEqual(
     [counted(1, 'key'), counted(0, 'key'), counted(9999, 'key'), counted(12_000, 'key')],
     ['1 key', '0 keys', '9999 keys', '12,000 keys'],
@@ -71,14 +71,14 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     return run.printed();
   };
 
-  test('findings have colours, unless NO_COLOR says otherwise', () =>
+  test('findings have colours, unless NO_COLOR is set', () =>
     inFolder(async (folder) => {
       const args = ['check', '--data', path.join(folder, 'data'), '--port', '0'];
       assert.match(await shownBy(args, {}), /\u001b\[32mok\u001b\[39m +configuration/);
       assert.doesNotMatch(await shownBy(args, { NO_COLOR: '1' }), /\u001b\[3\dm/);
     }));
 
-  test('the manual goes through the pager, and is printed where there is none', async () => {
+  test('the manual is shown in the pager, or printed without one', async () => {
     const paged = await shownBy(['manual', 'alerts'], { PAGER: 'sed s/^/PAGED:/' });
     assert.match(paged, /PAGED:ALERTS/);
     for (const PAGER of ['', '/nonexistent/pager']) {
@@ -89,7 +89,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   });
 });
 
-test('progress redraws one line at most ten times a second, on a terminal only', () => {
+test('progress redraws one line at most ten times a second, only on a terminal', () => {
   const drawn: string[] = [];
   const stream = { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) };
   let nowMs = 0;

@@ -1,4 +1,4 @@
-/** `wirewatch verify` and `rebuild` as an operator runs them, and what a running appliance makes of what they find. */
+/** `wirewatch verify` and `rebuild`, and the scrub of a running appliance. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -63,7 +63,7 @@ describe('stopped', () => {
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
   });
 
-  test('a read of access-log/ that fails once is no damage; one that fails again is', async () => {
+  test('one failed read of access-log/ is no damage; repeated failures are', async () => {
     const folder = dataFolder(installation.data);
     const findings = new ScrubFindings();
     const check = () => checkAccess(folder, findings);
@@ -76,7 +76,7 @@ describe('stopped', () => {
     );
   });
 
-  test('a changed row: exit code 1, by kind, and the next start makes the database anew', async () => {
+  test('a changed row: exit code 1, by kind, and the next start rebuilds the database', async () => {
     changed(
       "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
     );
@@ -111,7 +111,7 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('rebuild makes the database, rebuild --log both logs', async () => {
+  test('rebuild rebuilds the database, rebuild --log both logs', async () => {
     changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
@@ -130,14 +130,14 @@ describe('stopped', () => {
     content = contentOfDetections(installation.data);
   });
 
-  test('a log that was begun anew can be backed up', () => {
+  test('a new log can be backed up', () => {
     const backup = `${installation.data}-backup`;
     assert.equal(cli('backup', backup).stderr, '');
     assert.equal(run('verify', backup), 0);
     assert.equal(cli('restore', backup, '--rehearse').status, 0);
   });
 
-  test('where there is nothing: exit code 78', () => {
+  test('no installation: exit code 78', () => {
     for (const command of ['verify', 'rebuild'])
       assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);
   });
@@ -156,7 +156,7 @@ describe('beside a running appliance', () => {
     content = contentOfDetections(installation.data);
   });
 
-  test('by itself it finds damage of the database: ingest stops, and a start makes it anew', async () => {
+  test('the scrub finds damage to the database: ingest stops, and a start rebuilds it', async () => {
     changed(
       "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
     );
@@ -176,7 +176,7 @@ describe('beside a running appliance', () => {
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });
 
-  test('damage of the log is an alert until the log is begun anew; ingest goes on', async () => {
+  test('damage to the log is an alert until a new log is started; ingest continues', async () => {
     const { kept } = JSON.parse(cli('rebuild', '--log', '--json').stdout);
     assert.ok(existsSync(kept));
     const serving = await installation.serve();

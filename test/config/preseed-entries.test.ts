@@ -9,7 +9,7 @@ import { readSecretFiles } from '../../src/config/secret-file.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 
-describe('what is wrong with an entry is said by its path', () => {
+describe('errors in an entry are reported by its path', () => {
   function refusal(text: string): string {
     try {
       loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
@@ -93,7 +93,7 @@ describe('what is wrong with an entry is said by its path', () => {
     assert.ok(!refusal(`${KEY}key = "${SECRET}"\n`).includes('aaaaaaa'));
   });
 
-  test('every problem is said at once', () => {
+  test('all problems are reported at once', () => {
     assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
   });
 
@@ -125,7 +125,7 @@ describe('what is wrong with an entry is said by its path', () => {
   });
 });
 
-test("the annotated file's examples load, once the section [keys] is taken out and one way is chosen", () => {
+test("the annotated file's examples load, without the section [keys] and with one variant", () => {
   const commented = annotatedConfig();
   const [settings = '', examples = ''] = commented.split(/^# \[\[accounts\]\]$/m);
   const uncommented = `[[accounts]]${examples}`

@@ -1,4 +1,4 @@
-/** Settings: the order of their sources, what is refused and how it is said, and the annotated file. */
+/** Settings: the order of their sources, errors, and the annotated file. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,7 @@ function refusal(sources: Partial<ConfigSources>): string {
 const refusalOfFile = (text: string) => refusal({ file: written(text) });
 const refusalOfVariable = (name: string, value: string) => refusal({ env: { [name]: value } });
 
-test('the annotated file is the one in config/, shows every setting with its default, and loads to the defaults', () => {
+test('the annotated file equals the one in config/, shows every default, and loads to the defaults', () => {
   const file = path.join(import.meta.dirname, '../../config/wirewatch.toml');
   const text = readFileSync(file, 'utf8');
   assert.equal(text, annotatedConfig());
@@ -104,7 +104,7 @@ test('the defaults', () => {
   });
 });
 
-test('every setting has a description, a default of its own type, and a variable of its own', () => {
+test('every setting has a description, a default of its type, and a variable', () => {
   assert.ok(SETTINGS.length > 15);
   assert.equal(new Set(SETTINGS.map((setting) => setting.variable)).size, SETTINGS.length);
   for (const setting of SETTINGS) {
@@ -121,7 +121,7 @@ test('flag, then environment, then file, then default', () => {
   assert.deepEqual([server.port, server.host, server.max_connections], [3, '10.0.0.2', 7]);
 });
 
-test('every setting can be given in the environment', () => {
+test('every setting can be set in the environment', () => {
   const env = {
     WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false',
     WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '9',
@@ -151,7 +151,7 @@ test('which file: the flag, then WIREWATCH_CONFIG, then wirewatch.toml in the da
   assert.equal(load({ dataFolder, env, file }).server.port, 3);
 });
 
-test('a named file that cannot be read is refused by its path', () => {
+test('a named file that cannot be read is refused with its path', () => {
   const missing = path.join(folder, 'missing.toml');
   assert.match(refusal({ file: missing }), /missing\.toml: no such file/);
   assert.match(refusal({ env: { WIREWATCH_CONFIG: missing } }), /missing\.toml: no such file/);
@@ -166,7 +166,7 @@ test('a malformed file is refused with its line', () => {
   assert.match(refusalOfFile('[server]\n__proto__ = 1\n'), /:2:1: /);
 });
 
-test('a wrong value is refused with its place, what was expected and what was found', () => {
+test('a wrong value is refused with its place, the expectation and the value', () => {
   const file = written('[ingest]\nquiet_ms = -5\n');
   assert.equal(
     refusal({ file }),
@@ -191,7 +191,7 @@ test('a wrong value is refused with its place, what was expected and what was fo
   assert.match(refusalOfFile('[[server]]\nport = 1\n'), /expected a section \[server\], found a list/);
 });
 
-test('all problems are listed, also of what something stronger overrides', () => {
+test('all problems are listed, also in overridden values', () => {
   const file = written('[server]\nport = -1\nprot = 1\n[keys]\nprefix = "W"\n');
   const message = refusal({ file, env: { WIREWATCH_LOG_LEVEL: 'loud' }, flags: { port: '80' } });
   assert.match(message, /^4 settings are invalid:\n/);
@@ -200,7 +200,7 @@ test('all problems are listed, also of what something stronger overrides', () =>
   }
 });
 
-test('an unknown setting is refused, with the one that was meant', () => {
+test('an unknown setting is refused, with a suggestion', () => {
   assert.match(
     refusalOfFile('[ingest]\nquite_ms = 1\n'),
     /quite_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/,
@@ -226,7 +226,7 @@ test('an unknown setting is refused, with the one that was meant', () => {
   assert.match(refusalOfFile('[server]\nconstructor = 1\n'), /:2:1: /);
 });
 
-test('a variable of a section that names no setting is refused; others with our prefix are left alone', () => {
+test('a variable of an unknown setting in a section is refused; others with the prefix are ignored', () => {
   assert.equal(
     refusalOfVariable('WIREWATCH_LIMITS_REQUEST_PER_MINUTE', '1'),
     'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; the closest known one is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE',
@@ -244,7 +244,7 @@ test('a variable of a section that names no setting is refused; others with our 
   });
 });
 
-test('numbers and booleans of the environment are read strictly', () => {
+test('numbers and booleans in the environment are parsed strictly', () => {
   for (const value of ['', ' 80', '80 ', '+80', '0x50', '8e1', '080', '80.0', 'tcp://10.0.0.1:80']) {
     assert.match(
       refusalOfVariable('WIREWATCH_SERVER_PORT', value),
@@ -259,7 +259,7 @@ test('numbers and booleans of the environment are read strictly', () => {
   }
 });
 
-test('the base address is absolute http(s), without user, query or fragment; its last slash is cut', () => {
+test('the base address is absolute http(s), without user, query or fragment; a trailing slash is removed', () => {
   const baseUrl = (text: string) => load({ flags: { baseUrl: text } }).server.base_url;
   assert.equal(baseUrl('https://api.example.com/'), 'https://api.example.com');
   assert.equal(baseUrl('https://API.example.com:443/wire/watch//'), 'https://api.example.com/wire/watch');
@@ -279,7 +279,7 @@ test('the base address is absolute http(s), without user, query or fragment; its
   assert.ok(!message.includes('hunter2'), message);
 });
 
-test('API and administration cannot have one port of one host', () => {
+test('API and administration cannot share a host and port', () => {
   const file = (one: string, other: string, port = 9464) =>
     written(`[server]\nhost = "${one}"\nport = ${port}\n[admin]\nhost = "${other}"\nport = ${port}\n`);
   for (const [one, other] of [
@@ -307,7 +307,7 @@ test('API and administration cannot have one port of one host', () => {
   assert.throws(() => load({ env: { WIREWATCH_ADMIN_PORT: '8080' } }), /^Refused: WIREWATCH_ADMIN_PORT: /);
 });
 
-test('without trusted proxies, programs on this machine are trusted where nobody else can connect', () => {
+test('without trusted proxies, loopback is trusted if only loopback can connect', () => {
   const trusted = (host: string, proxies: string) =>
     load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server
       .trusted_proxies;
@@ -322,7 +322,7 @@ test('without trusted proxies, programs on this machine are trusted where nobody
   }
 });
 
-test('keys cross the network in the clear without certificate and proxy, but not on this machine', () => {
+test('keys are unencrypted on the network without certificate and proxy, but not on loopback', () => {
   const inTheClear = (host: string, more = '') =>
     isInTheClear(load({ file: written(`[server]\nhost = "${host}"\n${more}`) }).server);
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
@@ -353,14 +353,14 @@ test('addresses, networks, prefixes and instants', () => {
   }
 });
 
-test("TOML's own instant is as good as one in quotes", () => {
+test('a TOML instant is accepted like a quoted one', () => {
   const config = load({ file: written('[ingest]\nearliest_time = 2001-02-03T04:05:06Z\n') });
   assert.equal(config.ingest.earliest_time, '2001-02-03T04:05:06Z');
   assert.equal(config.earliestTimeMs, Date.UTC(2001, 1, 3, 4, 5, 6));
   assert.match(refusalOfFile('[ingest]\nearliest_time = 2001-02-03\n'), /expected a time in UTC with Z/);
 });
 
-test('a relative drop folder counts from the file in which it stands, else from where the command is run', () => {
+test('a relative drop folder is relative to the configuration file, else to the working directory', () => {
   assert.equal(load({ file: written('[ingest]\ndrop = "in"\n') }).ingest.drop, path.join(folder, 'in'));
   assert.equal(load({ env: { WIREWATCH_INGEST_DROP: 'in' } }).ingest.drop, path.resolve('in'));
   assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));

@@ -1,4 +1,4 @@
-/** The console in a real Chromium on the real program: with nothing in it, and every action through to its effect. */
+/** The console in a real Chromium on the real program: empty, and each action up to its effect. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -68,7 +68,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     return (await page.locator('tbody').textContent()) ?? '';
   }
 
-  describe('with nothing in it', () => {
+  describe('of an empty installation', () => {
     before(async () => {
       appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
     });
@@ -107,7 +107,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     beforeEach(() => logIn());
     afterEach(() => watched?.close());
 
-    test('a pause and a resumption', async () => {
+    test('pause and resume', async () => {
       await show('overview');
       await act(button('Pause ingest'));
       await page.locator('.health', { hasText: 'Paused' }).waitFor();
@@ -138,7 +138,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.match(await trail(), /kim.*newswire/s);
     });
 
-    test('windows are expected from another one on', async () => {
+    test('the first expected window is changed', async () => {
       const start = formatMs(window + WINDOW_MS);
       await show(`windows?export=newswire&window=${start}`);
       await page.locator('dialog.drawer button', { hasText: 'Expect windows from here' }).click();
@@ -153,7 +153,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.match(await trail(), new RegExp(`expect.*${start}`));
     });
 
-    test('a key is made, works, is rotated, and revoked', async () => {
+    test('a key is created, works, is rotated and revoked', async () => {
       await show('customers');
       await act(button('Make a key'), () => page.locator('dialog input[name=name]').fill('Night desk'));
       const first = (await page.locator('dialog pre').textContent()) ?? '';
@@ -177,7 +177,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.ok(!shown.includes(first) && !shown.includes(second));
     });
 
-    test('what an export wrote is shown as text, in the stream as it arrives, and on its own', async () => {
+    test('content from exports is shown as text, in the live stream and on its page', async () => {
       await show('detections');
       const headline = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(700)}`;
       const hostile = newRow({
@@ -212,7 +212,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.equal((await appliance.get('/v1/me')).status, 200);
     });
 
-    test('a backup, a verification and a replay are jobs that end well', async () => {
+    test('a backup, a verification and a replay succeed', async () => {
       const done = (label: string) =>
         page
           .locator('tr', { hasText: label })
@@ -229,7 +229,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await done('Replay files');
     });
 
-    test('a link that was used is refused in words; so is an ended session', async () => {
+    test('a used link and an ended session are refused with an explanation', async () => {
       const link = linkOf(appliance, '--as', 'kim');
       const other = await watchedPage(browser);
       for (const text of ['Overview', 'Wirewatch']) {
@@ -266,7 +266,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const apart = Math.floor((last - first) / WINDOW_MS / (FAILED + 1)) * WINDOW_MS;
       const names = Array.from({ length: FAILED }, (_, at) => fileName('newswire', first + (at + 1) * apart));
       for (const name of names) appliance.put(name, ndjson([{ ...row, strength_score: 'high' }]));
-      for (const name of names) await appliance.dealtWith(name);
+      for (const name of names) await appliance.processed(name);
       await appliance.dropped(fileName('newswire', last), '');
       await appliance.restart(shifted);
       await looked();
@@ -280,7 +280,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await appliance?.stop();
     });
 
-    test('every failed file stands in the list, with its reason', async () => {
+    test('every failed file is listed, with its reason', async () => {
       await show('files?outcome=failed');
       const found = page.locator('tbody tr', { hasText: /strength_score.*expected a number/ });
       for (let shown = 50; shown < FAILED; shown += 50) {
@@ -292,7 +292,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await assertAccessible(page, 'files');
     });
 
-    test('the map and the list have them, and overview tells of them', async () => {
+    test('map, list and overview show them', async () => {
       await show('windows');
       await page.locator('tbody tr', { hasText: 'missing' }).first().waitFor();
       await assertAccessible(page, 'windows');

@@ -1,4 +1,4 @@
-/** What can be told of the console's app without a browser: its size, and that what it names is there. */
+/** The console's app without a browser: its size and its references. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const SOURCES = globSync(path.join(import.meta.dirname, '..', '..', 'src', 'cons
 const COMPRESSED_MAX = 60_000;
 const PICTURE_BYTES_MAX = 150_000;
 
-test('the app is under 60 KB compressed in all, and names no other machine', () => {
+test('the app is under 60 KB compressed, and names no other host', () => {
   const files = consoleFiles();
   assert.deepEqual(Object.keys(files).sort(), ['app.js', 'index.html', 'style.css']);
   const bytes = Object.values(files).map((text) => gzipSync(text).length);
@@ -28,12 +28,12 @@ test('the app is under 60 KB compressed in all, and names no other machine', () 
   assert.deepEqual([...new Set(named)], ['http://www.w3.org']);
 });
 
-test('its picture in README is small', () => {
+test('its screenshot in README is small', () => {
   const { size } = statSync(path.join(import.meta.dirname, '..', '..', 'src', 'manual', 'console.png'));
   assert.ok(size < PICTURE_BYTES_MAX, `${size} bytes`);
 });
 
-test('markup is taken as it is in one place alone, that of the manual', () => {
+test('raw markup is inserted only for the manual', () => {
   const taking = SOURCES.filter((text) =>
     /innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc/i.test(text),
   );
@@ -41,7 +41,7 @@ test('markup is taken as it is in one place alone, that of the manual', () => {
   assert.match(taking[0] ?? '', /The manual of this very version/);
 });
 
-test('each question mark leads to a topic of the manual', () => {
+test('each question mark links to a topic of the manual', () => {
   const named = SOURCES.flatMap((text) =>
     [...text.matchAll(/\bhelp: '([^']+)'/g)].map(([, topic = '']) => topic),
   );
@@ -53,7 +53,7 @@ test('each question mark leads to a topic of the manual', () => {
   );
 });
 
-test('the command that each action names could be typed', async () => {
+test('the command shown for each action is valid', async () => {
   const program = await createProgram();
   const start = { export: 'newswire', window_start: '2026-11-21T10:10:00Z' } as const;
   const actions: readonly Action[] = [

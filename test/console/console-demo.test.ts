@@ -21,7 +21,7 @@ describe('the console of the demonstration', { skip }, () => {
     await demo?.stop();
   });
 
-  test('its first screen answers the four questions', async () => {
+  test('the first screen answers the four questions', async () => {
     const { page } = watched;
     for (const answer of ['Nothing is missing', 'Nobody is behind', 'Nothing'])
       await page.locator('.tile .answer', { hasText: answer }).first().waitFor();
@@ -31,7 +31,7 @@ describe('the console of the demonstration', { skip }, () => {
     await page.locator('.tag', { hasText: 'demo' }).waitFor();
   });
 
-  test('every view has its data, nothing serious for axe, and no error', async () => {
+  test('every view has data, no serious axe finding, and no error', async () => {
     const { page, errors, origins } = watched;
     for (const [view, shown] of [
       ['overview', '.strip'],
@@ -54,7 +54,7 @@ describe('the console of the demonstration', { skip }, () => {
     assert.equal(origins.size, 1);
   });
 
-  test('the stream arrives by itself, and a call of its curl gives the same', async () => {
+  test('the stream updates itself, and its curl command gives the same', async () => {
     const { page } = watched;
     await page.evaluate("location.hash = '#/detections'");
     const first = page.locator('tbody tr').first();

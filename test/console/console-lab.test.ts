@@ -8,7 +8,7 @@ import { inFolder } from '../support/program.ts';
 const LINK = /http:\S+#login=\S+/;
 
 describe('the console of a lab', { skip }, () => {
-  test('shows the clock, the faults, and the requests that they befell', async () => {
+  test('shows the clock, the faults, and the requests they affected', async () => {
     await inFolder((folder) =>
       withLab(folder, ['--seed', '7', '--clock', '2026-03-29T00:00Z'], async (lab) => {
         const browser = await launchBrowser();

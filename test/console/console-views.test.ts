@@ -53,7 +53,7 @@ describe('the console in a browser', { skip }, () => {
   }
 
   for (const [view, heading] of VIEWS) {
-    test(`${view}: nothing serious for axe, no error, no request elsewhere, and it fits`, async () => {
+    test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
       // Enough to look at: axe takes a while for each row.
       const { files } = Object(server.answers['/console/files']);
       server.answers['/console/files'] = { files: files.slice(0, 20), next: null };
@@ -75,7 +75,7 @@ describe('the console in a browser', { skip }, () => {
     });
   }
 
-  test('what an export wrote is text: no element, no script, no turned direction, no link that runs', async () => {
+  test('content from exports is text: no element, no script, no direction override, no script link', async () => {
     for (const view of [
       'detections',
       'detections/t.7001.1000.50000',
@@ -96,7 +96,7 @@ describe('the console in a browser', { skip }, () => {
     assert.deepEqual([...watched.origins], [server.url]);
   });
 
-  test('the map goes by keyboard: a window, a day, an open one; Enter opens it, Escape leads back', async () => {
+  test('the map works by keyboard: a window, a day, an open one; Enter opens it, Escape goes back', async () => {
     await open('windows', 'Windows');
     const cell = page.locator('[role=gridcell]:visible');
     const label = async () => (await page.locator('[role=gridcell]:focus').getAttribute('aria-label')) ?? '';
@@ -133,7 +133,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(await label(), opened);
   });
 
-  test('the map names what the pointer is on, and a click opens it', async () => {
+  test('the map names the window under the pointer, and a click opens it', async () => {
     await open('windows', 'Windows');
     const map = page.locator('.map svg[role=grid]:visible');
     await map.hover({ position: { x: 3, y: 40 } });
@@ -145,7 +145,7 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog.drawer h2', { hasText: '00:00 to 00:10 UTC' }).waitFor();
   });
 
-  test('200 failed files stand in the list with their reasons, and each window with its action', async () => {
+  test('200 failed files are listed with their reasons, and each window with its action', async () => {
     await open('files', 'Files');
     assert.equal(await page.locator('tbody tr', { hasText: 'expected a number from 0 to 100' }).count(), 200);
     await open('windows', 'Windows');
@@ -153,7 +153,7 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog p', { hasText: 'is read' }).waitFor();
   });
 
-  test('a list goes on page by page; a page that failed is read again', async () => {
+  test('a list loads page by page; a failed page is retried', async () => {
     const all = Object(server.answers['/console/files']);
     const [first, ...rest] = all.files;
     server.answers['/console/files'] = { files: rest, next: 'b' };
@@ -171,7 +171,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(await page.locator('button', { hasText: 'Show more' }).count(), 0);
   });
 
-  test('every view can be reached and left with the keyboard alone', async () => {
+  test('every view can be reached and left by keyboard', async () => {
     await open('overview', 'Overview');
     await page.keyboard.press('Tab');
     for (const [, heading] of VIEWS.filter(([view]) => /^[a-z]+$/.test(view)).slice(1)) {
@@ -187,7 +187,7 @@ describe('the console in a browser', { skip }, () => {
     }
   });
 
-  test('an action asks once, says what will happen, sends its body, and says what came of it', async () => {
+  test('an action asks once, says what will happen, sends its body, and shows the outcome', async () => {
     await open('customers', 'Customers');
     const revoke = page.locator('button', { hasText: 'Revoke' }).first();
     await revoke.click();
@@ -242,7 +242,7 @@ describe('the console in a browser', { skip }, () => {
     });
   });
 
-  test('a session that may only read is shown no action', async () => {
+  test('a read-only session is shown no action', async () => {
     server.answers['/console/session'] = { ...Object(server.answers['/console/session']), read_only: true };
     for (const view of ['overview', 'files', 'customers']) {
       await open(view, '');
@@ -251,7 +251,7 @@ describe('the console in a browser', { skip }, () => {
     }
   });
 
-  test('it reads again when told, says when it is not connected, and catches up when it is', async () => {
+  test('it refreshes on events, shows when it is disconnected, and catches up', async () => {
     await open('files', 'Files');
     await page.locator('.connection', { hasText: 'Live' }).waitFor();
     server.answers['/console/files'] = { files: [], next: null };
@@ -265,7 +265,7 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('tbody tr', { hasText: 'newswire' }).first().waitFor();
   });
 
-  test('a page that is not seen holds no connection, and catches up when it is seen', async () => {
+  test('a hidden page holds no connection, and catches up when visible', async () => {
     await open('files', 'Files');
     await until('a connection', () => server.streams() === 1);
     const see = (isHidden: boolean) =>
@@ -280,7 +280,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(server.streams(), 1);
   });
 
-  test('filters are those of the API, and stand in the address', async () => {
+  test('filters are those of the API, and are in the URL', async () => {
     await open('detections', 'Detections');
     await page.locator('summary', { hasText: 'More filters' }).click();
     const asked = page.waitForRequest((request) => request.url().includes('exclude_domain'));
@@ -291,7 +291,7 @@ describe('the console in a browser', { skip }, () => {
     assert.match(page.url(), /#\/detections\?exclude_domain=example\.com$/);
   });
 
-  test('new versions come on top of the live stream; held, they are counted', async () => {
+  test('new versions appear on top of the live stream; paused, they are counted', async () => {
     await open('detections', 'Detections');
     const row = page.locator('tbody tr');
     await row.first().waitFor();
@@ -316,7 +316,7 @@ describe('the console in a browser', { skip }, () => {
     await row.first().locator('text=t.7001.9.8').waitFor();
   });
 
-  test('a search goes on in steps, and says how far it has looked', async () => {
+  test('a search runs in steps, and shows how far it got', async () => {
     await open('detections?mode=search', 'Detections');
     await page.locator('.live-note', { hasText: 'Searched back to' }).waitFor();
     server.answers['/console/detections/search'] = {
@@ -330,7 +330,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(await page.locator('tbody tr').count(), 30);
   });
 
-  test('a login link is redeemed, and does not stay in the address; a used one is refused in words', async () => {
+  test('a login link is redeemed and removed from the URL; a used one is refused with an explanation', async () => {
     server.results['/console/session'] = { status: 200, body: {} };
     await page.goto(`${server.url}/#login=abc`);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();

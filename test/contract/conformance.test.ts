@@ -1,4 +1,4 @@
-/** The table of the contract's rules: each has its test, each test exists, and no rule stands there twice. */
+/** The table of the contract's rules: each names an existing test, and no rule is listed twice. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -40,7 +40,7 @@ test('every rule names a test that exists', () => {
   );
 });
 
-test('no rule stands there twice', () => {
+test('no rule is listed twice', () => {
   const seen = CONFORMANCE.map(({ section, rule }) => `${section}: ${rule}`);
   assert.deepEqual(
     seen.filter((one, at) => seen.indexOf(one) !== at),
@@ -73,7 +73,7 @@ test('every field, endpoint, parameter and error of the service is among the rul
   for (const { status } of Object.values(PROBLEMS)) assert.match(errors, new RegExp(`\\b${status}\\b`));
 });
 
-test('the reader of names sees every form of them', () => {
+test('the parser of test names finds every form', () => {
   const text = `test('a', () => {}); test("b's", { skip }, () => {}); fieldTest(\n  'c.d',\n 1); test(\`e\`); latest('f'); test(\`g \${h}: i\`);`;
   assert.deepEqual([...testNames(text)], ['a', "b's", 'c.d', 'e', 'g …: i']);
 });

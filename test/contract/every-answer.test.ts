@@ -1,4 +1,4 @@
-/** What every answer has, asked of each endpoint: request ids, Cache-Control, methods, paths (contract: Endpoints). */
+/** Common to every response, for each endpoint: request ids, Cache-Control, methods, paths (contract: Endpoints). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -28,7 +28,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('every answer has an X-Request-Id of its own and Cache-Control', async () => {
+test('every response has its own X-Request-Id and Cache-Control', async () => {
   const ids = new Set<string>();
   let answers = 0;
   for (const target of [...ALL, '/nowhere', `${CHANGES}&nope=1`, '/v1/detections/t.1.1.1', '/photos/1']) {
@@ -44,7 +44,7 @@ test('every answer has an X-Request-Id of its own and Cache-Control', async () =
   assert.equal(ids.size, answers);
 });
 
-test('Cache-Control: a minute for me, asked for anew for the schema, no-store for all else and every error', async () => {
+test('Cache-Control: a minute for me, no-cache for the schema, no-store for the rest and every error', async () => {
   const wanted = [
     [ME, 'private, max-age=60'],
     [SCHEMA, 'no-cache'],
@@ -73,13 +73,13 @@ test('Cache-Control: a minute for me, asked for anew for the schema, no-store fo
   }
 });
 
-test('an X-Request-Id that a client sends is not taken over', async () => {
+test("a client's X-Request-Id is ignored", async () => {
   const response = await server.get(ME, key, { headers: { 'x-request-id': 'mine' } });
   assert.match(response.headers.get('x-request-id') ?? '', UUID);
   await response.arrayBuffer();
 });
 
-test('no answer carries Deprecation or Sunset: nothing of v1 is about to go', async () => {
+test('no response has Deprecation or Sunset', async () => {
   for (const target of [...ALL, '/nowhere', `${CHANGES}&nope=1`, `${SCHEMA}?schema_version=v1`]) {
     for (const reader of [key, undefined]) {
       const response = await server.get(target, reader);
@@ -97,7 +97,7 @@ test('a trailing slash never matches a path', async () => {
   }
 });
 
-test('authenticated answers after verification carry RateLimit-Limit and RateLimit-Policy', async () => {
+test('authenticated responses have RateLimit-Limit and RateLimit-Policy', async () => {
   for (const target of KEYED) {
     const response = await server.get(target, key);
     await response.arrayBuffer();
@@ -126,7 +126,7 @@ test('a wrong method on an existing path is 405 with Allow', async () => {
   }
 });
 
-test('HEAD is answered on health and schema alone, like GET without a body', async () => {
+test('HEAD works only on health and schema, like GET without a body', async () => {
   const compared = ['content-type', 'content-length', 'cache-control', 'etag'];
   for (const target of [HEALTH, SCHEMA]) {
     const get = await server.get(target, key);

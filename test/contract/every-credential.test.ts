@@ -1,4 +1,4 @@
-/** Credentials, asked of each endpoint: which it takes, and what it answers to others (contract: Authentication). */
+/** Credentials, for each endpoint: accepted ones, and the errors of others (contract: Authentication). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('every endpoint but the token endpoint and health wants one', async () => {
+test('every endpoint but the token endpoint and health requires one', async () => {
   for (const target of KEYED) {
     const response = await server.get(target);
     assert.equal(response.headers.get('www-authenticate'), 'Bearer', target);
@@ -64,7 +64,7 @@ test('revoked, expired, unknown, malformed and missing credentials are 401 every
   }
 });
 
-test('the detection endpoints want detections:read; me and schema take any scope', async () => {
+test('the detection endpoints require detections:read; me and schema accept any scope', async () => {
   const without = server.makeKey({ scopes: ['reports:read'] }).key;
   for (const target of READS) {
     const response = await server.get(target, without);
@@ -117,7 +117,7 @@ test('revoking a key stops its tokens at once', async () => {
   }
 });
 
-test('a token with some of the scopes has those alone', async () => {
+test('a token with some of the scopes has only those', async () => {
   const client = server.makeKey({ scopes: ['detections:read', 'reports:read'] });
   const token = await tokenOf(server, client, 'reports:read');
   assert.deepEqual(JSON.parse(await (await server.get(ME, token)).text()).key.scopes, ['reports:read']);

@@ -1,4 +1,4 @@
-/** Each error, with its status, body and headers, asked of each endpoint that has it (contract: Errors, Limits). */
+/** Each error, with its status, body and headers, for each endpoint that has it (contract: Errors, Limits). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -42,7 +42,7 @@ test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit
   }
 });
 
-test('400: a cursor that this endpoint did not give', async () => {
+test('400: a cursor that this endpoint did not issue', async () => {
   const page = JSON.parse(await (await server.get(CHANGES, key)).text());
   const ofPeriod = JSON.parse(await (await server.get(`${PERIOD}&limit=1`, key)).text()).next_cursor;
   assert.equal(typeof ofPeriod, 'string');
@@ -59,7 +59,7 @@ test('400: a cursor that this endpoint did not give', async () => {
   }
 });
 
-test('400: a malformed detection id; 404: one that is unknown', async () => {
+test('400: a malformed detection id; 404: an unknown one', async () => {
   for (const id of [
     'x',
     't.1.1',
@@ -99,7 +99,7 @@ test('429 rate_limited: over the limit, with Retry-After and rate-limit headers,
   });
 });
 
-test('429 daily_allowance: on the detection endpoints alone, until 00:00 UTC; cursors stay valid', async () => {
+test('429 daily_allowance: only on the detection endpoints, until 00:00 UTC; cursors stay valid', async () => {
   await withServer({ daily_rows: 1 }, async (other, reader) => {
     const { next_cursor } = JSON.parse(await (await other.get(CHANGES, reader)).text());
     for (const target of READS) {
@@ -120,7 +120,7 @@ test('429 daily_allowance: on the detection endpoints alone, until 00:00 UTC; cu
   });
 });
 
-test('500: a fault, with rate-limit headers where the credential was verified, and nothing of its cause', async () => {
+test('500: a fault, with rate-limit headers if the credential was verified, and without its cause', async () => {
   await withServer({}, async (other, reader) => {
     other.store.writer.exec('DROP TABLE detection; DROP TABLE stream_row;');
     for (const target of READS) {
@@ -131,7 +131,7 @@ test('500: a fault, with rate-limit headers where the credential was verified, a
   });
 });
 
-test('limits: 120 requests a minute and key, unless the operator set another', async () => {
+test('limits: 120 requests per minute and key, unless the operator set another', async () => {
   await withServer({ requests_per_minute: 120 }, async (other, reader) => {
     const second = other.makeKey().key;
     for (let used = 0; used < 120; used += 1) {

@@ -166,7 +166,7 @@ fieldTest('article.image_url', ABSENT, ABSENT, 'https://cdn.example.net/x.png', 
 fieldTest('customer', ...all(null));
 fieldTest('classification', ...all(null));
 
-test('as_of is the earliest newest_done that health shows, of the types that are read', async () => {
+test('as_of is the earliest newest_done of health for the content types read', async () => {
   const laterMs = nextWindowMs();
   const line = await appliance.dropped(fileName('newswire', laterMs), '');
   assert.equal(line.msg, 'file applied', JSON.stringify(line));

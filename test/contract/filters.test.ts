@@ -74,11 +74,11 @@ async function refused(query: string, reader = key): Promise<string> {
 const numbers = (count: number, first = 1) => Array.from({ length: count }, (_, at) => first + at).join(',');
 const domains = (count: number) => Array.from({ length: count }, (_, at) => `d${at}.example`).join(',');
 
-test('without filters all is there', async () => {
+test('without filters all detections are returned', async () => {
   assert.deepEqual(await articles('limit=100'), [1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-test('subscription_id: only these; unset, every one of the key', async () => {
+test('subscription_id: only these; by default all of the key', async () => {
   assert.deepEqual(await articles('subscription_id=7002'), [5]);
   assert.deepEqual(await articles('subscription_id=7001,7002'), [1, 2, 3, 4, 5, 6, 7, 8]);
 });
@@ -90,7 +90,7 @@ test('subscription_id: 1 to 999,999,999,999,999, at most 4', async () => {
   assert.match(await refused('subscription_id=1,2,3,4,5'), /^subscription_id: must not have more than 4/);
 });
 
-test('subscription_id: one that is not the key’s is refused with one text, whether or not it exists', async () => {
+test('subscription_id: one of another account is refused like an unknown one', async () => {
   const told = new Set<string>();
   for (const id of ['9009', '123', MANY])
     told.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
@@ -98,7 +98,7 @@ test('subscription_id: one that is not the key’s is refused with one text, whe
   assert.equal(told.size, 1, [...told].join());
 });
 
-test('content_type: one that the key can read; unset, every type in its scope', async () => {
+test('content_type: one that the key can read; by default all of them', async () => {
   assert.deepEqual(await articles('content_type=text'), [1, 2, 3, 4, 5]);
   assert.deepEqual(await articles('content_type=image'), [6, 7, 8]);
   assert.deepEqual(await articles('limit=9', textKey), [1, 2, 3, 4]);
@@ -107,7 +107,7 @@ test('content_type: one that the key can read; unset, every type in its scope', 
   assert.match(await refused('content_type=text,image'), /^content_type/);
 });
 
-test('publisher_id: matches article.publisher.id; without a publisher never', async () => {
+test('publisher_id: matches article.publisher.id, never a detection without a publisher', async () => {
   assert.deepEqual(await articles('publisher_id=6'), [2]);
   assert.deepEqual(await articles('publisher_id=5,6'), [1, 2, 4, 5, 6, 8]);
   assert.deepEqual(await articles(`publisher_id=${MANY}`), []);
@@ -120,7 +120,7 @@ test('publisher_id: up to 50, each 1 to 999,999,999,999,999', async () => {
   assert.match(await refused('publisher_id=1000000000000000'), /^publisher_id/);
 });
 
-test('exclude_publisher_id: all but these; without a publisher it is kept; up to 50', async () => {
+test('exclude_publisher_id: all but these, keeping detections without a publisher; up to 50', async () => {
   assert.deepEqual(await articles('exclude_publisher_id=5'), [2, 3, 7]);
   assert.deepEqual(await articles(`exclude_publisher_id=${numbers(50)}`), [3, 7]);
   assert.match(
@@ -155,13 +155,13 @@ test('domain: a path, port, query, fragment or user name is 400; up to 20', asyn
   assert.match(await refused(`domain=${domains(21)}`), /^domain: must not have more than 20/);
 });
 
-test('exclude_domain: all but these; without a domain it is kept; up to 20', async () => {
+test('exclude_domain: all but these, keeping detections without a domain; up to 20', async () => {
   assert.deepEqual(await articles('exclude_domain=example.com,xn--bcher-kva.de'), [2, 3]);
   assert.match(await refused(`exclude_domain=${domains(21)}`), /^exclude_domain: must not have more than 20/);
   assert.match(await refused('exclude_domain=example.com/a'), /^exclude_domain: must be a domain/);
 });
 
-test('min_band: this band or a stronger one, the same word being the same step for both types', async () => {
+test('min_band: this band or a stronger one, with the same word as the same step for both types', async () => {
   assert.deepEqual(await articles('min_band=off'), [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(await articles('min_band=low'), [2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(await articles('min_band=medium'), [3, 4, 5, 7, 8]);
@@ -179,7 +179,7 @@ test('band: exactly these; off and max match no image', async () => {
   assert.match(await refused('band=huge'), /^band/);
 });
 
-test('min_score: the score rounded to a whole number is at least this, 0 to 100', async () => {
+test('min_score: the rounded score is at least this, 0 to 100', async () => {
   assert.deepEqual(await articles('min_score=0'), [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(await articles('min_score=24'), [1, 2, 3, 4, 5, 6, 7, 8], '24.4 is 24');
   assert.deepEqual(await articles('min_score=29'), [3, 4, 5, 6, 7, 8], '29.4 is 29');
@@ -189,7 +189,7 @@ test('min_score: the score rounded to a whole number is at least this, 0 to 100'
     assert.match(await refused(`min_score=${wrong}`), /^min_score/);
 });
 
-test('print: true is print articles alone, false everything else; images are never print', async () => {
+test('print: true is only print articles, false everything else; images are never print', async () => {
   assert.deepEqual(await articles('print=true'), [4]);
   assert.deepEqual(await articles('print=false'), [1, 2, 3, 5, 6, 7, 8]);
   for (const wrong of ['1', 'TRUE', 'yes']) assert.match(await refused(`print=${wrong}`), /^print/);
@@ -226,7 +226,7 @@ test('a list may be repeated or separated by commas', async () => {
   }
 });
 
-test('strict: an unknown parameter, an empty value and a single one given twice are 400, by name', async () => {
+test('strict: an unknown parameter, an empty value and a repeated single parameter are 400, by name', async () => {
   assert.match(await refused('colour=red'), /colour/);
   assert.match(await refused('domain='), /^domain/);
   assert.match(await refused('publisher_id=1,'), /^publisher_id/);
@@ -255,7 +255,7 @@ test('schema_version: v1 is the only value, on every detection endpoint', async 
   );
 });
 
-test('fields: what is asked for, id and version always, objects whole, in detection order', async () => {
+test('fields: the named ones plus id and version, complete objects, in detection order', async () => {
   const ids = ['t.7001.1.4', 'i.7001.1.7'];
   const read = async (fields: string, id = ids[0]) => {
     const alone = await server.get(`/v1/detections/${id}?fields=${fields}`, key);
@@ -285,7 +285,7 @@ test('fields: what is asked for, id and version always, objects whole, in detect
   assert.match(await refused('fields=id,,version'), /^fields/);
 });
 
-test('fields: event is there on the stream when it is asked for, and nowhere else', async () => {
+test('fields: event is on the stream if requested, and nowhere else', async () => {
   for (const [at, list] of LISTS.entries()) {
     const { data } = JSON.parse(await (await server.get(`${list}&fields=event&band=off`, key)).text());
     const expected = { id: 't.7001.1.1', version: 1, ...(at === 0 ? { event: 'created' } : {}) };
@@ -293,7 +293,7 @@ test('fields: event is there on the stream when it is asked for, and nowhere els
   }
 });
 
-test('limit: 1 to 1000, 100 unless told', async () => {
+test('limit: 1 to 1000, 100 by default', async () => {
   for (const wrong of ['0', '1001', '01', '+1', '1.0', '-1']) {
     assert.match(
       await refused(`limit=${encodeURIComponent(wrong)}`),

@@ -10,7 +10,7 @@ import { createKey } from '../../src/auth/key.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 
-/** In the order in which they are judged. */
+/** In the order in which they are checked. */
 const WRONGS = [
   'path',
   'method',
@@ -108,12 +108,12 @@ function assertTold([status, code, hasRate, detail]: unknown[], wrong: Wrong, wh
   assert.match(String(detail), wantedDetail, what);
 }
 
-test('what is wrong alone is told, and nothing where nothing is', async () => {
+test('a single error is reported, and a valid request succeeds', async () => {
   assert.deepEqual(await ask(new Set()), [200]);
   for (const wrong of WRONGS) assertTold(await ask(new Set([wrong])), wrong, wrong);
 });
 
-test('of any two things that are wrong, the one that is judged first is told', async () => {
+test('of any two errors, the one checked first is reported', async () => {
   for (const [at, first] of WRONGS.entries()) {
     for (const second of WRONGS.slice(at + 1)) {
       const pair = `${first} ${second}`;
@@ -122,7 +122,7 @@ test('of any two things that are wrong, the one that is judged first is told', a
   }
 });
 
-/** What can be wrong with a request for a token, in the order in which it is judged: status and code. */
+/** The errors of a token request, in the order in which they are checked: status and code. */
 const TOKEN_TOLD = {
   size: [413, 'content_too_large'],
   address: [429, 'rate_limited'],
@@ -174,7 +174,7 @@ async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, strin
   }
 }
 
-test('the token endpoint: of any two things that are wrong, the one that is judged first is told', async () => {
+test('the token endpoint: of any two errors, the one checked first is reported', async () => {
   assert.equal((await askToken(new Set()))[0], 200);
   const entries = Object.entries(TOKEN_TOLD) as [TokenWrong, readonly [number, string]][];
   for (const [at, [first, told]] of entries.entries()) {

@@ -74,7 +74,7 @@ test('since: with Z or an offset, milliseconds or none, not in the future, at mo
   }
 });
 
-test('first sight is created with version 1, each change updated with a higher one, in order of arrival', async () => {
+test('a new detection is created with version 1, each change updated with a higher one, in order of arrival', async () => {
   server.store.deliver([text(2), text(1)], NOW_MS - 3 * MINUTE_MS);
   server.store.deliver([text(1, 2, { strength_score: 90 }), text(3)], NOW_MS - 2 * MINUTE_MS);
   const page = await read(`${CHANGES}?since=${at(NOW_MS - 5 * MINUTE_MS)}`);
@@ -86,7 +86,7 @@ test('first sight is created with version 1, each change updated with a higher o
   ]);
 });
 
-test('every answer has a cursor; an empty page may give the same, which finds what comes later', async () => {
+test('every page has a cursor; that of an empty page finds later changes', async () => {
   const empty = await read(`${CHANGES}?since=${at(NOW_MS)}`);
   assert.deepEqual([empty.data, empty.has_more, typeof empty.next_cursor], [[], false, 'string']);
   const again = await read(`${CHANGES}?cursor=${empty.next_cursor}`);
@@ -97,7 +97,7 @@ test('every answer has a cursor; an empty page may give the same, which finds wh
   assert.notEqual(later.next_cursor, again.next_cursor);
 });
 
-test('when nothing was delivered at or after since, the page is empty and its cursor at the end', async () => {
+test('if nothing was delivered at or after since, the page is empty and its cursor at the end', async () => {
   server.store.deliver([text(1), text(2)], NOW_MS - 10 * MINUTE_MS);
   const page = await read(`${CHANGES}?since=${at(NOW_MS - 5 * MINUTE_MS)}`);
   assert.deepEqual([page.data, page.has_more], [[], false]);
@@ -116,7 +116,7 @@ test('since starts at the first change delivered at or after it', async () => {
   assert.equal(await ids(NOW_MS - 2 * MINUTE_MS + 1), 1, 'just after it');
 });
 
-test('an old cursor brings the same rows again: delivery is at least once', async () => {
+test('an old cursor returns the same rows again: delivery is at least once', async () => {
   server.store.deliver([text(1), text(2), text(3), text(4)], NOW_MS - MINUTE_MS);
   const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=1`);
   const second = await read(`${CHANGES}?cursor=${first.next_cursor}&limit=2`);
@@ -124,7 +124,7 @@ test('an old cursor brings the same rows again: delivery is at least once', asyn
   assert.deepEqual(rowsOf(second), ['t.7001.2.1 1 created', 't.7001.3.1 1 created']);
 });
 
-test('a cursor is valid with any filter, after any time, and survives a key roll', async () => {
+test('a cursor is valid with any filter, never expires, and survives a key rotation', async () => {
   server.store.deliver([text(1), text(2), { ...text(3), content_type: 'image' }], NOW_MS - MINUTE_MS);
   const old = server.makeKey();
   const { next_cursor } = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=1`, old.key);
@@ -137,7 +137,7 @@ test('a cursor is valid with any filter, after any time, and survives a key roll
   assert.equal((await read(cursor, roll)).data.length, 2);
 });
 
-test('has_more is true while a page ended at its limit and more is there, and false at the end', async () => {
+test('has_more is true if a page ended at its limit and more rows follow, and false at the end', async () => {
   server.store.deliver([text(1), text(2), text(3)], NOW_MS - MINUTE_MS);
   const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=2`);
   assert.deepEqual([first.data.length, first.has_more], [2, true]);
@@ -145,7 +145,7 @@ test('has_more is true while a page ended at its limit and more is there, and fa
   assert.deepEqual([second.data.length, second.has_more], [1, false]);
 });
 
-test('a page whose filter drops all ends after 50 chunks, empty, with has_more, and goes on to the end', async () => {
+test('a page on which the filter drops all rows ends after 50 chunks, empty, with has_more', async () => {
   const many = Array.from({ length: 50 * CHUNK_ROWS }, (_, id) => text(id + 10));
   server.store.deliver([...many, text(1, 1, { source_id: 'urn:last' })], NOW_MS - MINUTE_MS);
   const filter = 'source_id=urn:last';
@@ -155,7 +155,7 @@ test('a page whose filter drops all ends after 50 chunks, empty, with has_more, 
   assert.deepEqual([rowsOf(second), second.has_more], [['t.7001.1.1 1 created'], false]);
 });
 
-test('at most 20 streams are read; a key with more names them', async () => {
+test('at most 20 streams are read; a key with more must select some', async () => {
   const ids = Array.from({ length: 11 }, (_, number) => 7101 + number);
   const shape = { account_id: 'agency', name: null, time_zone: 'UTC' };
   for (const id of ids)
@@ -173,7 +173,7 @@ test('at most 20 streams are read; a key with more names them', async () => {
   await read(`${CHANGES}?${since}`, server.makeKey({ subscriptions: subscriptions(ids.slice(1)) }).key);
 });
 
-test('as_of is the earliest end of a newest window across the types read, and null while one has none', async () => {
+test('as_of is the earliest end of the newest windows of the types read, and null while one has none', async () => {
   const now = `${CHANGES}?since=${at(NOW_MS)}`;
   const period = '/v1/detections?from=2026-11-20&to=2026-11-20';
   server.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
@@ -186,7 +186,7 @@ test('as_of is the earliest end of a newest window across the types read, and nu
   for (const target of [now, period]) assert.equal((await read(target)).as_of, '2026-11-21T11:10:00Z');
 });
 
-test('as_of is never in the future, though the clock was set back, and can be since', async () => {
+test('as_of is never in the future, even if the clock is set back, and is accepted as since', async () => {
   for (const exportName of ['newswire', 'imagewire'] as const) {
     server.store.finishWindow(exportName, Date.parse('2026-11-21T11:50:00Z'));
   }
@@ -202,7 +202,7 @@ test('as_of is never in the future, though the clock was set back, and can be si
   }
 });
 
-test('what changes during a walk by period reaches the stream after the as_of of its first page', async () => {
+test('changes during a walk by period reach the stream after the as_of of its first page', async () => {
   const stream7001 = 'subscription_id=7001&content_type=text';
   const month = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1&${stream7001}`;
   server.store.deliver(
@@ -220,7 +220,7 @@ test('what changes during a walk by period reaches the stream after the as_of of
   assert.deepEqual(rowsOf(stream), ['t.7001.2.1 2 updated']);
 });
 
-test('event is on the stream alone', async () => {
+test('event is only on the stream', async () => {
   server.store.deliver([text(1)], NOW_MS - MINUTE_MS);
   const [change] = (await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}`)).data;
   const [current] = (await read('/v1/detections?from=2026-11-20&to=2026-11-20')).data;

@@ -1,4 +1,4 @@
-/** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
+/** `wirewatch demo`: the first minute, and that it never touches another installation. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -82,7 +82,7 @@ async function readStream(
 
 const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
 
-test('keys and calls work, exports keep coming, and it can be started again where it stopped', async () => {
+test('keys and calls work, exports keep arriving, and a restart continues where it stopped', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'demo');
     let seen = 0;
@@ -153,7 +153,7 @@ test('keys and calls work, exports keep coming, and it can be started again wher
   });
 });
 
-test('its exports never end: each change of a window is a file that brings something new', () =>
+test('exports never end: each change of a window is a file with something new', () =>
   inFolder(async (folder) => {
     const window = Date.parse('2026-11-21T10:00:00Z');
     const drop = join(folder, 'drop');
@@ -183,7 +183,7 @@ test('its exports never end: each change of a window is a file that brings somet
     assert.equal(await exports.dropNewest(nowMs + WINDOW_MS), 2, 'the next window, once it has ended');
   }));
 
-test('it stops at once while it still reads its first day', async () => {
+test('stops at once while it reads its first day', async () => {
   await inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
     await run.url();
@@ -194,7 +194,7 @@ test('it stops at once while it still reads its first day', async () => {
   });
 });
 
-test('it prints a link into the console before anything else, which works', () =>
+test('first prints a link to the console, which works', () =>
   inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
     const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.printed())?.[1]);
@@ -206,7 +206,7 @@ test('it prints a link into the console before anything else, which works', () =
     assert.equal(await run.ended, 0);
   }));
 
-test('a port that is taken: what to do, as npm needs it, and nothing else before', () =>
+test('a port in use: only a hint, with npm syntax', () =>
   inFolder(async (data) => {
     const taking = createServer().listen(0, '127.0.0.1');
     await once(taking, 'listening');
@@ -228,7 +228,7 @@ test('a port that is taken: what to do, as npm needs it, and nothing else before
     }
   }));
 
-test('it leaves the folder of an installation in use alone', async () => {
+test('leaves the folder of another installation alone', async () => {
   const installation = createInstallation();
   try {
     const before = readdirSync(installation.data);

@@ -1,4 +1,4 @@
-/** The merge rule: what becomes of a detection does not depend on the order in which its scorings arrive. */
+/** The merge rule: the result does not depend on the order in which scorings arrive. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -63,7 +63,7 @@ test('any order and repetition of scorings gives the same detection', () => {
   );
 });
 
-test('a scoring that is known changes nothing, whatever came in between', () => {
+test('a repeated scoring changes nothing, whatever came in between', () => {
   fc.assert(
     fc.property(scorings, fc.boolean(), (list, licensed) => {
       const known = mergeAll(list, licensed);
@@ -94,7 +94,7 @@ test('the version counts the visible changes, and nothing else', () => {
   );
 });
 
-test('first_detected_at is the earliest ever given, exact where an exact row gave it', () => {
+test('first_detected_at is the earliest one, and exact if an exact row had it', () => {
   fc.assert(
     fc.property(scorings, (list) => {
       const { match } = mergeAll(list, false);
@@ -109,7 +109,7 @@ test('first_detected_at is the earliest ever given, exact where an exact row gav
   );
 });
 
-test('every other field comes from one row, the one scored last', () => {
+test('every other field comes from the row scored last', () => {
   const others = ({ first_detected_at: _, first_detected_estimated: __, ...rest }: Match) => rest;
   fc.assert(
     fc.property(scorings, (list) => {
@@ -159,7 +159,7 @@ test('a newer scoring with the same visible fields makes no version and updates 
   assert.equal(outcome.known.match.exported_at, '2026-11-20T09:10:00Z');
 });
 
-test('an older scoring brings an earlier first detection, and nothing else', () => {
+test('an older scoring changes only first_detected_at, if it is earlier', () => {
   const older = scoring({
     first_detected_at: '2026-11-19T00:00:00Z',
     last_scored_at: '2026-11-20T07:00:00Z',
@@ -172,7 +172,7 @@ test('an older scoring brings an earlier first detection, and nothing else', () 
   assert.equal(outcome.known.match.strength.score, 60);
 });
 
-test('a later first detection moves nothing, and the band alone follows the score', () => {
+test('a later first_detected_at changes nothing, and the band follows the score', () => {
   const outcome = merge(
     known(),
     scoring({
@@ -187,7 +187,7 @@ test('a later first detection moves nothing, and the band alone follows the scor
   assert.deepEqual([outcome.known.match.strength.score, outcome.known.match.strength.band], [95, 'max']);
 });
 
-test('a print address is withheld without the licence, kept all the same, and shown once there is one', () => {
+test('a print URL is stored but withheld without the licence, and shown with it', () => {
   const print = { article_print: true };
   assert.equal(shownUrl(scoring(print).match, false), null);
   assert.equal(shownUrl(scoring(print).match, true), ROW.article_url);
@@ -222,7 +222,7 @@ const otherForms: readonly ((match: Match) => Match)[] = [
 
 const later = { last_scored_at: '2026-11-20T09:00:00Z' };
 
-test('members in another order, or absent where they are null, make no version', () => {
+test('members in another order, or absent instead of null, make no version', () => {
   assert.notEqual(JSON.stringify(reordered(scoring().match)), JSON.stringify(scoring().match));
   assert.ok(!('headline' in withoutNulls(scoring().match).article));
   for (const form of otherForms) {
@@ -241,7 +241,7 @@ test('members in another order, or absent where they are null, make no version',
   }
 });
 
-test('a real difference makes a version, whatever form the known match has', () => {
+test('a real difference makes a version, whatever form the stored match has', () => {
   const differences: readonly Partial<ExportRow>[] = [
     { strength_score: 61 },
     { article_headline: 'A headline' },
@@ -260,7 +260,7 @@ test('a real difference makes a version, whatever form the known match has', () 
   }
 });
 
-test('any order of scorings gives the same detection where some are of another form', () => {
+test('any order of scorings gives the same detection, even if some have another form', () => {
   const canonical = (known: Known) => {
     const { exported_at, ...match } = withoutNulls(known.match);
     const url_shown = known.url_shown ?? null;

@@ -1,4 +1,4 @@
-/** Bands, ids, streams and rendered matches: the small rules that everything else is made of. */
+/** Basic rules: bands, ids, streams and rendered matches. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -41,7 +41,7 @@ test('text bands begin at 25, 50, 75 and 95, image bands at 30 and 60', () => {
   assert.ok(!['', 'Low', 'constructor', 'highest'].some(isBand));
 });
 
-test('a greater score is never in a lower band', () => {
+test('a higher score is never in a lower band', () => {
   const score = fc.double({ min: 0, max: 100, noNaN: true });
   fc.assert(
     fc.property(contentType, score, score, (type, a, b) => {
@@ -55,7 +55,7 @@ const number = fc.oneof(
   fc.maxSafeNat().map((value) => value % (NUMBER_MAX + 1)),
 );
 
-test('every id that is formed is one, and no two detections share one', () => {
+test('every formed id is valid, and no two detections share one', () => {
   fc.assert(
     fc.property(
       fc.tuple(contentType, number, number, number),
@@ -71,7 +71,7 @@ test('every id that is formed is one, and no two detections share one', () => {
   );
 });
 
-test('an id is as the contract writes it, and nothing else is', () => {
+test("only ids in the contract's form are valid", () => {
   for (const id of ['t.1.0.0', 'i.999999999999999.999999999999999.0', 't.0.1.10'])
     assert.ok(isDetectionId(id), id);
   for (const id of [
@@ -93,7 +93,7 @@ test('an id is as the contract writes it, and nothing else is', () => {
   }
 });
 
-test('a stream has one name, which tells subscription and content type', () => {
+test('a stream has one name, of subscription and content type', () => {
   fc.assert(
     fc.property(number, contentType, (subscription_id, content_type) => {
       const stream = streamName(subscription_id, content_type);
@@ -104,7 +104,7 @@ test('a stream has one name, which tells subscription and content type', () => {
 
 const match = contentType.chain((type) => exportRow(type).map((row) => matchOfRow(type, row)));
 
-test('a match is read back as it was rendered', () => {
+test('a rendered match is parsed back', () => {
   fc.assert(
     fc.property(match, fc.integer({ min: 1 }), (given, version) => {
       const rendered = renderMatch(given);
@@ -125,7 +125,7 @@ test('a match is read back as it was rendered', () => {
   );
 });
 
-test('only the address of the own photo carries the mark for the base address, whatever text says', () => {
+test('only the URL of one of our own photos has the base address mark, whatever the text', () => {
   const tricky = '"image_url":"\u0001/photos/1';
   fc.assert(
     fc.property(contentType, exportRow('image'), (type, row) => {
@@ -137,7 +137,7 @@ test('only the address of the own photo carries the mark for the base address, w
   );
 });
 
-test('a detection has the fields of its content type, all of them, in their order', () => {
+test('a detection has all fields of its content type, in order', () => {
   fc.assert(
     fc.property(match, (given) => {
       const shown = JSON.parse(renderStreamRow('id', 1, renderMatch(given)).replace(BASE_URL_MARK, 'x'));
@@ -159,7 +159,7 @@ function pathsOf(value: object, prefix = ''): string[] {
   );
 }
 
-test('the signature of a photo depends on the key and the photo, and on nothing else', () => {
+test("a photo's signature depends only on the key and the photo", () => {
   const key = Buffer.alloc(32, 1);
   const path = photoPath(key, 7);
   assert.match(path, /^\/photos\/7\?signature=[\w-]{22}$/);

@@ -1,4 +1,4 @@
-/** `wirewatch generate`: which files its options mean, what it prints and what it refuses. */
+/** `wirewatch generate`: its options, output and refusals. */
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const OPTIONS: GenerateOptions = {
   subscriptions: BOTH,
 };
 
-test('without a start the last window has just ended', () => {
+test('by default the last window has just ended', () => {
   const nowMs = START_MS + 12 * 60_000;
   const files = plannedFiles({ ...OPTIONS, windows: 3 }, nowMs);
   assert.deepEqual(
@@ -37,7 +37,7 @@ test('without a start the last window has just ended', () => {
   assert.equal(plannedFiles(OPTIONS, START_MS + WINDOW_MS - 1)[0]?.windowStartMs, START_MS - WINDOW_MS);
 });
 
-test('options that do not go together are wrong usage', () => {
+test('conflicting options are wrong usage', () => {
   const text: SampleSubscription[] = [{ id: 7001, contentTypes: ['text'] }];
   for (const wrong of [
     { form: 'csv', trailer: true },
@@ -54,7 +54,7 @@ test('options that do not go together are wrong usage', () => {
   assert.equal(plannedFiles({ ...OPTIONS, subscriptions: text }, START_MS).length, 2);
 });
 
-test('the command writes what it says, and refuses to do it twice', (t) => {
+test('the command writes what it reports, and refuses to overwrite it', (t) => {
   const out = path.join(folderOf(t), 'new', 'drop');
   const args = [
     'generate',
@@ -100,7 +100,7 @@ test('the command writes what it says, and refuses to do it twice', (t) => {
   assert.equal(again.stdout, '');
 });
 
-test('option values that cannot be are wrong usage', () => {
+test('impossible option values are wrong usage', () => {
   for (const wrong of [
     ['--start', '2026-11-21T10:11:00Z'],
     ['--start', '2026-02-30T00:00:00Z'],

@@ -30,7 +30,7 @@ function ndjson(text: string): Record<string, unknown>[] {
         .map((line) => JSON.parse(line));
 }
 
-test('files are byte-identical from run to run in every form, and unpack to the same rows', async (t) => {
+test('files are byte-identical across runs in every form, and unpack to the same rows', async (t) => {
   const [first, second] = [folderOf(t), folderOf(t)];
   for (const exportName of EXPORT_NAMES) {
     const expected = rowsOf(exportName, START_MS, 1500);
@@ -69,7 +69,7 @@ test('the header of a CSV file names the columns in the order of the format', as
   }
 });
 
-test('a trailer counts the rows; without rows a file is empty but for it', async (t) => {
+test('a trailer counts the rows; a file without rows has only the trailer', async (t) => {
   const folder = folderOf(t);
   const long = await writeExportFile(folder, sampleOf('newswire', 'ndjson', { trailer: true }));
   assert.deepEqual(ndjson(unpacked(long.file)).at(-1), { end_of_export: true, rows: 1500 });
@@ -87,7 +87,7 @@ test('a backfill has its label in its name and no window', async (t) => {
   assert.equal(ndjson(unpacked(written.file)).length, 10);
 });
 
-test('a file that is there is not overwritten', async (t) => {
+test('an existing file is not overwritten', async (t) => {
   const folder = folderOf(t);
   const file = path.join(folder, 'newswire.20261121T1010Z.ndjson');
   writeFileSync(file, 'mine');
@@ -98,7 +98,7 @@ test('a file that is there is not overwritten', async (t) => {
   assert.deepEqual(readdirSync(folder), [path.basename(file)]);
 });
 
-test('until it is whole a file has a name that ends in .part, and a stopped one leaves nothing', async (t) => {
+test('an incomplete file has a name that ends in .part, and a stop leaves nothing', async (t) => {
   const folder = folderOf(t);
   const stop = new AbortController();
   let during: string[] = [];
@@ -117,7 +117,7 @@ test('until it is whole a file has a name that ends in .part, and a stopped one 
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a folder that cannot be written to is refused with its name', async (t) => {
+test('an unwritable folder is refused by name', async (t) => {
   const file = path.join(folderOf(t), 'file');
   writeFileSync(file, '');
   await assert.rejects(
@@ -128,7 +128,7 @@ test('a folder that cannot be written to is refused with its name', async (t) =>
   );
 });
 
-test('a large file is made in pieces, and tells how far it is', async (t) => {
+test('a large file is written in pieces, with progress', async (t) => {
   const folder = folderOf(t);
   const rows = 60_000;
   const stops: number[] = [];

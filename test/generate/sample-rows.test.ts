@@ -85,7 +85,7 @@ for (const exportName of EXPORT_NAMES) {
     }
   });
 
-  test(`${exportName} rows of a window are different detections, seen and scored in it or before`, () => {
+  test(`${exportName} rows of a window are distinct detections, first seen and scored in or before it`, () => {
     const rows = rowsOf(exportName);
     assert.equal(new Set(rows.map(keyOf)).size, rows.length);
     const start = '2026-11-21T10:10:00Z';
@@ -101,7 +101,7 @@ for (const exportName of EXPORT_NAMES) {
     assert.ok(share > 0.06 && share < 0.14, `${share} were first detected before`);
   });
 
-  test(`${exportName} rows are varied: what may be unknown is so at times, and every band and threshold occurs`, () => {
+  test(`${exportName} rows vary: optional values are sometimes missing, and every band and threshold occurs`, () => {
     const rows = rowsOf(exportName);
     for (const column of COLUMNS[exportName].filter((name) => !REQUIRED.includes(name))) {
       const unknown = rows.filter((row) =>
@@ -132,7 +132,7 @@ for (const exportName of EXPORT_NAMES) {
   });
 }
 
-test('one wire story is found in several articles, and says the same of itself each time', () => {
+test('a wire story is found in several articles, always with the same source', () => {
   const stories = Map.groupBy(rowsOf('newswire'), (row) => row.source_internal_id);
   const several = [...stories.values()].filter((rows) => rows.length > 1);
   assert.ok(several.length > 100, `${several.length} stories have several detections`);
@@ -144,7 +144,7 @@ test('one wire story is found in several articles, and says the same of itself e
   }
 });
 
-test('some articles carry two items', () => {
+test('some articles have two items', () => {
   const articles = Map.groupBy(rowsOf('imagewire'), (row) => row.article_id);
   assert.ok([...articles.values()].some((rows) => rows.length === 2));
 });
@@ -159,7 +159,7 @@ test('publishers and sites are many, distinct, and registrable domains', () => {
   assert.ok(all.some(({ asciiDomain }) => asciiDomain.includes('xn--')));
 });
 
-test('the same seed gives the same rows, another seed, export or window others', () => {
+test('the same seed gives the same rows; another seed, export or window gives others', () => {
   assert.deepEqual(rowsOf('newswire'), rowsOf('newswire'));
   const keys = (seed: string) => new Set(rowsOf('newswire', START_MS, 3000, seed).map(keyOf));
   assert.deepEqual(shared(keys('1'), keys('2')), []);
@@ -167,11 +167,11 @@ test('the same seed gives the same rows, another seed, export or window others',
   assert.deepEqual(shared(sources('newswire'), sources('imagewire')), []);
 });
 
-test('rows do not depend on how many there are: a smaller file is the beginning of a larger one', () => {
+test('rows do not depend on their number: a smaller file is the beginning of a larger one', () => {
   assert.deepEqual(rowsOf('imagewire', START_MS, 100), rowsOf('imagewire', START_MS, 3000).slice(0, 100));
 });
 
-test('a window written on its own repeats what the windows before it reported', () => {
+test('a window written alone repeats reports of earlier windows', () => {
   // Two days of windows, so that every way back ends within them.
   const earlier = new Map<string, SampleRow>();
   for (let window = 288; window > 0; window -= 1) {
@@ -247,7 +247,7 @@ test('history spreads its rows over its windows and agrees with their files', ()
   assert.deepEqual(rows, parts);
 });
 
-test('rows are only for subscriptions that have the content type', () => {
+test('rows only belong to subscriptions with the content type', () => {
   const subscriptions: SampleSubscription[] = [
     { id: 1, contentTypes: ['text'] },
     { id: 2, contentTypes: ['image'] },
@@ -262,7 +262,7 @@ test('rows are only for subscriptions that have the content type', () => {
   assert.deepEqual([...ids('imagewire')], [2]);
 });
 
-test('a later score is another one each time, and in range', () => {
+test('a later score always differs, and is in range', () => {
   const prng = seededPrng('x', 'scores');
   for (const contentType of ['text', 'image'] as const) {
     for (let draw = 0; draw < 2000; draw += 1) {
@@ -275,7 +275,7 @@ test('a later score is another one each time, and in range', () => {
   }
 });
 
-test('timestamps are those of the clock', () => {
+test('timestamps follow the clock', () => {
   for (const seconds of [0, 59, 60, START_MS / 1000, START_MS / 1000 + 3599, 951_782_399]) {
     assert.equal(timestamp(seconds), formatSeconds(seconds));
   }

@@ -1,4 +1,4 @@
-/** The operator's command for alerts: what it is given, one at a time, bounded, and never in the way. */
+/** The operator's command for alerts: its input, one run at a time, bounded. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ function tellings(): unknown[] {
 }
 const logged = (msg: string) => lines.filter((line) => line.msg === msg);
 
-test('it gets each alert on its stdin, in their order, without a shell and without the configuration', async () => {
+test('each alert goes to its stdin, in order, without a shell and without the configuration', async () => {
   process.env.WIREWATCH_KEYS_PREFIX = 'aa';
   const tell = createAlertCommand(
     [
@@ -75,7 +75,7 @@ test('it gets each alert on its stdin, in their order, without a shell and witho
   assert.deepEqual(lines, []);
 });
 
-test('one that fails, is not there, reads nothing or does not end is logged, and the next one is run', async () => {
+test('a command that fails, is missing, reads nothing or hangs is logged, and the next one runs', async () => {
   const failing = command('process.exit(3)');
   failing.run('opened', ALERT);
   failing.run('closed', ALERT);
@@ -95,7 +95,7 @@ test('one that fails, is not there, reads nothing or does not end is logged, and
   assert.equal(lines.at(-1)?.signal, 'SIGKILL');
 });
 
-test('no more than a hundred wait, and none is run once it is closed', async () => {
+test('at most a hundred wait, and none runs after close', async () => {
   const hanging = command('setInterval(() => {}, 1000)');
   for (let count = 0; count < 102; count += 1) hanging.run('opened', ALERT);
   assert.equal(logged('alert command skipped: too many alerts are waiting for it').length, 1);
@@ -119,7 +119,7 @@ test('the appliance runs the program of [alerts] command', async () => {
   }
 });
 
-test("the manual's script mails each alert, and marks those that need someone now", {
+test("the manual's script mails each alert, and marks urgent ones", {
   skip: spawnSync('jq', ['--version']).status !== 0 && 'jq is not installed',
 }, async () => {
   const shown = JSON.parse(example('alerts', 'alert'));

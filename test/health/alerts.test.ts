@@ -1,4 +1,4 @@
-/** The alerts that follow from the database, their plans, the list of all in the documents, and `alert list`. */
+/** Alerts from the database, their query plans, their list in the manual, and `alert list`. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
@@ -68,13 +68,13 @@ const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabl
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
 
 describe('windows', () => {
-  test('that are done raise none', () => {
+  test('that are done open none', () => {
     set('done');
     assert.deepEqual(alerts(), []);
   });
 
   for (const status of ['failed', 'missing', 'abandoned'] as const) {
-    test(`that are ${status} raise one an export, with how many, since when, and the command`, () => {
+    test(`that are ${status} open one per export, with count, time and command`, () => {
       set(status, START, NOW - HOUR_MS);
       set(status, START + WINDOW_MS, NOW - 2 * HOUR_MS);
       set(status, START, NOW - HOUR_MS, 'imagewire');
@@ -108,7 +108,7 @@ describe('windows', () => {
     });
   }
 
-  test('that are missing by hundreds name the command that says which are expected', () => {
+  test('that are missing by hundreds name the command that sets the first expected one', () => {
     for (let count = 0; count < 144; count += 1) {
       assert.ok(!alerts()[0]?.what_to_do.includes('window expect'));
       set('missing', START + count * WINDOW_MS);
@@ -116,7 +116,7 @@ describe('windows', () => {
     assert.match(alerts()[0]?.what_to_do ?? '', /wirewatch window expect newswire START$/);
   });
 
-  test('that are an hour overdue raise one an export, once a later window was read', () => {
+  test('that are an hour overdue open one per export, once a later window was read', () => {
     const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
     set('done', START - WINDOW_MS);
     assert.deepEqual(names(lateFrom + DAY_MS), [], 'nothing later was read');
@@ -139,7 +139,7 @@ describe('windows', () => {
     assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
   });
 
-  test('that were abandoned are told for a week; failed and missing ones as long as they are', () => {
+  test('that were abandoned are reported for a week; failed and missing ones until resolved', () => {
     set('failed', START, NOW - 300 * DAY_MS);
     set('missing', START + WINDOW_MS, NOW - 29 * DAY_MS);
     set('abandoned', START + 2 * WINDOW_MS, NOW - 7 * DAY_MS + 1);
@@ -147,7 +147,7 @@ describe('windows', () => {
     assert.deepEqual(names(NOW + 1), ['failed windows', 'missing windows']);
   });
 
-  test('of an export that is switched off raise none', () => {
+  test('of an export that is switched off open none', () => {
     set('failed');
     set('missing', START, NOW, 'imagewire');
     file({ outcome: 'held' });
@@ -155,7 +155,7 @@ describe('windows', () => {
     assert.deepEqual(alerts(NOW, new Set()), []);
   });
 
-  test('for which files are held name the command that reads them', () => {
+  test('with held files name the command that reads them', () => {
     set('abandoned', START, NOW - 30 * DAY_MS);
     file({ outcome: 'held', taken_at: NOW - 3 * HOUR_MS });
     file({ outcome: 'held', taken_at: NOW - 2 * HOUR_MS });
@@ -173,7 +173,7 @@ describe('windows', () => {
     assert.deepEqual(alerts(), []);
   });
 
-  test('a held file that was read since holds nothing open', () => {
+  test('a held file that has been read keeps no alert open', () => {
     set('abandoned', START, NOW - 30 * DAY_MS);
     file({ outcome: 'held', destination: null });
     assert.deepEqual(alerts(), []);
@@ -181,7 +181,7 @@ describe('windows', () => {
 });
 
 describe('files', () => {
-  test('a bad second file of a window that is done raises one, for a day or until a later one is applied', () => {
+  test('a bad second file of a done window opens one, for a day or until a later one is applied', () => {
     set('done');
     file({ outcome: 'failed' });
     assert.deepEqual(names(), ['failed files']);
@@ -190,13 +190,13 @@ describe('files', () => {
     assert.deepEqual(alerts(), []);
   });
 
-  test('a failed window is told as such, not a second time as a file', () => {
+  test('a failed window is not reported again as a file', () => {
     set('failed');
     file({ outcome: 'failed' });
     assert.deepEqual(names(), ['failed windows']);
   });
 
-  test('a backfill that failed raises one, until one of its label is applied', () => {
+  test('a failed backfill opens one, until one with its label is applied', () => {
     file({ outcome: 'failed', window_start: null, label: 'history' });
     assert.deepEqual(names(), ['failed files']);
     file({ outcome: 'applied', window_start: null, label: 'other' });
@@ -205,7 +205,7 @@ describe('files', () => {
     assert.deepEqual(alerts(), []);
   });
 
-  test('files that were refused raise one, for a day', () => {
+  test('refused files open one, for a day', () => {
     file({ outcome: 'refused', export: null, window_start: null, report: { reason: 'no name' } });
     assert.deepEqual(
       alerts().map(({ name, detail }) => [name, detail]),
@@ -219,7 +219,7 @@ describe('files', () => {
     assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
   });
 
-  test('rows that were left out raise one, for a day, bad ones and those of unknown subscriptions', () => {
+  test('skipped rows open one, for a day: bad ones and those of unknown subscriptions', () => {
     file({ report: { bad_rows: 0, unknown_rows: {} } });
     assert.deepEqual(alerts(), []);
     for (const report of [
@@ -241,7 +241,7 @@ describe('files', () => {
   });
 });
 
-test('what is read for them once a second is read by an index', () => {
+test('the queries, run once a second, use an index', () => {
   const plan = (sql: string, values: object) =>
     store.reader
       .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
@@ -273,11 +273,11 @@ test('what is read for them once a second is read by an index', () => {
   assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
 });
 
-test('no alert of the ledger needs someone now: the list is in order without sorting it anew', () => {
+test('no alert of the ledger is urgent: the list needs no further sorting', () => {
   for (const name of LEDGER_ALERTS) assert.equal(ALERTS[name].page_worthy, false, name);
 });
 
-test('the manual lists every alert, which need someone now, and what to do', () => {
+test('the manual lists every alert, its urgency, and what to do', () => {
   const [now = '', later = ''] = topic('alerts').split('<!-- made by npm run manual: alerts-later -->');
   const listed = (text: string) =>
     tableRows(text)

@@ -1,4 +1,4 @@
-/** Health, alerts and missing windows of the real program: what a monitor sees, and what an operator is told. */
+/** Health, alerts and missing windows of the real program. */
 
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ describe('a new installation', () => {
     assert.ok(isClear(alerts()));
   });
 
-  test('is well during a pause, and degraded again after it, at once', async () => {
+  test('is ok during a pause, and degraded at once after it', async () => {
     appliance.cli(['ingest', 'pause']);
     const paused = await health();
     assert.deepEqual([paused.http, paused.status, paused.alerts.paused], [200, 'ok', 1]);
@@ -80,7 +80,7 @@ describe('a new installation', () => {
     assert.deepEqual([resumed.http, resumed.status, resumed.alerts.paused], [503, 'degraded', 0]);
   });
 
-  test('is well once the current windows of both exports are done; HEAD says the same', async () => {
+  test('is ok once the current windows of both exports are done; HEAD agrees', async () => {
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
     assert.equal((await health()).http, 503, 'the photos have none yet');
@@ -102,7 +102,7 @@ describe('a new installation', () => {
     assert.deepEqual([head.status, await head.text()], [200, '']);
   });
 
-  test('a window that failed, and one held for it, are told with the command; they need nobody now', async () => {
+  test('a failed window and its held file are reported with the command; they are not urgent', async () => {
     const window = currentWindowMs() - 3 * WINDOW_MS;
     const name = fileName('newswire', window);
     assert.equal((await appliance.dropped(name, 'no json\n')).msg, 'file failed');
@@ -122,7 +122,7 @@ describe('a new installation', () => {
     assert.ok(await appliance.detection(idOf(row)));
   });
 
-  test('a bad second file of a window that is done is told, and the window stays done', async () => {
+  test('a bad second file of a done window is reported, and the window stays done', async () => {
     const window = currentWindowMs();
     assert.equal((await appliance.dropped(fileName('newswire', window), 'no json\n')).msg, 'file failed');
     assert.deepEqual(
@@ -134,7 +134,7 @@ describe('a new installation', () => {
     assert.ok(isClear(alerts()));
   });
 
-  test('rows of unknown subscriptions are told until they were replayed', async () => {
+  test('rows of unknown subscriptions are reported until replayed', async () => {
     const row = newRow({ subscription_id: 7003 });
     await appliance.dropped(fileName('newswire', currentWindowMs() - WINDOW_MS), ndjson([row]));
     const [skipped] = alerts().filter(({ name }) => name === 'rows skipped');
@@ -147,7 +147,7 @@ describe('a new installation', () => {
     assert.ok(isClear(alerts()), JSON.stringify(alerts()));
   });
 
-  test('a drop folder that is gone needs someone, until it is back', async () => {
+  test('a missing drop folder is urgent, until it is back', async () => {
     const { drop } = appliance;
     renameSync(drop, `${drop}.away`);
     writeFileSync(drop, 'a file in its place');
@@ -165,7 +165,7 @@ describe('a new installation', () => {
     assert.equal(line.msg, 'file applied');
   });
 
-  test('a full disk is waited out: it needs someone, reads go on, and it resumes by itself', {
+  test('a full disk is urgent, reads continue, and ingest resumes by itself', {
     skip: NO_PRELOAD,
   }, async () => {
     const { settings, fill, makeRoom } = fullLog(join(appliance.data, '..', 'full'));
@@ -179,12 +179,12 @@ describe('a new installation', () => {
     assert.equal((await health()).http, 503);
     assert.equal(await appliance.detection(idOf(row)), null);
     makeRoom();
-    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('health', health, ({ http }) => http === 200);
     assert.ok(await appliance.detection(idOf(row)));
   });
 
-  test('keys that cannot be checked need someone, until they can', async () => {
+  test('keys that cannot be checked are urgent, until they can', async () => {
     const access = join(appliance.data, 'access.db');
     renameSync(access, `${access}.away`);
     const degraded = await health();
@@ -193,12 +193,12 @@ describe('a new installation', () => {
     assert.equal((await health()).http, 200);
   });
 
-  test('alerts are told to the log, too, as they open and close', { skip: NO_PRELOAD }, async () => {
+  test('alerts are logged as they open and close', { skip: NO_PRELOAD }, async () => {
     for (const what of ['alert opened', 'alert closed'])
       await appliance.serving().logged(what, ({ msg, alert }) => msg === what && alert === 'disk full');
   });
 
-  test('the list is readable, and says so when the appliance does not run', async () => {
+  test('the list is readable, and says if the appliance does not run', async () => {
     const running = appliance.cli(['alert', 'list']);
     assert.equal(running.stderr, '');
     await appliance.dropped(fileName('newswire', currentWindowMs() - 5 * WINDOW_MS), 'no json\n');
@@ -226,7 +226,7 @@ describe('an export that is switched off', () => {
   });
   after(() => appliance.stop());
 
-  test('is not judged, and shows nothing done', async () => {
+  test('is ignored, and shows nothing done', async () => {
     assert.equal((await health()).http, 503);
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), '');
@@ -246,7 +246,7 @@ describe('a damaged database', () => {
   });
   after(() => appliance.stop());
 
-  test('is served no more: 500 for detections, 503 with nulls for health, and ingest stops', async () => {
+  test('is not served: 500 for detections, 503 with nulls for health, and ingest stops', async () => {
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), ndjson([row]));
     await appliance.dropped(fileName('imagewire', window), '');
@@ -275,12 +275,12 @@ describe('a damaged database', () => {
     assert.equal((await health()).http, 503);
   });
 
-  test('is made anew by the next start, with all that was in it', async () => {
+  test('is rebuilt by the next start, completely', async () => {
     await appliance.restart();
     await eventually('health', health, ({ http }) => http === 200);
     assert.equal((await appliance.detection(idOf(row)))?.id, idOf(row));
     const name = fileName('newswire', currentWindowMs() - WINDOW_MS);
-    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('the list', alerts, isFreeOf('database damaged'));
   });
 });
@@ -291,7 +291,7 @@ describe('a database that contradicts itself', () => {
   });
   after(() => appliance.stop());
 
-  test('is served no more: a page that would lack a row is 500, and its cursor is not moved on', async () => {
+  test('is not served: a page that would lack a row is 500, and its cursor does not advance', async () => {
     const rows = [newRow(), newRow(), newRow()];
     await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson(rows));
     const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
@@ -315,7 +315,7 @@ describe('a fault that ends the ingesting thread', () => {
   });
   after(() => appliance.stop());
 
-  test('needs someone, and reads go on', async () => {
+  test('is urgent, and reads continue', async () => {
     const row = newRow();
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), ndjson([row]));

@@ -1,4 +1,4 @@
-/** Health by the contract's rules, and the monitor that sees what they are judged by, with a clock of the test's own. */
+/** Health by the contract's rules, and its monitor, with a test clock. */
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -28,7 +28,7 @@ describe('the rules of health', () => {
   const status = (situation: Situation, alerts: Alert[] = []) =>
     evaluateHealth(situation, alerts, NOW).status;
 
-  test('its body is exactly what the contract lists', () => {
+  test('its body is exactly as in the contract', () => {
     assert.deepEqual(
       evaluateHealth(ages(10 * MINUTE_MS, null), [alert('disk full'), alert('failed windows')], NOW),
       {
@@ -39,7 +39,7 @@ describe('the rules of health', () => {
     );
   });
 
-  test('1: degraded while an alert needs someone now, and by no other alert', () => {
+  test('1: degraded while an urgent alert is open, and by no other alert', () => {
     const fresh = ages(0, 0);
     assert.equal(status(fresh), 'ok');
     for (const [name, kind] of Object.entries(ALERTS)) {
@@ -53,14 +53,14 @@ describe('the rules of health', () => {
     }
   });
 
-  test('3: degraded when the newest window of an export ended more than an hour ago, or it has none', () => {
+  test('3: degraded if the newest window of an export ended more than an hour ago, or it has none', () => {
     assert.equal(status(ages(HOUR_MS, HOUR_MS)), 'ok');
     assert.equal(status(ages(HOUR_MS + 1, 0)), 'degraded');
     assert.equal(status(ages(0, HOUR_MS + 1)), 'degraded');
     assert.equal(status(ages(0, null)), 'degraded');
   });
 
-  test('4: while ingest is paused, the age of windows is not judged', () => {
+  test('4: while ingest is paused, the age of windows is ignored', () => {
     for (const situation of [ages(0, 0), ages(DAY_MS, DAY_MS), ages(null, null)]) {
       const health = evaluateHealth({ ...situation, is_paused: true }, [], NOW);
       assert.equal(health.status, 'ok');
@@ -68,7 +68,7 @@ describe('the rules of health', () => {
     }
   });
 
-  test('an export that is switched off is not judged, and shows nothing done', () => {
+  test('an export that is switched off is ignored, and shows nothing done', () => {
     const situation = { ...ages(0, DAY_MS), enabled: new Set(['newswire'] as const) };
     const health = evaluateHealth(situation, [], NOW);
     assert.equal(health.status, 'ok');
@@ -89,7 +89,7 @@ describe('2: ingest stalled', () => {
     assert.deepEqual(stalled(ages(null, 0), true), []);
   });
 
-  test('between checks none opens, one that is open stays, and closes at once when its cause is gone', () => {
+  test('between checks none opens, and an open one closes as soon as its cause ends', () => {
     assert.deepEqual(stalled(ages(50 * MINUTE_MS, 50 * MINUTE_MS), false), []);
     assert.deepEqual(stalled(ages(50 * MINUTE_MS, 50 * MINUTE_MS), false, ['newswire']), ['newswire']);
     assert.deepEqual(stalled(ages(10 * MINUTE_MS, 0), false, ['newswire']), []);
@@ -101,7 +101,7 @@ describe('2: ingest stalled', () => {
   });
 });
 
-test('a disk is getting full below a twentieth and 10 GiB, or below 512 MiB', () => {
+test('a disk is getting full below 5% and 10 GiB, or below 512 MiB', () => {
   const gib = 1024 ** 3;
   assert.equal(isGettingFull(9 * gib, 1000 * gib), true);
   assert.equal(isGettingFull(11 * gib, 1000 * gib), false);
@@ -122,7 +122,7 @@ describe('the endpoint', () => {
     isDamaged: () => isDamaged,
   };
 
-  test('answers without a credential, whatever the query, 200 or 503 with the same body; never a problem', async () => {
+  test('answers without a credential, for any query, 200 or 503 with the same body; never a problem document', async () => {
     const server = await startTestServer({ health: source, requests_per_minute: 1 });
     try {
       for (const [state, status] of [
@@ -170,7 +170,7 @@ describe('the endpoint', () => {
     }
   });
 
-  test('once damage is known, endpoints that read detections answer 500, the others as before', async () => {
+  test('once damage is known, endpoints that read detections are 500, the others work', async () => {
     const server = await startTestServer({ health: source });
     const { key } = server.makeKey();
     const paths = [
@@ -198,7 +198,7 @@ describe('the endpoint', () => {
     }
   });
 
-  test('is told of the faults that requests meet', async () => {
+  test('includes faults found by requests', async () => {
     const server = await startTestServer({ health: source });
     const { key } = server.makeKey();
     try {

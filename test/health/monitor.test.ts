@@ -76,7 +76,7 @@ describe('the monitor', () => {
 
   const names = () => monitor.alerts().map(({ name }) => name);
 
-  test('sees windows that finish, and a pause, at once', () => {
+  test('notices finished windows, and a pause, at once', () => {
     start();
     assert.equal(monitor.health().status, 'degraded');
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
@@ -112,7 +112,7 @@ describe('the monitor', () => {
     assert.equal(monitor.health().status, 'ok');
   });
 
-  test('a pause closes it, and the check after the pause opens it again', () => {
+  test('a pause closes the alert, and the check after the pause opens it again', () => {
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
     start();
     assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
@@ -124,7 +124,7 @@ describe('the monitor', () => {
     assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
   });
 
-  test('tells when the clock is behind the newest finished window of any export', () => {
+  test('reports a clock behind the newest finished window of any export', () => {
     start();
     store.finishWindow('newswire', NOW - WINDOW_MS);
     assert.deepEqual(names(), []);
@@ -137,14 +137,14 @@ describe('the monitor', () => {
     assert.deepEqual(names(), ['clock wrong']);
   });
 
-  test('does not hold a delivery time against the clock: one that was ahead has left it', () => {
+  test('does not compare the clock with delivery times, which may come from a clock that was ahead', () => {
     store.finishWindow('newswire', NOW - WINDOW_MS);
     store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW + DAY_MS);
     start();
     assert.deepEqual(names(), []);
   });
 
-  test('keys that cannot be checked need someone, as long as it lasts', () => {
+  test('keys that cannot be checked are urgent, as long as it lasts', () => {
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
     start();
     const path = join(store.folder, 'access.db');
@@ -156,7 +156,7 @@ describe('the monitor', () => {
     assert.equal(monitor.health().status, 'ok');
   });
 
-  test('damage that a request met is told, and answered with nulls from then on', () => {
+  test('damage found by a request is reported, and health then has nulls', () => {
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
     start();
     monitor.noteFault(new Error('something else'));
@@ -171,7 +171,7 @@ describe('the monitor', () => {
     });
   });
 
-  test('another file in the place of the database is damage', () => {
+  test('another file in place of the database is damage', () => {
     copyFileSync(store.path, `${store.path}.copy`);
     start();
     renameSync(`${store.path}.copy`, store.path);
@@ -179,7 +179,7 @@ describe('the monitor', () => {
     return waitFor(() => monitor.isDamaged());
   });
 
-  test('a file that is no database any more is found, though no request reads it', () => {
+  test('a file that is no longer a database is found without a request', () => {
     store.writer.pragma('wal_checkpoint(TRUNCATE)');
     start();
     writeFileSync(store.path, 'overwritten '.repeat(100_000));
@@ -187,14 +187,14 @@ describe('the monitor', () => {
     return waitFor(() => monitor.isDamaged());
   });
 
-  test('a database that cannot be read is told, and health still answers', () => {
+  test('an unreadable database is reported, and health still answers', () => {
     start();
     store.reader.close();
     assert.deepEqual(names(), ['database not readable']);
     assert.equal(monitor.health().exports.newswire.newest_done, null);
   });
 
-  test('what opens and closes stands in the log, and what is open in the file', async () => {
+  test('opened and closed alerts are logged, and open ones are in the file', async () => {
     start();
     conditions.set('disk full', 'no room');
     conditions.set('disk full', 'still no room');
@@ -218,7 +218,7 @@ describe('the monitor', () => {
     assert.deepEqual(told, ['opened disk full', 'closed disk full'], 'and the command was run');
   });
 
-  test('the file needs no more room with alerts than without', () => {
+  test('the file needs no more space with alerts than without', () => {
     start();
     const path = join(store.folder, 'alerts.json');
     const before = statSync(path);

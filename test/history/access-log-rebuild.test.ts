@@ -1,4 +1,4 @@
-/** access.db is rebuilt from its log, whatever happens to it: a key that was revoked stays revoked. */
+/** access.db is rebuilt from its log, whatever happens to it: a revoked key stays revoked. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import {
   segment,
 } from '../support/access-history.ts';
 
-describe('what becomes of access.db comes out of its log again', () => {
+describe('every change of access.db can be rebuilt from its log', () => {
   /** Copies of the files as they are now; what is done after that is lost with them. */
   const copied = () => {
     db.pragma('wal_checkpoint(TRUNCATE)');
@@ -45,7 +45,7 @@ describe('what becomes of access.db comes out of its log again', () => {
   };
 
   for (const compare of [false, true]) {
-    test(`an older one was put back (${compare ? 'a start' : 'a command'})`, () => {
+    test(`an older one was restored (${compare ? 'a start' : 'a command'})`, () => {
       copied();
       const entries = lastEntry();
       const content = changed();
@@ -62,7 +62,7 @@ describe('what becomes of access.db comes out of its log again', () => {
     });
   }
 
-  test('an older one was put back, and SQLite joined what was left of the newer one to it', () => {
+  test('an older one was restored, and SQLite joined a left-over -wal of the newer one to it', () => {
     copied();
     const older = readFileSync(`${folder.root}/older`);
     for (let count = 0; count < 20; count += 1)
@@ -75,7 +75,7 @@ describe('what becomes of access.db comes out of its log again', () => {
     writeFileSync(`${folder.access}-wal`, wal);
     const again = reopened(true);
     assert.deepEqual(again.content, content);
-    assert.equal(again.recovered[0]?.kind, 'made anew');
+    assert.equal(again.recovered[0]?.kind, 'rebuilt');
   });
 
   const LOSSES: readonly (readonly [what: string, lose: () => void])[] = [
@@ -128,7 +128,7 @@ describe('what becomes of access.db comes out of its log again', () => {
       assert.deepEqual(again.content, content);
       assert.deepEqual(
         again.recovered.map(({ kind }) => kind),
-        ['made anew'],
+        ['rebuilt'],
       );
       // It is logged as before.
       setAccount(db, 'acme', { name: 'New' });
@@ -137,12 +137,12 @@ describe('what becomes of access.db comes out of its log again', () => {
     });
   }
 
-  test('at a start, what somebody wrote into it past the log is undone', () => {
+  test('a start undoes writes that bypassed the log', () => {
     const content = changed();
     db.prepare('UPDATE api_key SET revoked_at = NULL').run();
     const again = reopened(true);
     assert.deepEqual(again.content, content);
-    assert.equal(again.recovered[0]?.kind, 'made anew');
+    assert.equal(again.recovered[0]?.kind, 'rebuilt');
   });
 });
 
@@ -180,7 +180,7 @@ describe('refused, and nothing is changed', () => {
   });
 });
 
-test('a log that was begun anew has all that access.db holds, and goes on', () => {
+test('a new log has all content of access.db, and continues', () => {
   revokeKey(db, KEY, AT_MS);
   db.close();
   copyFileSync(folder.access, `${folder.root}/older`);
@@ -194,14 +194,14 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   // Older than the log's beginning.
   copyFileSync(`${folder.root}/older`, folder.access);
   const again = reopened();
-  assert.equal(again.recovered[0]?.kind, 'made anew');
+  assert.equal(again.recovered[0]?.kind, 'rebuilt');
   assert.deepEqual(again.content, content);
   const second = startNewAccessLog(folder, { kind: 'command' }, AT_MS);
   assert.equal(second.aside, `${folder.accessLog}-until-20261121T100000Z`);
   assert.ok(existsSync(second.aside ?? ''));
 });
 
-test('a key that went with its account is not brought to life by the configuration', () => {
+test('a key removed with its account is not created again by the configuration', () => {
   removeAccount(db, 'acme');
   rmSync(folder.access);
   reopened();

@@ -13,7 +13,7 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase, writing } from '../../src/store/database.ts';
 import { AT_MS, contentOf, db, folder, lastEntry, reopened, segment } from '../support/access-history.ts';
 
-describe('a command that was killed', () => {
+describe('a killed command', () => {
   const line = (name: string) =>
     `{"put":"account","row":{"id":"acme","name":"${name}","daily_rows":null,"print_metadata":0,"suspended_at":null,"created_at":${AT_MS}}}\n`;
   const append = (lines: string) => {
@@ -26,7 +26,7 @@ describe('a command that was killed', () => {
     log.close();
   };
 
-  test('after the entry was written: it is applied, by the next who writes and by the next who opens', () => {
+  test('after the entry: it is applied by the next writer or opener', () => {
     append(line('One'));
     writing(db, () => assert.equal(findAccount(db, 'acme')?.name, 'One'));
     assert.equal(findAccount(db, 'acme')?.name, 'One');
@@ -37,7 +37,7 @@ describe('a command that was killed', () => {
     assert.equal(lastEntry(), 7);
   });
 
-  test('within the entry: what there is of it is cut off before the next one', () => {
+  test('within the entry: its part is cut off before the next one', () => {
     const bytes = statSync(segment()).size;
     const last = lastEntry();
     append(line(randomBytes(4000).toString('hex')));
@@ -54,7 +54,7 @@ describe('a command that was killed', () => {
 });
 
 describe('an entry that the database refuses', () => {
-  test('is taken back, and the next one takes its place', () => {
+  test('is removed, and the next one takes its place', () => {
     const before = readFileSync(segment());
     // Deferred to the commit, where SQLite finds it.
     assert.throws(
@@ -72,7 +72,7 @@ describe('an entry that the database refuses', () => {
     assert.equal(findAccount(db, 'acme')?.name, 'Next');
   });
 
-  test('is taken back too where SQLite has rolled back and given up the lock by itself', () => {
+  test('is removed, too, if SQLite has already rolled back and released the lock', () => {
     const before = readFileSync(segment());
     const raw = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
     const refusing = new Proxy(raw, {
@@ -95,7 +95,7 @@ describe('an entry that the database refuses', () => {
   });
 });
 
-test('what is no change of a logged table is no entry, nor is what comes to nothing', () => {
+test('changes of other tables, and changes without effect, make no entry', () => {
   const last = lastEntry();
   writing(db, () => db.prepare("INSERT INTO ingest_request (request, created_at) VALUES ('{}', 1)").run());
   assert.throws(() => addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS), Refused);
@@ -109,12 +109,12 @@ test('what is no change of a logged table is no entry, nor is what comes to noth
   assert.equal(findAccount(db, 'acme')?.name, 'Acme');
 });
 
-test('what is written past the log is refused at the next write', () => {
+test('a write that bypassed the log is found at the next write', () => {
   db.prepare("UPDATE account SET name = 'Past'").run();
   assert.throws(() => setAccount(db, 'acme', { name: 'New' }), /not logged/);
 });
 
-test('zstd reads the log', {
+test('the log can be read with zstd', {
   skip: spawnSync('zstd', ['--version']).status !== 0 && 'zstd is not installed',
 }, () => {
   const { stdout, status } = spawnSync('zstd', ['-dc', segment()], { encoding: 'utf8' });
@@ -133,7 +133,7 @@ test('zstd reads the log', {
   });
 });
 
-test('a further connection leaves the locks of those that this process has', {
+test('another connection keeps the locks of the process', {
   skip: !existsSync('/proc/locks') && 'no list of locks',
 }, () => {
   const { ino } = statSync(folder.access);

@@ -75,7 +75,7 @@ describe('a start finds', () => {
     await assertAsBefore(content, BROUGHT_UP);
   });
 
-  test('an older access.db, and beside it what a crash has left of the newer one', async () => {
+  test('an older access.db, beside the -wal of a newer one', async () => {
     const serving = await installation.serve();
     for (let count = 0; count < 3; count += 1)
       installation.cli(['account', 'set', 'agency', '--name', `Agency ${count}`]);
@@ -89,7 +89,7 @@ describe('a start finds', () => {
     await next.stop();
   });
 
-  test('none', async () => {
+  test('no access.db', async () => {
     const content = shown();
     rmSync(path());
     await assertAsBefore(content, MADE_ANEW);
@@ -101,7 +101,7 @@ describe('a start finds', () => {
     await assertAsBefore(content, MADE_ANEW);
   });
 
-  test('a log that ends before it: refused, with what to do', async () => {
+  test('a log that ends before it: refused, with a hint', async () => {
     const log = join(installation.data, 'access-log');
     renameSync(log, `${log}-away`);
     const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
@@ -116,7 +116,7 @@ describe('a start finds', () => {
 });
 
 describe('wirewatch log', () => {
-  test('--access says who did what, by which command', () => {
+  test('--access shows who did what, by which command', () => {
     const actor = userInfo().username;
     const { stdout } = installation.cli(['log', '--access']);
     const line = stdout.split('\n').find((text) => text.includes('revoked_at none'));
@@ -133,7 +133,7 @@ describe('wirewatch log', () => {
     assert.doesNotMatch(stdout + JSON.stringify(lines), /hash|[0-9a-f]{64}/i);
   });
 
-  test('--from and --to bound it by time', () => {
+  test('--from and --to limit it by time', () => {
     const all = installation.cli(['log', '--access']).stdout;
     const now = new Date().toISOString();
     assert.equal(installation.cli(['log', '--access', '--to', now]).stdout.length <= all.length, true);
@@ -143,7 +143,7 @@ describe('wirewatch log', () => {
     assert.equal(status, 2);
   });
 
-  test('prints the history of detections, line by line, and goes on with what comes', async () => {
+  test('prints the history of detections, line by line, and follows it', async () => {
     installation.cli(['ingest', 'resume']);
     const serving = await installation.serve();
     const following = runProgram(['log', '--follow', '--data', installation.data]);

@@ -20,7 +20,7 @@ import {
 } from '../support/access-history.ts';
 
 describe('the audit trail', () => {
-  test('says who did what to which account, subscription and key, and never a hash', async () => {
+  test('shows who did what to which account, subscription and key, and never a hash', async () => {
     db.close();
     const operation = { kind: 'command', command: 'key revoke', actor: 'root', sudo_user: 'alice' };
     reopenAs(operation);
@@ -57,7 +57,7 @@ describe('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(changes), new RegExp(HASH.toString('hex').slice(0, 8), 'i'));
   });
 
-  test('waits for what is written', async () => {
+  test('waits for a write in progress', async () => {
     const entries = readEntries(folder.accessLog, 'access', { fromMs: 0, follow: true });
     const numbers: number[] = [];
     for await (const { commit } of entries) {
@@ -68,7 +68,7 @@ describe('the audit trail', () => {
     assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6]);
   });
 
-  test('leaves out what is not decided', async () => {
+  test('omits undecided entries', async () => {
     appendFileSync(segment(), readFileSync(segment()).subarray(0, 100));
     assert.equal((await audited()).length, 5);
   });

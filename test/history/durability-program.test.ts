@@ -1,4 +1,4 @@
-/** What a power cut may not take of what is dropped: a file is safe in its place before the log relies on it, and after. */
+/** A dropped file survives a power cut: it is on the disk before the log relies on it. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
 /** Notes for persons, and of a reading that is under way. */
 const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
 
-test('a file is on the disk in .taken before its entry is, and its entry before it is put away', {
+test('a file is on the disk in .taken before its entry is, and its entry before the file is archived', {
   skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });

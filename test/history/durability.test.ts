@@ -157,7 +157,7 @@ describe('an entry is durable, with the name of its segment, before the database
   });
 });
 
-test('an entry that the database refused is gone from the disk before the refusal is told', () => {
+test('an entry that the database refused is off the disk before the refusal is reported', () => {
   const db = openAccess(work, { create: true });
   const { accessLog } = dataFolder(work);
   const before = findTail(accessLog, 'access').last;
@@ -182,7 +182,7 @@ test('an entry that the database refused is gone from the disk before the refusa
   assert.equal(findTail(accessLog, 'access').last?.id, before?.id);
 });
 
-test('a commit of access.db is on the disk by itself; one of detections.db is in the log', () => {
+test('a commit of access.db is synced itself; one of detections.db is durable in the log', () => {
   openAccess(work, { create: true }).close();
   const synchronous = (db: Database) => {
     const level = Number(db.pragma('synchronous', { simple: true }));
@@ -222,7 +222,7 @@ describe('a start', () => {
     assertDurable(calls, history.folder.log, 'after the start');
   });
 
-  test('applies no entry of accounts and keys that a kill left off the disk', async () => {
+  test('syncs entries of accounts and keys before it applies them', async () => {
     openAccess(work, { create: true }).close();
     const { access, accessLog } = dataFolder(work);
     const older = join(work, 'older.db');
@@ -235,7 +235,7 @@ describe('a start', () => {
     assertPlaced(calls, listSegments(accessLog).at(-1)?.path ?? '');
   });
 
-  test('puts a database that it made anew in place once it is on the disk', async () => {
+  test('syncs a rebuilt database before it replaces the old one', async () => {
     fill();
     history.stop();
     rmSync(history.folder.detections);
@@ -243,7 +243,7 @@ describe('a start', () => {
     assertPlaced(calls, history.folder.detections);
   });
 
-  test('and so for accounts and keys, made of a log that is on the disk', async () => {
+  test('and so for accounts and keys, from a synced log', async () => {
     const { access, accessLog } = dataFolder(work);
     openAccess(work, { create: true }).close();
     rmSync(access);
@@ -261,7 +261,7 @@ test('the secret is on the disk before anything is signed with it', async () => 
   assertPlaced(calls, folder.secret);
 });
 
-test('a segment that a removal rewrites is on the disk before it takes the place of the old one', async () => {
+test('a rewritten segment is on the disk before it replaces the old one', async () => {
   fill();
   await history.remove(7002);
   const calls = await diskCallsOf(() => history.purge());
@@ -269,7 +269,7 @@ test('a segment that a removal rewrites is on the disk before it takes the place
   assertDurable(calls, history.folder.log, 'purged');
 });
 
-test('a log that is begun anew is on the disk before it takes the place of the old one', async () => {
+test('a new log is on the disk before it replaces the old one', async () => {
   openAccess(work, { create: true }).close();
   const calls = await diskCallsOf(() => startNewAccessLog(dataFolder(work), { kind: 'rebuild' }, 1000));
   assertDurable(calls, work, 'begun anew');
@@ -305,7 +305,7 @@ describe('a backup', () => {
     makeLog(accessLog, 3, 'access').close();
   }
 
-  test('in a folder names its end once all before it is on the disk: new, continued, and with a rewritten segment', async () => {
+  test('in a folder names its end once everything before it is on the disk: new, continued, and with a rewritten segment', async () => {
     makeData();
     const target = join(work, 'backup');
     assertStateLast(await diskCallsOf(() => backUp(target)), target);
@@ -323,7 +323,7 @@ describe('a backup', () => {
     );
   });
 
-  test('in a folder that had no detections yet names their log before its state does', async () => {
+  test('in a folder without detections syncs the name of their log before its state', async () => {
     const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
     mkdirSync(root);
     writeFileSync(secret, Buffer.alloc(32, 7));
@@ -334,14 +334,14 @@ describe('a backup', () => {
     assertStateLast(await diskCallsOf(() => backUp(target)), target);
   });
 
-  test('in a file has its name once it is on the disk', async () => {
+  test('in a file gets its name once it is on the disk', async () => {
     makeData();
     const target = join(work, 'backup.tar');
     for (const replace of [false, true])
       assertPlaced(await diskCallsOf(() => backUp(target, { replace })), target);
   });
 
-  test('is restored, all of it on the disk before it takes the place of what is there, from a folder, a file, and with what the log has more', async () => {
+  test('is restored, completely synced before it replaces anything: from a folder, a file, and with a longer log', async () => {
     fill();
     const { root } = history.folder;
     openAccess(root, { create: true }).close();

@@ -1,4 +1,4 @@
-/** The log: entries that are whole or not there, segments that close, ends that are torn, and damage that is none. */
+/** The log: complete or absent entries, closed segments, torn ends, and damage. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -63,7 +63,7 @@ function entriesOf(folder: string, after: Mark | null = null): Record<number, st
 
 const last = (folder: string) => listSegments(folder).at(-1)?.path ?? '';
 
-test('entries are read as they were written, over segments and restarts', () =>
+test('entries are read as written, across segments and restarts', () =>
   inFolder(async (folder) => {
     const first = writerOn(folder);
     append(first, 'a', 'b');
@@ -82,7 +82,7 @@ test('entries are read as they were written, over segments and restarts', () =>
     assert.equal(findTail(folder, 'detections').last?.entry, 12);
   }));
 
-test('zstd prints it with no tool of ours', { skip: spawnSync('zstd', ['-V']).error !== undefined }, () =>
+test('zstd prints the log without Wirewatch', { skip: spawnSync('zstd', ['-V']).error !== undefined }, () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder);
     append(writer, 'ä');
@@ -98,7 +98,7 @@ test('zstd prints it with no tool of ours', { skip: spawnSync('zstd', ['-V']).er
   }),
 );
 
-test('what was appended and rolled back is in no entry, in a segment that is new as well', () =>
+test('rolled back lines are in no entry, also in a new segment', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder);
     writer.append('{"line":"never"}\n');
@@ -112,7 +112,7 @@ test('what was appended and rolled back is in no entry, in a segment that is new
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
-test('what was rolled back is cut, however short the entry that follows', () =>
+test('rolled back bytes are cut, however short the next entry', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder, '1', 1_000_000);
     append(writer, 'a');
@@ -124,7 +124,7 @@ test('what was rolled back is cut, however short the entry that follows', () =>
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
-test('another version of the program begins a segment', () =>
+test('another version of the program starts a segment', () =>
   inFolder(async (folder) => {
     const one = writerOn(folder);
     append(one, 'a');
@@ -139,7 +139,7 @@ test('another version of the program begins a segment', () =>
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
-test('an end that is torn anywhere is cut, and the entries before it hold', () =>
+test('a torn end is cut anywhere, and the entries before it stay', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder, '1', 1_000_000);
     append(writer, 'a');
@@ -165,7 +165,7 @@ test('an end that is torn anywhere is cut, and the entries before it hold', () =
     }
   }));
 
-test('a segment that a crash left without its header is removed', () =>
+test('a segment without a header after a crash is removed', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder);
     append(writer, 'a');
@@ -185,7 +185,7 @@ test('a segment that a crash left without its header is removed', () =>
     assert.deepEqual(readdirSync(folder), ['000000000001.zst']);
   }));
 
-test('a bit that is flipped before the end is damage, not a torn end', () =>
+test('a flipped bit before the end is damage, not a torn end', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder, '1', 1_000_000);
     for (let entry = 0; entry < 5; entry += 1) append(writer, `entry ${entry}`);
@@ -212,7 +212,7 @@ test('a bit that is flipped before the end is damage, not a torn end', () =>
     assert.ok(damaged > 20);
   }));
 
-test('a segment that is missing, or of another history, is damage', () =>
+test('a missing segment, or one of another history, is damage', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder);
     for (let entry = 1; entry <= 12; entry += 1) append(writer, `${entry}`.padEnd(100, `${entry}`));
@@ -293,7 +293,7 @@ test('an entry whose frames do not add up is damage', () =>
     assert.throws(() => findTail(folder, 'detections'), LogDamage);
   }));
 
-test('to find the end of a log of many entries, they need not all be unpacked', () =>
+test('finding the end of a long log does not unpack all entries', () =>
   inFolder(async (folder) => {
     const writer = writerOn(folder, '1', 1_000_000);
     for (let entry = 1; entry <= 200; entry += 1) append(writer, `entry ${entry}`);

@@ -28,7 +28,7 @@ import { type Recorded, recordOf } from '../support/recorded.ts';
 
 const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
 
-test('a log of format 1 comes out as it was recorded', () =>
+test('a log of format 1 is read as recorded', () =>
   inFolder(async (folder) => {
     for (const name of ['log', 'access-log'])
       cpSync(join(FIXTURE, name), join(folder, name), { recursive: true });
@@ -84,7 +84,7 @@ describe('the manual', () => {
 });
 
 /** By what the manual says of bytes, and nothing else: this must not use what reads the log in the program. */
-test('segments, frames and entries are as the manual specifies them', () => {
+test('specifies segments, frames and entries', () => {
   let entries = 0;
   for (const folder of ['log', 'access-log']) {
     const name = '000000000001.zst';
@@ -182,7 +182,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
     ...(score === undefined ? {} : { strength_score: score }),
   });
 
-  test('prints what was recorded in format 1', () =>
+  test('prints the recorded log of format 1', () =>
     inFolder(async (folder) => {
       cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
       const { detections }: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
@@ -192,7 +192,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
       assert.deepEqual(readLog(folder), byId(expected));
     }));
 
-  test('prints what the database has: corrected, scored again, removed and back, taken out, begun anew', async () => {
+  test('prints the database content: corrected, rescored, removed and added again, purged, rebuilt', async () => {
     const all = [7001, 7002, 7003];
     history.apply(rows(all, 90), { batchRows: 20 });
     history.apply(rows(all, 60, scored(10, 90)));
@@ -214,7 +214,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
     assert.deepEqual(readLog(history.folder.log), expected);
   });
 
-  test('passes over an entry without its commit line, also one that was cut off', () =>
+  test('skips an entry without its commit line, also a truncated one', () =>
     inFolder(async (folder) => {
       cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
       const expected = readLog(folder);

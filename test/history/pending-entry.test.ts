@@ -1,4 +1,4 @@
-/** An entry that the log has and the database has refused to commit, as a full disk does. */
+/** An entry in the log that the database refused to commit, as on a full disk. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ function applyRefused(history: History, refused: readonly HistoryRow[]): void {
   }
 }
 
-test('what was applied late was delivered when it could be seen, not before', async () => {
+test('an entry that is applied late counts as delivered only when it is visible', async () => {
   const history = await createHistory();
   try {
     history.apply(rows(1));
@@ -51,7 +51,7 @@ test('what was applied late was delivered when it could be seen, not before', as
   }
 });
 
-test('a backup ends where the database is, not where the log is', async () => {
+test('a backup ends at the state of the database, not of the log', async () => {
   const history = await createHistory();
   const { root, log, secret } = history.folder;
   const target = `${root}-backup`;

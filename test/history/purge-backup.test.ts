@@ -21,7 +21,7 @@ import {
   streamOf,
 } from '../support/purge.ts';
 
-describe('a backup of a log that is rewritten meanwhile', () => {
+describe('a backup of a log that is being rewritten', () => {
   const copyTo = () => `${history.folder.root}-backup`;
   const asideOf = () => `${history.folder.root}-aside`;
   const liveCopy = () => `${history.folder.root}-live`;
@@ -57,7 +57,7 @@ describe('a backup of a log that is rewritten meanwhile', () => {
     );
   }
 
-  test('begun at any turn of it, and cut off at any point: it is good, and the next one completes it', async () => {
+  test('started at any step and interrupted at any point: it is good, and the next one completes it', async () => {
     await fill();
     const { log } = history.folder;
     copy(log);
@@ -98,7 +98,7 @@ describe('a backup of a log that is rewritten meanwhile', () => {
     assert.ok(readdirSync(asideOf()).length > 3, 'what was replaced is kept');
   });
 
-  test('of which segments become others while it copies: it takes them again', async () => {
+  test('with segments replaced while it copies: it copies them again', async () => {
     await fill();
     await history.remove(7002);
     noteOrdinals();

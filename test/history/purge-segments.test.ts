@@ -1,4 +1,4 @@
-/** Which segments a purge rewrites, and what it leaves as they are. */
+/** Which segments a purge rewrites, and which it leaves. */
 import assert from 'node:assert/strict';
 import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -11,7 +11,7 @@ import { listSegments } from '../../src/history/segment.ts';
 import { assertEqual, commits, fill, history, linesOf, rowsOf, segments } from '../support/purge.ts';
 
 describe('a segment', () => {
-  test('without rows of it, or from which they are gone, is not written again', async () => {
+  test('without removed rows is not rewritten', async () => {
     history.apply(rowsOf([7001], 1, 60));
     history.writer().closeSegment();
     history.apply(rowsOf([7002], 1, 60));
@@ -32,7 +32,7 @@ describe('a segment', () => {
     assert.deepEqual(readdirSync(history.folder.log), names);
   });
 
-  test('that is looked through is not looked through again, unless something else was removed', async () => {
+  test('that was searched is not searched again, unless something else was removed', async () => {
     await fill();
     await history.remove(7002);
     await history.purge();
@@ -49,7 +49,7 @@ describe('a segment', () => {
     assert.deepEqual([...purgedStreams(history.folder.log)].length, 2);
   });
 
-  test('that is damaged stays as it is, and so does the note; those behind it are done', async () => {
+  test('that is damaged stays as it is, and so does the note; later ones are rewritten', async () => {
     await fill();
     await history.remove(7002);
     const [first] = listSegments(history.folder.log);
@@ -68,7 +68,7 @@ describe('a segment', () => {
     await assertEqual('done');
   });
 
-  test('for which there is no room, or no right, stays as it is; it says how much is needed, and is done once there is', async () => {
+  test('without space or permission stays as it is; the space needed is reported, and it is rewritten later', async () => {
     await fill();
     await history.remove(7002);
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
@@ -112,7 +112,7 @@ describe('a segment', () => {
     await assertEqual('done');
   });
 
-  test('that is open keeps its reader: it reads to its end, and on in the next', async () => {
+  test('that is being read can be read to its end, and then the next', async () => {
     await fill();
     const { log } = history.folder;
     const read: string[] = [];
@@ -125,7 +125,7 @@ describe('a segment', () => {
     assert.equal(last, commits().length);
   });
 
-  test('that is printed meanwhile, and followed, is printed entry by entry', async () => {
+  test('that is printed and followed meanwhile is printed entry by entry', async () => {
     await fill();
     const entries = readEntries(history.folder.log, 'detections', { fromMs: 0, follow: true });
     for (let entry = 1; entry <= 10; entry += 1) {

@@ -25,7 +25,7 @@ import {
   streamOf,
 } from '../support/purge.ts';
 
-describe('what is made of the log is equal', () => {
+describe('the rebuilt database is equal', () => {
   test('with a subscription gone; entries keep their numbers, ids and times', async () => {
     await fill();
     await history.remove(7002);
@@ -44,7 +44,7 @@ describe('what is made of the log is equal', () => {
     await assertClean();
   });
 
-  test('of several removals, of an account with several subscriptions, and of one that came back', async () => {
+  test('after several removals, of an account with several subscriptions, and of one added again', async () => {
     await fill();
     await history.remove(7002);
     await history.purge();
@@ -68,7 +68,7 @@ describe('what is made of the log is equal', () => {
     await assertEqual('after a restart');
   });
 
-  test('at every moment at which it may be ended, and it goes on from there', async () => {
+  test('after an interruption at any point, and it continues there', async () => {
     await fill();
     await history.remove(7002);
     history.apply(rowsOf([7002, 7003], 1000, 20));
@@ -89,7 +89,7 @@ describe('what is made of the log is equal', () => {
     await assertClean();
   });
 
-  test('whatever was applied, removed and purged, half or whole, in any order', async () => {
+  test('whatever was applied, removed and purged, partly or completely, in any order', async () => {
     const subscription = fc.integer({ min: 7001, max: 7004 });
     const step = fc.oneof(
       {
@@ -135,7 +135,7 @@ describe('what is made of the log is equal', () => {
     );
   });
 
-  test('with rows of it in the open segment: what follows goes into another one', async () => {
+  test('with removed rows in the open segment: later entries go into another one', async () => {
     const own = await createHistory(1_000_000);
     try {
       for (let from = 0; from < 60; from += 20) own.apply(rowsOf([7001, 7002], from, 20));
@@ -154,7 +154,7 @@ describe('what is made of the log is equal', () => {
     }
   });
 
-  test('where the database refused the removal at first, as a full disk does', async () => {
+  test('if the database refuses the removal at first, as on a full disk', async () => {
     await fill();
     const before = commits().length;
     const db = history.db();
@@ -172,7 +172,7 @@ describe('what is made of the log is equal', () => {
     await assertEqual('purged');
   });
 
-  test('for a database of before the removal, whatever part of the rows it has', async () => {
+  test('for a database from before the removal, with any part of its rows', async () => {
     const states: string[] = [];
     const keep = () => {
       history.stop();
@@ -204,7 +204,7 @@ describe('what is made of the log is equal', () => {
     }
   });
 
-  test('of a log that was cut off before the removal: a stream is there with all its rows, or with none', async () => {
+  test('for a log that is truncated before the removal: a stream has all its rows, or none', async () => {
     await fill();
     await history.remove(7002);
     // Behind six turns in which rows are deleted, and four segments.

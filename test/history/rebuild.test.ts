@@ -1,4 +1,4 @@
-/** Making the database anew from the log, and the log anew from the database: equal column by column, whatever happens. */
+/** Rebuilding the database from the log, and the log from the database: equal column by column. */
 
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -95,7 +95,7 @@ describe('rebuild', () => {
     assert.deepEqual({ findings, not_compared }, { findings: [], not_compared: null });
   }
 
-  test('the database comes out equal, and is another file', async () => {
+  test('the rebuilt database is equal, and is another file', async () => {
     putBack();
     const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     db.exec("UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'; DELETE FROM delivery");
@@ -109,7 +109,7 @@ describe('rebuild', () => {
     assert.ok(!existsSync(history.folder.damage));
   });
 
-  test('without a log, or with one that is damaged or too short, nothing is changed', async () => {
+  test('without a log, or with a damaged or short one, nothing is changed', async () => {
     for (const [reason, damage] of [
       [/contains no log/, () => rmSync(history.folder.log, { recursive: true })],
       [/is damaged at byte/, () => flip(listSegments(history.folder.log)[0]?.path ?? '')],
@@ -124,7 +124,7 @@ describe('rebuild', () => {
     }
   });
 
-  test('a log begun anew gives the same database, and goes on', async () => {
+  test('a new log gives the same database, and continues', async () => {
     putBack();
     const before = findTail(history.folder.log, 'detections').last;
     const { entry, kept, access_kept, detections } = await newLog();
@@ -155,7 +155,7 @@ describe('rebuild', () => {
     assertSameContent(contentOfDetections(history.folder.root), later);
   });
 
-  test('a database of before the new log is made anew from it', async () => {
+  test('a database from before the new log is rebuilt from it', async () => {
     putBack();
     await newLog();
     cpSync(join(copy, 'detections.db'), history.folder.detections);
@@ -183,7 +183,7 @@ describe('rebuild', () => {
     }
   });
 
-  test('a database that the log contradicts, or that contradicts itself, begins no log', async () => {
+  test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
     const damages: [RegExp, string, boolean][] = [
       [/row differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'", false],
       [/stream ordinal/, 'DELETE FROM stream_row WHERE place = (SELECT max(place) FROM stream_row)', true],
@@ -215,7 +215,7 @@ describe('rebuild', () => {
     await assert.rejects(newLog(), /is damaged, so no log can be created from it/);
   });
 
-  test('what access.db has yet to apply of its log is not lost', async () => {
+  test('entries that access.db has not applied yet are not lost', async () => {
     const root = putBack();
     const open = () => openAccess(root, { operation: { kind: 'test' } });
     cpSync(join(root, 'access.db'), join(root, 'older'));
@@ -229,7 +229,7 @@ describe('rebuild', () => {
     after.close();
   });
 
-  test('rows of a removed subscription that are still to be deleted are not taken along', async () => {
+  test('rows of a removed subscription are not copied', async () => {
     putBack();
     await history.restart();
     const applier = history.writer().begin();
@@ -249,7 +249,7 @@ describe('rebuild', () => {
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
   });
 
-  test('a log begun anew loses the rows of what is removed later', async () => {
+  test('a later removal removes rows from a new log', async () => {
     putBack();
     await newLog();
     await history.restart();
@@ -272,7 +272,7 @@ describe('rebuild', () => {
     assertSameContent(contentOfDetections(history.folder.root), removed);
   });
 
-  test('a crash at any moment leaves one of the two logs, whole', async () => {
+  test('a crash at any moment leaves one of the two logs, complete', async () => {
     putBack();
     await newLog();
     const begun = `${history.folder.root}-begun`;

@@ -1,4 +1,4 @@
-/** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
+/** Starts after an earlier one, or the machine, failed at an awkward moment. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -51,7 +51,7 @@ async function withHistory(use: (history: History, content: Content) => Promise<
   }
 }
 
-test('a draft whose transaction a kill has cut off is gone on with', () =>
+test('a draft is continued after a kill in a transaction', () =>
   withHistory(async (history, content) => {
     const draft = `${history.folder.detections}-draft`;
     const files = [draft, `${draft}-journal`];
@@ -75,7 +75,7 @@ test('a draft whose transaction a kill has cut off is gone on with', () =>
     assertSameContent(contentOfDetections(history.folder.root), content);
   }));
 
-test('a draft that a power cut left with the rows of an entry and without its mark is begun again', () =>
+test('a draft with the rows of an entry but without its mark, as a power cut leaves it, is started again', () =>
   withHistory(async (history, content) => {
     const draft = `${history.folder.detections}-draft`;
     copyFileSync(history.folder.detections, draft);
@@ -87,7 +87,7 @@ test('a draft that a power cut left with the rows of an entry and without its ma
     assertSameContent(contentOfDetections(history.folder.root), content);
   }));
 
-test('a database that holds what its mark lacks is made anew', () =>
+test('a database with rows beyond its mark is rebuilt', () =>
   withHistory(async (history, content) => {
     forgetMark(history.folder.detections);
     const { madeAnew } = await history.restart();
@@ -102,7 +102,7 @@ function forgetMark(path: string): void {
   db.close();
 }
 
-test('a database is still known as the one that was closed after a start was cut short', () =>
+test('a database is still recognized as cleanly closed after an interrupted start', () =>
   withHistory(async (history, content) => {
     const path = history.folder.detections;
     const older = `${path}.older`;
@@ -124,7 +124,7 @@ test('a database is still known as the one that was closed after a start was cut
     assert.ok((content.detection?.length ?? 0) > 0);
   }));
 
-test('damage that is found while a start is not done yet stays noted', () =>
+test('damage found during a start stays noted', () =>
   withHistory(async (history) => {
     await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
     assert.ok(existsSync(history.folder.damage));
@@ -133,7 +133,7 @@ test('damage that is found while a start is not done yet stays noted', () =>
     assert.ok(!existsSync(history.folder.damage));
   }));
 
-test('that a large database is checked first is told before it begins', () =>
+test('the check of a large database is logged before it starts', () =>
   withHistory(async (history) => {
     await history.restart();
     for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
@@ -144,7 +144,7 @@ test('that a large database is checked first is told before it begins', () =>
     assert.deepEqual(told, ['the file was replaced since the last stop and is being checked']);
   }));
 
-describe('an entry whose end is intact and whose rows are not', () => {
+describe('an entry with an intact end and damaged rows', () => {
   /** As a power cut leaves it that comes before the entry is durable: a disk writes in any order. */
   const write = ({ folder }: History) => {
     const tail = findTail(folder.log, 'detections');
@@ -158,7 +158,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
     writeFileSync(path, content.fill(0, bytes + 10, bytes + 40));
   };
 
-  test('is cut where the database that was in use shows that it was never decided', () =>
+  test('is cut if the database shows that it was never decided', () =>
     withHistory(async (history, content) => {
       write(history);
       const { applied, madeAnew } = await history.restart();
@@ -197,7 +197,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
       assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
     }));
 
-  test('is damage where nothing shows that', () =>
+  test('is damage otherwise', () =>
     withHistory(async (history) => {
       write(history);
       assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
@@ -210,7 +210,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
     }));
 });
 
-test('while a checkpoint is under way, an older copy in its place is found out, also under the same inode', () =>
+test('during a checkpoint, an older copy is detected, even with the same inode', () =>
   withHistory(async (history) => {
     const path = history.folder.detections;
     const note = `${path}-identity`;
@@ -239,7 +239,7 @@ test('while a checkpoint is under way, an older copy in its place is found out, 
     await history.restart();
   }));
 
-test('a checkpoint that a kill cut off where the file cannot be read alone is gone on with', () =>
+test('a checkpoint that a kill interrupted is completed', () =>
   withHistory(async (history) => {
     const path = history.folder.detections;
     await history.restart();
@@ -287,7 +287,7 @@ test('a file that a checkpoint had half written is rebuilt if nothing says that 
     assert.ok(!existsSync(`${path}-wal-aside`));
   }));
 
-test('a database that is made anew has its write-ahead log before it has its name', () =>
+test('a rebuilt database has its write-ahead log before it has its name', () =>
   withHistory(async (history) => {
     const rename = fs.renameSync;
     let versions: number[] = [];
@@ -311,7 +311,7 @@ test('a database that is made anew has its write-ahead log before it has its nam
     );
   }));
 
-test('a copy of the same size and time is another file', { skip: process.platform === 'win32' }, () =>
+test('a copy with the same size and time is another file', { skip: process.platform === 'win32' }, () =>
   withHistory(async (history) => {
     const path = history.folder.detections;
     await history.restart();
@@ -326,7 +326,7 @@ test('a copy of the same size and time is another file', { skip: process.platfor
   }),
 );
 
-test('a checkpoint that is cut off once it has written leaves a file that is known', () =>
+test('a checkpoint interrupted after its writes leaves a file that is recognized', () =>
   withHistory(async (history) => {
     const path = history.folder.detections;
     await history.restart();
@@ -360,7 +360,7 @@ function leaveJournal(path: string): void {
   rmSync(`${path}-identity`);
 }
 
-test('a rollback journal beside the database is got past', () =>
+test('a rollback journal beside the database is no obstacle', () =>
   withHistory(async (history, content) => {
     leaveJournal(history.folder.detections);
     assert.equal((await history.restart()).madeAnew, null);
@@ -384,7 +384,7 @@ test('a rollback journal of an earlier state does no harm', () =>
     assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
   }));
 
-test('a file is known though its file system is another device since the machine was restarted', () =>
+test('a file is recognized even if a reboot changed the device number of its file system', () =>
   withHistory(async ({ folder }) => {
     const note = `${folder.detections}-identity`;
     const noted = JSON.parse(readFileSync(note, 'utf8'));

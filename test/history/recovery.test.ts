@@ -168,7 +168,7 @@ const madeAnew = (log: readonly LogLine[]) => log.find(({ msg }) => msg === FROM
 
 const skip = NO_PRELOAD;
 
-describe('detections.db comes out as it was', () => {
+describe('detections.db is rebuilt equal', () => {
   const cases: [what: string, copy: () => string, change: () => void, reason: RegExp | null][] = [
     ['deleted', () => end, () => place('', ...DATABASE), /it does not exist/],
     ['emptied', () => end, () => truncateSync(join(installation.data, 'detections.db')), /it does not exist/],
@@ -222,7 +222,7 @@ describe('detections.db comes out as it was', () => {
     });
   }
 
-  test('with other settings, another subscription, and an empty archive', async () => {
+  test('with other settings, another subscription and an empty archive', async () => {
     await started(end, () => {
       place('', ...DATABASE);
       installation.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
@@ -235,7 +235,7 @@ describe('detections.db comes out as it was', () => {
     renameSync(join(installation.drop, '..', 'elsewhere'), join(installation.drop, 'archive'));
   });
 
-  test('a start that was killed in the middle of it is gone on with', { skip }, async () => {
+  test('a killed start is continued', { skip }, async () => {
     putBack(end);
     place('', ...DATABASE);
     // Not in its first entry, so that there is something to go on with.
@@ -292,7 +292,7 @@ async function untilDraft(entries: number): Promise<void> {
   }
 }
 
-test('the port is open while it is made, and nothing is served from it before', { skip }, async () => {
+test('the port is open during the rebuild, and nothing is served from it before', { skip }, async () => {
   putBack(end);
   place('', ...DATABASE);
   const serving = await installation.serve({ ...SLOW, WIREWATCH_TEST_SLOW_MS: '100' });
@@ -309,7 +309,7 @@ test('the port is open while it is made, and nothing is served from it before', 
   await serving.stop();
 });
 
-test('the port is open while there is no room to apply the last entries', { skip }, async () => {
+test('the port is open while there is no space to apply the last entries', { skip }, async () => {
   putBack(end);
   place(middle, ...DATABASE);
   const flag = join(installation.data, 'full');
@@ -327,7 +327,7 @@ test('the port is open while there is no room to apply the last entries', { skip
   await serving.stop();
 });
 
-describe('what cannot be relied on is refused, and nothing is changed', () => {
+describe('an unreliable state is refused, and nothing is changed', () => {
   const cases: [what: string, change: () => void, reason: RegExp][] = [
     [
       'the log is missing',

@@ -150,7 +150,7 @@ describe('damage is found', () => {
     assert.deepEqual(await found(() => {}), {}, 'and nothing afterwards');
   });
 
-  test('an index that does not lead to a row, or leads to one too many', async () => {
+  test('an index that lacks a row, or has one too many', async () => {
     const withoutIndex = (sql: string) => () => {
       const define = (definition: string) => {
         const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
@@ -175,7 +175,7 @@ describe('damage is found', () => {
     assert.match(more['index disagrees']?.first ?? '', /stream_row_by_position has \d+ rows instead of \d+/);
   });
 
-  test('the log: a bit in a closed segment, a segment that is gone, the beginning or the end that is gone', async () => {
+  test('the log: a flipped bit in a closed segment, a missing segment, a missing start or end', async () => {
     const [first, second] = listSegments(history.folder.log);
     const last = listSegments(history.folder.log).at(-1);
     assert.ok(first && second && last && last !== second);
@@ -224,7 +224,7 @@ describe('damage is found', () => {
     writeFileSync(history.folder.detections, bytes);
   }
 
-  test('not a database that cannot be opened: that is told, and nothing is marked as damaged', async () => {
+  test('a database that cannot be opened is reported, but not as damage', async () => {
     const { detections } = history.folder;
     rmSync(detections);
     mkdirSync(detections);
@@ -242,14 +242,14 @@ describe('damage is found', () => {
   const scrubbedUnread = (times: number) =>
     withFailingReads(listSegments(history.folder.log)[0]?.path ?? '', times, () => scrubbed(history));
 
-  test('not where a read of the log fails once: that is told, and nothing is called damaged', async () => {
+  test('a log read that fails once is reported, but not as damage', async () => {
     const told = /cannot read .*000000000001\.zst: .*EIO.* Nothing was found to be damaged/;
     await assert.rejects(scrubbedUnread(1), told);
     await assert.rejects(scrubbedUnread(2), told, 'nor where the second one does, too');
     await assertClean(history, 'afterwards');
   });
 
-  test('a read of the log that fails again and again', async () => {
+  test('a log read that fails repeatedly', async () => {
     const { findings, not_compared } = await scrubbedUnread(Number.POSITIVE_INFINITY);
     assert.deepEqual(
       findings.map(({ kind, count }) => [kind, count]),
@@ -259,7 +259,7 @@ describe('damage is found', () => {
     assert.equal(not_compared, 'the log is damaged');
   });
 
-  test('not a segment that cannot be opened, but what is wrong with another one all the same', async () => {
+  test('damage to another segment, but not one that cannot be opened', async () => {
     const [first, second] = listSegments(history.folder.log);
     assert.ok(first && second);
     const { openSync } = fs;
@@ -286,7 +286,7 @@ describe('damage is found', () => {
     await assertClean(history, 'afterwards');
   });
 
-  test('it leaves no file behind', () => {
+  test('leaves no file behind', () => {
     const left = readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));
     assert.deepEqual(left, []);
   });

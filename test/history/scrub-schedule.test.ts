@@ -1,4 +1,4 @@
-/** When detections.db is compared with its log by itself, what is told of it, and that a stop does not wait for it. */
+/** The scheduled scrub: when it runs, its reports, and that a stop does not wait for it. */
 import assert from 'node:assert/strict';
 import { copyFileSync, linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -92,7 +92,7 @@ const begins = ({ check, begun }: Scheduled, count: number) =>
     return begun() === count;
   });
 
-test('one is made after a start, then every so many hours, by the record of the last one', () =>
+test('one runs after a start, then at an interval from the last one', () =>
   scheduled(24, async (all) => {
     assert.equal(all.begun(), 0, 'not at once');
     all.setReady(false);
@@ -109,7 +109,7 @@ test('one is made after a start, then every so many hours, by the record of the 
     assert.equal(all.begun(), 1);
   }));
 
-test('what is found is told, and told again by the next start', async () => {
+test('findings are reported, and reported again by the next start', async () => {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const kept = `${root}-kept.json`;
   const held = `${root}-held.db`;
@@ -144,7 +144,7 @@ test('what is found is told, and told again by the next start', async () => {
   rmSync(held);
 });
 
-test('with 0 hours none is made; one that fails is told', async () => {
+test('with 0 hours none runs; a failed one is reported', async () => {
   await scheduled(0, async (all) => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     all.check();
@@ -160,7 +160,7 @@ test('with 0 hours none is made; one that fails is told', async () => {
   });
 });
 
-test('the thread compares, and a stop ends it in the middle of its work', async () => {
+test('the thread compares, and a stop interrupts it', async () => {
   const history = await createHistory();
   try {
     const rows = Array.from(

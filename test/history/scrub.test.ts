@@ -1,4 +1,4 @@
-/** A scrub finds nothing if nothing is wrong. */
+/** A scrub finds nothing if nothing is damaged. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { endedStreams } from '../../src/history/detection-rows.ts';
@@ -12,7 +12,7 @@ import { placesOf } from '../../src/store/stream-place.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
 
-describe('nothing is found where nothing is wrong', () => {
+describe('nothing is found if nothing is damaged', () => {
   let history: History;
   before(async () => {
     history = await createHistory();
@@ -30,7 +30,7 @@ describe('nothing is found where nothing is wrong', () => {
     await assertClean(history, 'started again');
   });
 
-  test('while transactions come in between any two steps', async () => {
+  test('with transactions between any two steps', async () => {
     let step = 0;
     const { findings, not_compared } = await scrubbed(history, async () => {
       step += 1;
@@ -45,7 +45,7 @@ describe('nothing is found where nothing is wrong', () => {
     assert.ok(step > 40, `${step} steps`);
   });
 
-  test('while a subscription is removed, and when it was added again', async () => {
+  test('while a subscription is removed, and after it is added again', async () => {
     let step = 0;
     const { findings, not_compared } = await scrubbed(history, async () => {
       step += 1;
@@ -56,7 +56,7 @@ describe('nothing is found where nothing is wrong', () => {
     await assertClean(history, 'afterwards');
   });
 
-  test('while rows of a subscription are taken out of the log, at any step', async () => {
+  test('while rows of a subscription are purged from the log, at any step', async () => {
     for (let step = 1, steps = 1; step <= steps; step += 1) {
       const small = await createHistory(1024);
       try {
@@ -81,7 +81,7 @@ describe('nothing is found where nothing is wrong', () => {
     }
   });
 
-  test('where the rows of a removed subscription are still to be deleted', async () => {
+  test('while rows of a removed subscription are still to be deleted', async () => {
     history.apply(newRows(20_000, 300));
     const { writer } = history;
     const applier = writer().begin();

@@ -1,4 +1,4 @@
-/** Bodies: broken ones, codings that nobody reads, and those where none belongs (RFC 9112, 6 to 9). */
+/** Bodies: malformed, with unsupported codings, and unexpected ones (RFC 9112, 6 to 9). */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -67,7 +67,7 @@ for (const [what, rest, thenEnd] of BROKEN) {
   });
 }
 
-test('a broken body is answered in its turn, after the requests before it', async () => {
+test('a malformed body is answered in turn, after the earlier requests', async () => {
   const bytes = UNTYPED + get('/v1/me') + UNTYPED + TOKEN_HEAD;
   const received = await exchangeBytes(server.port, `${bytes}${CHUNKED}zz\r\n`);
   const answers = checkedAnswers(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
@@ -82,7 +82,7 @@ test('a broken body is answered in its turn, after the requests before it', asyn
   );
 });
 
-test('what follows a request and is none is answered last, and once', async () => {
+test('bytes after a request that are not a request are answered last, and once', async () => {
   const received = await exchangeBytes(
     server.port,
     `${UNTYPED}${UNTYPED}nonsense\r\n\r\n${'more'.repeat(50_000)}`,
@@ -98,7 +98,7 @@ test('what follows a request and is none is answered last, and once', async () =
   );
 });
 
-test('a request that is answered before its body broke gets no second answer', async () => {
+test('a request answered before its body fails gets no second response', async () => {
   const received = await exchangeBytes(
     server.port,
     `${get('/v1/me', 'Transfer-Encoding: chunked\r\n')}zz\r\n`,
@@ -110,7 +110,7 @@ test('a request that is answered before its body broke gets no second answer', a
   );
 });
 
-test('who ends what is sent still gets every answer', async () => {
+test('a client that half-closes still gets every response', async () => {
   const received = await exchangeBytes(server.port, UNTYPED + get(PHOTO) + UNTYPED + get('/v1/me'), true);
   const answers = checkedAnswers(received, [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me']);
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('who ends what is sent still gets every answer', async () => {
   );
 });
 
-test('a body in a coding other than chunked is 400, and nothing after it is read', async () => {
+test('a transfer coding other than chunked is 400, and nothing after it is read', async () => {
   for (const [coding, version] of [
     ['gzip', '1.1'],
     ['identity', '1.1'],
@@ -143,7 +143,7 @@ test('a body in a coding other than chunked is 400, and nothing after it is read
   assert.match(await exchangeBytes(server.port, `${either}0\r\n\r\n`), /^HTTP\/1\.1 200 /);
 });
 
-test('a body where none belongs is thrown away, and the next request is the next', async () => {
+test('an unexpected body is discarded, and the next request is parsed after it', async () => {
   const inner = get('/v1/nowhere');
   const bodies = [
     `Content-Length: ${inner.length}\r\n\r\n${inner}`,
@@ -180,7 +180,7 @@ test('a body where none belongs is thrown away, and the next request is the next
   }
 });
 
-test('an answer that ends the connection reaches a client that is still sending', async () => {
+test('a response that ends the connection reaches a client that is still sending', async () => {
   const body = 'x'.repeat(8_000_000);
   const head = `POST /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`;
   const received = await new Promise<string>((resolve, reject) => {
@@ -195,7 +195,7 @@ test('an answer that ends the connection reaches a client that is still sending'
   assert.match(received, /^HTTP\/1\.1 405 /);
 });
 
-test('a method that nobody knows is as wrong as others: 405 on a path that exists, 404 elsewhere', async () => {
+test('an unknown method is 405 on an existing path, 404 elsewhere', async () => {
   const send = (request: string) =>
     exchangeBytes(server.port, `${request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   for (const method of ['FOO', 'get', 'GETX', 'X', 'BREW', 'HEAD_', "M-%!'~"]) {

@@ -84,7 +84,7 @@ describe('a page in Chromium', { skip }, () => {
     return watched;
   }
 
-  test('at an origin that is named follows the stream, and is shown the headers for it', async () => {
+  test('at an allowed origin follows the stream, and sees the headers', async () => {
     const watched = await openPage(origin);
     const encodings: (string | undefined)[] = [];
     watched.page.on('response', (response) => {
@@ -127,7 +127,7 @@ describe('a page in Chromium', { skip }, () => {
     await watched.close();
   });
 
-  test('at another origin is shown nothing, with and without a preflight', async () => {
+  test('at another origin sees nothing, with and without a preflight', async () => {
     const watched = await openPage(stranger);
     assert.equal(await asked(watched, '/v1/me'), 'TypeError: Failed to fetch');
     const bare = `fetch(${JSON.stringify(`${appliance.serving().url}/v1/health`)}).then(() => 'read', String)`;

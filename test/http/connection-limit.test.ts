@@ -80,7 +80,7 @@ async function idleClient(from?: string): Promise<Client> {
 
 const closed = (one: Client) => until('its end', () => one.isClosed());
 
-test('connections from one address are bounded, and leave the others room', { skip }, async () => {
+test('connections per address are limited, so that others can connect', { skip }, async () => {
   await start({ max_connections_per_address: 2 });
   const silent = [await client('127.0.0.2'), await client('127.0.0.2')];
   await closed(await client('127.0.0.2'));
@@ -102,7 +102,7 @@ test('connections from one address are bounded, and leave the others room', { sk
   await until('a place', async () => (await (await client('127.0.0.2')).ask()) === '200');
 });
 
-test('a trusted proxy brings as many as there may be in all', { skip }, async () => {
+test('a trusted proxy may open as many as the total limit', { skip }, async () => {
   await start({ max_connections: 5, max_connections_per_address: 2, trusted_proxies: ['127.0.0.2'] });
   const proxied = await Promise.all([1, 2, 3, 4, 5].map(() => client('127.0.0.2')));
   await until('all', () => server.running.connections() === 5);
@@ -111,7 +111,7 @@ test('a trusted proxy brings as many as there may be in all', { skip }, async ()
   assert.ok(proxied.every((one) => !one.isClosed()));
 });
 
-test('the connection that has been idle longest goes first, and none on which something is asked', async () => {
+test('the longest idle connection is closed first, and none with a request in progress', async () => {
   await start({ max_connections: 4 });
   const [first, asking, third] = [await idleClient(), await idleClient(), await idleClient()];
   const silent = await client();
@@ -137,7 +137,7 @@ test('the connection that has been idle longest goes first, and none on which so
   assert.match(String(await answer), / 200 /);
 });
 
-test('where an address has too many, an idle one of its own goes first', { skip }, async () => {
+test('an address with too many loses its own idle ones first', { skip }, async () => {
   await start({ max_connections_per_address: 2 });
   const other = await idleClient('127.0.0.3');
   const [first, second] = [await idleClient('127.0.0.2'), await idleClient('127.0.0.2')];
@@ -149,7 +149,7 @@ test('where an address has too many, an idle one of its own goes first', { skip 
   );
 });
 
-test('a thousand idle connections shut nobody out', { skip }, async () => {
+test('a thousand idle connections lock nobody out', { skip }, async () => {
   await start({ max_connections: 50, max_connections_per_address: 20 });
   for (let count = 0; count < 60; count += 1) await idleClient(`127.0.0.${2 + (count % 3)}`);
   assert.equal(server.running.connections(), 50);

@@ -1,4 +1,4 @@
-/** Pages of other origins: let in where `server.cors_origins` names them, and nowhere else. */
+/** CORS: only origins in `server.cors_origins` are allowed. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isOrigin } from '../../src/config/format.ts';
@@ -33,7 +33,7 @@ const preflight = (server: TestServer, origin: string, path = ME) =>
     },
   });
 
-describe('with an origin that is let in', () => {
+describe('with an allowed origin', () => {
   let server: TestServer;
   let key: string;
   before(async () => {
@@ -42,7 +42,7 @@ describe('with an origin that is let in', () => {
   });
   after(() => server.close());
 
-  test('a preflight is answered for it, and without a key', async () => {
+  test('a preflight succeeds without a key', async () => {
     const { status, headers } = await preflight(server, DASHBOARD);
     assert.equal(status, 204);
     assert.equal(headers.get('access-control-allow-origin'), DASHBOARD);
@@ -52,7 +52,7 @@ describe('with an origin that is let in', () => {
     assert.equal(headers.get('content-length'), null);
   });
 
-  test('answers and errors can be read by it, with the headers that a client needs', async () => {
+  test('responses and errors are readable, with the headers that a client needs', async () => {
     for (const [bearer, status] of [
       [key, 200],
       ['wrong', 401],
@@ -65,21 +65,21 @@ describe('with an origin that is let in', () => {
     }
   });
 
-  test('another origin is not let in, and no cache is misled', async () => {
+  test('another origin is not allowed, and caches are not misled', async () => {
     assert.equal((await preflight(server, 'https://evil.example')).status, 405);
     const response = await server.get(ME, key, { headers: { origin: 'https://evil.example' } });
     assert.equal(response.headers.get('access-control-allow-origin'), null);
     assert.match(response.headers.get('vary') ?? '', /Origin/);
   });
 
-  test('what is no preflight, or has no endpoint, is refused as ever', async () => {
+  test('a request that is no preflight, or has no endpoint, is refused as usual', async () => {
     const bare = await fetch(`${server.url}${ME}`, { method: 'OPTIONS', headers: { origin: DASHBOARD } });
     assert.equal(bare.status, 405);
     assert.equal((await preflight(server, DASHBOARD, '/v1/nothing')).status, 404);
   });
 });
 
-test('every page is let in by "*"; without the setting none is', async () => {
+test('"*" allows every origin; without the setting none is allowed', async () => {
   for (const [cors_origins, expected, status] of [
     [['*'], '*', 204],
     [[], null, 405],

@@ -1,4 +1,4 @@
-/** Compressed answers (RFC 9110, 12.5.3), and the call for the next page. */
+/** Compressed responses (RFC 9110, 12.5.3), and the link to the next page. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { encodingFor } from '../../src/http/encoding.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 
-test('the encoding is the one with the highest weight that is ours', () => {
+test('the encoding is the supported one with the highest weight', () => {
   for (const [header, encoding] of [
     [undefined, null],
     ['', null],
@@ -53,7 +53,7 @@ describe('an answer', () => {
   }
   const CHANGES = '/v1/detections/changes?since=2026-11-20T00:00:00Z';
 
-  test('is plain without Accept-Encoding, and says what it depends on', async () => {
+  test('is plain without Accept-Encoding, and has Vary', async () => {
     const { headers, body } = await ask(CHANGES);
     assert.equal(headers['content-encoding'], undefined);
     assert.equal(headers.vary, 'Accept-Encoding');
@@ -61,7 +61,7 @@ describe('an answer', () => {
     assert.equal(JSON.parse(`${body}`).data.length, 30);
   });
 
-  test('over 1 KiB is compressed with gzip or zstd, with the length of what is sent', async () => {
+  test('over 1 KiB is compressed with gzip or zstd, with the compressed length', async () => {
     const plain = (await ask(CHANGES)).body;
     for (const [encoding, unpack] of [
       ['gzip', gunzipSync],
@@ -76,23 +76,23 @@ describe('an answer', () => {
     }
   });
 
-  test('under 1 KiB stays plain', async () => {
+  test('under 1 KiB is plain', async () => {
     const { headers } = await ask('/v1/health', { 'accept-encoding': 'gzip' });
     assert.deepEqual([headers['content-encoding'], headers.vary], [undefined, undefined]);
   });
 
-  test('of an error stays plain', async () => {
+  test('of an error is plain', async () => {
     const { status, headers } = await ask('/v1/detections/changes', { 'accept-encoding': 'gzip' });
     assert.deepEqual([status, headers['content-encoding']], [400, undefined]);
   });
 
-  test('with a strong entity tag stays plain', async () => {
+  test('with a strong entity tag is plain', async () => {
     const { headers } = await ask('/v1/schema/detection', { 'accept-encoding': 'gzip' });
     assert.match(`${headers.etag}`, /^"/);
     assert.equal(headers['content-encoding'], undefined);
   });
 
-  test('with something behind it names the call for that', async () => {
+  test('with a next page links to it', async () => {
     const all: string[] = [];
     let path: string | null = `${CHANGES}&limit=12&content_type=text`;
     while (path !== null) {
@@ -113,7 +113,7 @@ describe('an answer', () => {
     assert.match(`${period.headers.link}`, new RegExp(`cursor=${next_cursor}>; rel="next"$`));
   });
 
-  test('does not name a call so long that proxies and clients would not take the headers', async () => {
+  test('omits a link that would make the headers too long for proxies and clients', async () => {
     const domains = (end: string) =>
       Array.from({ length: 20 }, (_, at) => `${`${at}`.padStart(63, 'd')}.${'x'.repeat(60)}.${end}`).join();
     const many = `exclude_domain=${domains('example')}&exclude_publisher_id=${'1'.repeat(15)}`;

@@ -58,7 +58,7 @@ test('a page has its members in order, and every header that the contract names'
   assert.equal(page.data[1].source.image_url, 'https://api.example/ww/photos/2?signature=abc');
 });
 
-test('a walk by cursor sees what one page sees, and ends where polls stay', async () => {
+test('a walk by cursor returns the same as one page, and ends where polls stay', async () => {
   const all = await changes('since=2026-11-21T00:00:00Z');
   assert.deepEqual(all.ids, ['t.7001.1.1 1', 'i.7001.2.1 1', 't.7001.1.1 2', 't.7002.3.1 1']);
   const first = await changes('since=2026-11-21T00:00:00Z&limit=3');
@@ -90,7 +90,7 @@ test('one detection is its latest version, without event', async () => {
   assert.deepEqual(await encoded.json(), { id: 't.7001.1.1', version: 2, customer: null });
 });
 
-test('what is foreign and what does not exist answer alike', async () => {
+test('foreign and missing detections get the same response', async () => {
   const texts = [];
   for (const id of ['t.9009.4.1', 't.9009.5.1', 't.7001.999.1', 'i.7001.1.1']) {
     const response = await server.get(`/v1/detections/${id}`, key);
@@ -127,7 +127,7 @@ test('a malformed detection id is 400', async () => {
   }
 });
 
-test('a key narrowed to one type reads nothing of the other', async () => {
+test('a key limited to one type reads nothing of the other', async () => {
   const { key: narrow } = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] });
   const page = JSON.parse(await (await server.get(SINCE, narrow)).text());
   assert.deepEqual([page.data.length, page.as_of], [2, '2026-11-21T11:50:00Z']);
@@ -169,7 +169,7 @@ test('an export that is switched off has no streams', async () => {
   }
 });
 
-test('since starts at a delivery that is known in memory only', async () => {
+test('since starts at a delivery known only in memory', async () => {
   const [position] = server.store.deliver(
     [{ content_type: 'text', version: 1, row: { source_internal_id: 50 } }],
     null,
@@ -180,7 +180,7 @@ test('since starts at a delivery that is known in memory only', async () => {
   assert.deepEqual((await changes('since=2026-11-21T11:59:55.001Z')).ids, []);
 });
 
-test('a large page arrives whole', async () => {
+test('a large page arrives completely', async () => {
   const other = await startTestServer();
   try {
     const headline = 'ü'.repeat(1000);

@@ -1,4 +1,4 @@
-/** What the log says of faults that go on: the first with its cause, then little, and every one is counted. */
+/** Repeated faults in the log: the first with its cause, then a summary, and all are counted. */
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
 import { Writable } from 'node:stream';
@@ -29,7 +29,7 @@ function fault(message: string, cause?: Error): Error {
 
 const SINCE = '2026-11-21T12:00:00Z';
 
-test('a fault is written whole once, then counted, and the counts add up', async () => {
+test('a fault is logged fully once, then counted, and the counts add up', async () => {
   const { faults, lines } = faultLog(20);
   for (let index = 0; index < 1000; index += 1) faults.note('fault', fault('broken'), `request ${index}`);
   assert.deepEqual(
@@ -48,7 +48,7 @@ test('a fault is written whole once, then counted, and the counts add up', async
   faults.close();
 });
 
-test('each cause has its own line, by what is at the bottom of it', () => {
+test('each root cause has its own line', () => {
   const { faults, lines } = faultLog(HOUR_MS);
   const disk = fault('disk');
   for (const error of [
@@ -67,7 +67,7 @@ test('each cause has its own line, by what is at the bottom of it', () => {
   faults.close();
 });
 
-test('however many causes there are, the lines are bounded and a stop says all counts', () => {
+test('the number of lines is bounded, and a stop logs all counts', () => {
   const { faults, lines } = faultLog(HOUR_MS);
   for (let index = 0; index < 5000; index += 1) faults.note('fault', fault(`number ${index}`), 'id');
   assert.equal(lines.length, 51);
@@ -77,7 +77,7 @@ test('however many causes there are, the lines are bounded and a stop says all c
   assert.deepEqual(told.sort(), ['number 7: 2', 'other causes: 4950']);
 });
 
-test('while keys cannot be checked, a flood of requests writes the cause once; each has its line', async () => {
+test('while keys cannot be checked, many requests log the cause once; each has its own line', async () => {
   const server = await startTestServer();
   const { key } = server.makeKey();
   const path = `${server.store.folder}/access.db`;

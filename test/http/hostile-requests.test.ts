@@ -103,7 +103,7 @@ const QUERIES: readonly [query: string, expected: RegExp][] = [
   [`&access_token=x`, /^400 unknown parameter "access_token"$/],
 ];
 
-test('query strings of every kind are read strictly, and the detail names what is wrong', async () => {
+test('query strings are parsed strictly, and the detail names the error', async () => {
   for (const [query, expected] of QUERIES) assert.match(await answerTo(`${GOOD}${query}`), expected, query);
 });
 
@@ -132,7 +132,7 @@ const PATHS: readonly [target: () => string, expected: RegExp][] = [
   [() => '*', /^404 /],
 ];
 
-test('paths of every kind are exact', async () => {
+test('paths match exactly', async () => {
   for (const [target, expected] of PATHS) assert.match(await answerTo(target()), expected, target());
 });
 
@@ -164,7 +164,7 @@ test('one credential, sent once, as Bearer', async () => {
   for (const headers of bad) assert.match(await answerTo(GOOD, headers), /^401 /, headers);
 });
 
-test('a request has one Host that can be one', async () => {
+test('a request has one valid Host', async () => {
   const withHosts = async (...hosts: string[]) => {
     const lines = hosts.map((host) => `Host: ${host}\r\n`).join('');
     return summaryOf(
@@ -185,7 +185,7 @@ test('a request has one Host that can be one', async () => {
     assert.match(await withHosts(...hosts), /^400 The Host header is /, hosts.join());
 });
 
-test('other versions, bodies and methods do no harm', async () => {
+test('other HTTP versions, bodies and methods do no harm', async () => {
   const get = `GET ${GOOD} HTTP/1.1\r\nHost: x\r\n${authorization}`;
   const chunked = 'Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n';
   const last = `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;

@@ -227,7 +227,7 @@ function storeInUse(use: (path: string, ask: () => string) => void): void {
   }
 }
 
-test('the log beside it cannot be opened: 503 until it can be', () => {
+test('its log cannot be opened: 503 until it can', () => {
   storeInUse((path, ask) => {
     renameSync(`${path}-wal`, `${path}-away`);
     mkdirSync(`${path}-wal`);
@@ -238,7 +238,7 @@ test('the log beside it cannot be opened: 503 until it can be', () => {
   });
 });
 
-test('the right to read it is gone: 503 until it is back', {
+test('no permission to read it: 503 until it is back', {
   skip: process.geteuid?.() !== 0 && 'only root can put itself in the place of another user and back',
 }, () => {
   storeInUse((path, ask) => {

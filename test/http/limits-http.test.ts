@@ -61,7 +61,7 @@ async function assertThrottled(
   );
 }
 
-test('a request is let in while rows are left, and then served whole', async () => {
+test('a request is accepted while rows are left, and then served completely', async () => {
   const key = await start({ daily_rows: 4 });
   for (const path of [CHANGES, PERIOD]) {
     const page = JSON.parse(await (await server.get(path, key)).text());
@@ -71,7 +71,7 @@ test('a request is let in while rows are left, and then served whole', async () 
   for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);
 });
 
-test('the rows of every detection endpoint count, those of others do not', async () => {
+test('rows of every detection endpoint count, those of others do not', async () => {
   const key = await start({ daily_rows: 1000 });
   const counted = [];
   for (const path of [...READS, `${CHANGES}&limit=2`, '/v1/me', '/v1/schema/detection']) {
@@ -82,7 +82,7 @@ test('the rows of every detection endpoint count, those of others do not', async
   assert.deepEqual(counted, [3, 3, 1, 2, 0, 0]);
 });
 
-test('an empty page, a 404 and a 400 cost nothing; once all is used an empty page is 429 too', async () => {
+test('an empty page, a 404 and a 400 cost nothing; once all rows are used, an empty page is 429, too', async () => {
   const key = await start({ daily_rows: 1 });
   const empty = `${CHANGES}&subscription_id=7002`;
   for (const path of [empty, '/v1/detections/t.7001.99.1', `${CHANGES}&nope=1`]) await statusOf(path, key);
@@ -91,7 +91,7 @@ test('an empty page, a 404 and a 400 cost nothing; once all is used an empty pag
   await assertThrottled(await server.get(empty, key), 'account', 43_200);
 });
 
-test('it is judged after the parameters and before the detection', async () => {
+test('it is checked after the parameters and before the detection', async () => {
   const key = await start({ daily_rows: 1 });
   await statusOf(ONE, key);
   for (const path of [...READS, '/v1/detections/t.7001.99.1', '/v1/detections/t.9009.1.1']) {
@@ -111,7 +111,7 @@ test('it is judged after the parameters and before the detection', async () => {
   assert.equal(await statusOf(ONE, noScope), 403);
 });
 
-test('at 00:00 UTC all of it is there again, and a cursor that was held goes on', async () => {
+test('at 00:00 UTC it is reset, and a stored cursor continues', async () => {
   const key = await start({ daily_rows: 2 });
   const page = JSON.parse(await (await server.get(`${CHANGES}&limit=2`, key)).text());
   const next = `/v1/detections/changes?cursor=${page.next_cursor}`;
@@ -122,7 +122,7 @@ test('at 00:00 UTC all of it is there again, and a cursor that was held goes on'
   assert.equal(rest.data.length, 1);
 });
 
-test('a key has an allowance of its own only where it was given one; changes hold from the next request on', async () => {
+test('a key has its own allowance only if one was set; changes apply to the next request', async () => {
   const key = await start({ daily_rows: 1000 });
   const { id, key: small } = server.makeKey({ daily_rows: 1 });
   assert.equal(await statusOf(ONE, small), 200);
@@ -142,7 +142,7 @@ test('a key has an allowance of its own only where it was given one; changes hol
   );
 });
 
-test('a key is used by every request that proves it, and by no other', async () => {
+test('every request that proves a key counts as its use, and no other', async () => {
   const key = await start({ requests_per_minute: 6, daily_rows: 1 });
   const id = key.split('_')[2] ?? '';
   const uses = () => server.keyUses.unwritten();
@@ -211,7 +211,7 @@ test('404 and 405 come before it; it comes before 401 and 503', async () => {
   assert.equal(await statusOf(ONE, guess()), 429);
 });
 
-test('who claims no key id is not counted', async () => {
+test('requests without a key id are not counted', async () => {
   await start({ unseen_key_ids_per_minute: 1 });
   for (const authorization of ['', 'Basic eDp5', 'Bearer nonsense', 'Bearer ww_live_short_x']) {
     for (let count = 0; count < 2; count += 1) {
@@ -223,7 +223,7 @@ test('who claims no key id is not counted', async () => {
   assert.equal(await statusOf(ONE, guess()), 401);
 });
 
-test('keys in use at an address go on working while somebody else there guesses, for a day', async () => {
+test('keys in use at an address keep working for a day while another client there guesses', async () => {
   const key = await start({ unseen_key_ids_per_minute: 2 });
   assert.equal(await statusOf(ONE, key), 200);
   assert.equal(await statusOf(ONE, guess()), 401);
@@ -237,7 +237,7 @@ test('keys in use at an address go on working while somebody else there guesses,
   assert.equal(await statusOf(ONE, key), 429, 'not seen for a day');
 });
 
-test('a wrong secret does not make a key id seen; a proven one that is kept out does', async () => {
+test('a wrong secret does not make a key id seen; a proven but refused key does', async () => {
   await start({ unseen_key_ids_per_minute: 1 });
   const { id, key } = server.makeKey({ allow_addresses: ['10.0.0.0/8'] });
   assert.equal(await statusOf(ONE, guess().replace(/_live_.{12}/, `_live_${id}`)), 401);
@@ -250,7 +250,7 @@ test('a wrong secret does not make a key id seen; a proven one that is kept out 
   assert.equal(await statusOf(ONE, key), 401);
 });
 
-test("a token claims its key's id; the network that it was given to has proven that", async () => {
+test("a token claims its key's id, which the network that got it has proven", async () => {
   await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
   const elsewhere = { headers: { 'x-forwarded-for': '192.0.2.1' } };
   const { id, key } = server.makeKey();

@@ -20,7 +20,7 @@ async function pageOf(answer: Response | Promise<Response>): Promise<Page> {
   return JSON.parse(await (await answer).text());
 }
 
-test('the preference is read as RFC 7240 has it; what is not understood is ignored', () => {
+test('the preference is parsed by RFC 7240; unknown ones are ignored', () => {
   for (const [header, seconds] of [
     ['wait=10', 10],
     ['WAIT = "7"', 7],
@@ -77,7 +77,7 @@ describe('a request that waits', () => {
     return { answer };
   }
 
-  test('has the first change, is counted once, and says that it waited', async () => {
+  test('gets the first change, is counted once, and says that it waited', async () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}`);
     deliver(7001);
@@ -94,7 +94,7 @@ describe('a request that waits', () => {
     assert.equal(typeof line?.waited_ms, 'number');
   });
 
-  test('goes on waiting where filters drop the change, with its cursor moved on', async () => {
+  test('keeps waiting if filters drop the change, and its cursor advances', async () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}&subscription_id=7001`);
     deliver(7002);
@@ -114,28 +114,28 @@ describe('a request that waits', () => {
     assert.notEqual(moved, page.next_cursor);
   });
 
-  test('ends with an empty page when the time is over', async () => {
+  test('ends with an empty page after its time', async () => {
     const { answer } = await waits(`cursor=${await end()}`, { seconds: 1 });
     const response = await answer;
     assert.equal(response.headers.get('preference-applied'), 'wait=1');
     assert.deepEqual((await pageOf(response)).data, []);
   });
 
-  test('is refused when its key was revoked meanwhile', async () => {
+  test('is refused if its key is revoked meanwhile', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     server.access.prepare('UPDATE api_key SET revoked_at = ? WHERE id = ?').run(NOW_MS, keyId);
     deliver(7001);
     assert.equal((await answer).status, 401);
   });
 
-  test('is refused when its key lost the scope meanwhile', async () => {
+  test('is refused if its key loses the scope meanwhile', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     server.access.prepare(`UPDATE api_key SET scopes = '["reports:read"]' WHERE id = ?`).run(keyId);
     deliver(7001);
     assert.equal((await answer).status, 403);
   });
 
-  test('has no rows once another one that waited has used the daily allowance', async () => {
+  test('gets no rows once another waiting request has used the daily allowance', async () => {
     server.access.prepare('UPDATE account SET daily_rows = 2').run();
     const cursor = await end();
     const answers = [];
@@ -145,7 +145,7 @@ describe('a request that waits', () => {
     assert.deepEqual(statuses.sort(), [200, 429, 429]);
   });
 
-  test('costs the allowance of the day on which it is answered', async () => {
+  test('counts against the allowance of the day on which it is answered', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     const tomorrow = NOW_MS + DAY_MS;
     const usedBefore = server.dailyRows.used('key', keyId, NOW_MS);
@@ -158,7 +158,7 @@ describe('a request that waits', () => {
     );
   });
 
-  test('is told the rate of the time at which it is answered', async () => {
+  test('gets the rate-limit headers of the time at which it is answered', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     server.setNow(NOW_MS + MINUTE_MS);
     deliver(7001);
@@ -166,7 +166,7 @@ describe('a request that waits', () => {
     assert.deepEqual([headers.get('ratelimit-remaining'), headers.get('ratelimit-reset')], ['5', '60']);
   });
 
-  test('does not wait without the preference, nor where there is something to say', async () => {
+  test('does not wait without the preference, or if there are rows', async () => {
     const cursor = await end();
     const plain = await server.get(`${CHANGES}?cursor=${cursor}`, key);
     assert.equal(plain.headers.get('preference-applied'), null);
@@ -191,7 +191,7 @@ describe('a request that waits', () => {
   });
 });
 
-test('thousands that wait are woken in turns, and others get theirs in between', async () => {
+test('thousands of waiting requests are woken in groups, and others are answered in between', async () => {
   const waiting = createWaiting();
   const { Socket } = await import('node:net');
   const sockets = Array.from({ length: 500 }, () => new Socket().setMaxListeners(0));
@@ -206,7 +206,7 @@ test('thousands that wait are woken in turns, and others get theirs in between',
   assert.equal(await waiting.forChange(MINUTE_MS, new Socket()), false);
 });
 
-test('the real program: a dropped file ends the wait, and so does a stop', async () => {
+test('in the program, a dropped file ends the wait, and so does a stop', async () => {
   const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   after(() => appliance.stop());
   const row = newRow();

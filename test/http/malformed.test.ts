@@ -1,4 +1,4 @@
-/** What goes over the wire when it is not a plain request: malformed HTTP, odd targets, bodies, pipelines, closing. */
+/** Responses to unusual requests: malformed HTTP, odd targets, bodies, pipelines, closing. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
@@ -51,7 +51,7 @@ function assertProblem(reply: string, status: number, code: string): void {
   assert.equal(problem.request_id, headers.get('x-request-id'));
 }
 
-test('what is not HTTP is answered like everything else, and the connection ends', async () => {
+test('bytes that are not HTTP get an ordinary error, and the connection ends', async () => {
   const malformed = [
     'nonsense\r\n\r\n',
     'GET / HTTP/9.9\r\n\r\n',
@@ -63,7 +63,7 @@ test('what is not HTTP is answered like everything else, and the connection ends
   for (const bytes of malformed) assertProblem(await exchange(bytes), 400, 'invalid_request');
 });
 
-test('a head that is too large is 431; one of a legal size passes', async () => {
+test('a head that is too large is 431; one of a legal size is accepted', async () => {
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`;
   assertProblem(await exchange(large), 431, 'invalid_request');
   const legal = parseReply(await exchange(get(`${GOOD}&source_id=${'x'.repeat(20_000)}`)));
@@ -81,7 +81,7 @@ test('HTTP/1.1 without a Host is 400, HTTP/1.0 needs none', async () => {
   assert.equal(parseReply(await exchange(get(GOOD, '', '1.0'))).status, 200);
 });
 
-test('an expectation that cannot be met is 400; 100-continue is met', async () => {
+test('an unknown expectation is 400; 100-continue works', async () => {
   assertProblem(
     await exchange(get(GOOD, 'Host: x\r\nExpect: tea\r\nConnection: close\r\n')),
     400,
@@ -91,7 +91,7 @@ test('an expectation that cannot be met is 400; 100-continue is met', async () =
   assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
 });
 
-test('CONNECT names no path; an offer to upgrade is passed over', async () => {
+test('CONNECT has no path; an upgrade is ignored', async () => {
   assertProblem(await exchange('CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n'), 404, 'not_found');
   const upgrade = 'Host: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n';
   assert.equal(parseReply(await exchange(get(GOOD, upgrade))).status, 200);
@@ -105,12 +105,12 @@ test('a target may be absolute, and * is no path', async () => {
   assertProblem(await exchange(star), 404, 'not_found');
 });
 
-test('a raw + in the offset of since is read as +', async () => {
+test('a raw + in the offset of since is parsed as +', async () => {
   const reply = await exchange(get('/v1/detections/changes?since=2026-11-21T12:30:00+01:00'));
   assert.equal(parseReply(reply).status, 200);
 });
 
-test('a body that nobody reads does no harm', async () => {
+test('an unread body does no harm', async () => {
   const body = 'x'.repeat(1_000_000);
   const post = await server.get(GOOD, undefined, { method: 'POST', body });
   assert.equal(post.status, 405);
@@ -123,7 +123,7 @@ test('a body that nobody reads does no harm', async () => {
   assert.equal((await server.get(GOOD, key)).status, 200);
 });
 
-test('requests sent at once are answered in order', async () => {
+test('pipelined requests are answered in order', async () => {
   const targets = ['/v1/detections/t.1.1.1', '/v1/detections/x', GOOD];
   const last = get('/x');
   const reply = await exchange(targets.map((target) => get(target, 'Host: x\r\n')).join('') + last);
@@ -131,14 +131,14 @@ test('requests sent at once are answered in order', async () => {
   assert.deepEqual(statuses, ['404', '400', '200', '404']);
 });
 
-test('what is malformed after good requests is never taken for their answer', async () => {
+test('malformed bytes after good requests do not affect their responses', async () => {
   const good = get(GOOD, 'Host: x\r\n');
   const reply = await exchange(`${good}${good}${good}nonsense\r\n\r\n`);
   const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
   assert.deepEqual(statuses, ['200', '200', '200', '400']);
 });
 
-test('closing ends idle and silent connections and lets an answer in progress be read', async () => {
+test('closing ends idle and silent connections and completes a response in progress', async () => {
   const other = await startWithLargePage();
   const silent = connect(other.port, '127.0.0.1');
   const idle = connect(other.port, '127.0.0.1');
@@ -161,7 +161,7 @@ test('closing ends idle and silent connections and lets an answer in progress be
   await other.close();
 });
 
-test('closing waits no longer than its grace', async () => {
+test('closing waits at most the grace period', async () => {
   const other = await startWithLargePage();
   const stuck = connect(other.port, '127.0.0.1');
   stuck.on('error', () => {});
@@ -175,7 +175,7 @@ test('closing waits no longer than its grace', async () => {
   await other.close();
 });
 
-test('a port that is taken is refused with what to do', async () => {
+test('a port in use is refused, with a hint', async () => {
   await assert.rejects(startTestServer({ port: server.port }), {
     name: 'Refused',
     code: 'failed',

@@ -96,7 +96,7 @@ test('has every member, in order', async () => {
   );
 });
 
-test('is kept by clients for a minute, by nobody else, and carries the rate-limit headers', async () => {
+test('is cached by clients only, for a minute, and has the rate-limit headers', async () => {
   const response = await server.get('/v1/me', key);
   assert.equal(response.headers.get('cache-control'), 'private, max-age=60');
   assert.equal(response.headers.get('vary'), 'Authorization', 'two keys of one client are kept apart');
@@ -106,7 +106,7 @@ test('is kept by clients for a minute, by nobody else, and carries the rate-limi
   await response.arrayBuffer();
 });
 
-test('takes no parameters, and is for any valid credential with any scope, or with none', async () => {
+test('takes no parameters, and accepts any valid credential, with or without scopes', async () => {
   for (const query of ['x=1', 'schema_version=v1', 'fields=id', 'limit=']) {
     const response = await server.get(`/v1/me?${query}`, key);
     assert.deepEqual([response.status, response.headers.get('cache-control')], [400, 'no-store']);
@@ -124,7 +124,7 @@ test('takes no parameters, and is for any valid credential with any scope, or wi
   assert.equal(await statusOf('/v1/me/'), 404);
 });
 
-test("the key's name, scopes and end are those of this moment", async () => {
+test("the key's name, scopes and expiry are current", async () => {
   const expires_at = NOW_MS + DAY_MS + 999;
   setKey(server.access, id, { name: 'Renamed', scopes: ['reports:read'], expires_at });
   const expected = { id, name: 'Renamed', scopes: ['reports:read'], expires_at: '2026-11-22T12:00:00Z' };
@@ -133,7 +133,7 @@ test("the key's name, scopes and end are those of this moment", async () => {
   assert.deepEqual((await me()).account, { id: 'agency', name: 'Other name' });
 });
 
-test('of a token, the scopes it was issued with that the key still has', async () => {
+test('for a token, scopes are those issued that the key still has', async () => {
   setKey(server.access, id, { scopes: ['detections:read', 'reports:read', 'exports:create'] });
   const form = new URLSearchParams({
     grant_type: 'client_credentials',
@@ -149,7 +149,7 @@ test('of a token, the scopes it was issued with that the key still has', async (
   assert.deepEqual([shown.id, shown.scopes, shown.expires_at], [id, ['reports:read'], null]);
 });
 
-test("lists the key's own subscriptions only, with the types the key reads of each", async () => {
+test("lists only the key's own subscriptions, with the types the key reads of each", async () => {
   const { access } = server;
   addAccount(access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
   const foreign = { id: 9009, account_id: 'other', name: null, time_zone: 'UTC' };
@@ -174,7 +174,7 @@ test("lists the key's own subscriptions only, with the types the key reads of ea
   );
 });
 
-test('a subscription that has lost what the key reads of it stays, with nothing to read', async () => {
+test('a subscription without types that the key reads stays, with an empty list', async () => {
   setKey(server.access, id, { subscriptions: [{ id: 7001, content_types: ['image'] }] });
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   setSubscription(server.access, 7001, { content_types: ['text'] });
@@ -193,7 +193,7 @@ test('a subscription that has lost what the key reads of it stays, with nothing 
   }
 });
 
-test('data starts with the earliest first detection that is current', async () => {
+test('data starts at the earliest first_detected_at of the current detections', async () => {
   const row = (source: number, first_detected_at: string, version = 1) => ({
     content_type: 'image' as const,
     version,
@@ -208,7 +208,7 @@ test('data starts with the earliest first detection that is current', async () =
   });
 });
 
-test('gaps are of each export by itself, newest first, of the last 90 days, and no finished window', async () => {
+test('gaps are per export, newest first, of the last 90 days, without finished windows', async () => {
   const at = (windows: number) => NOW_MS - windows * WINDOW_MS;
   const oldest = (90 * DAY_MS) / WINDOW_MS;
   addWindow('newswire', at(300), 'missing');
@@ -229,7 +229,7 @@ test('gaps are of each export by itself, newest first, of the last 90 days, and 
   });
 });
 
-test('of more than 200 gaps of a type the newest 200 are listed, whatever their status', async () => {
+test('at most the newest 200 gaps of a type are listed, whatever their status', async () => {
   const statuses = ['missing', 'abandoned', 'failed'] as const;
   server.store.writer.transaction(() => {
     for (let count = 1; count <= 450; count += 1) {
@@ -253,7 +253,7 @@ test('of more than 200 gaps of a type the newest 200 are listed, whatever their 
   );
 });
 
-test('gaps are looked up in the index, each status by itself', () => {
+test('gaps are read from the index, by status', () => {
   const plan = server.store.reader
     .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${DATA_GAPS}`)
     .all({ export: 'newswire', from: 0, to: 1, limit: 200 })
@@ -276,7 +276,7 @@ test('an export that is switched off has no types, starts or gaps', async () => 
   );
 });
 
-test("limits are the settings', and the account's own where it has them", async () => {
+test("limits are those of the settings, or the account's own", async () => {
   await restart({ requests_per_minute: 7, daily_rows: 55 });
   const limits = async () => (await me()).limits;
   const { requests_per_minute, daily_rows } = await limits();
@@ -287,7 +287,7 @@ test("limits are the settings', and the account's own where it has them", async 
   assert.equal((await limits()).daily_rows, 12, "the account's, not the key's");
 });
 
-test('it works while the allowance is used up, and says who is throttled and until when', async () => {
+test('works while the allowance is used up, and shows who is throttled and until when', async () => {
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   setKey(server.access, id, { daily_rows: 1 });
   const throttle = async () => {
@@ -309,7 +309,7 @@ test('it works while the allowance is used up, and says who is throttled and unt
   assert.deepEqual([after.throttled, 'throttled_until' in after], [null, false]);
 });
 
-test('its own 429 is about the rate only', async () => {
+test('its own 429 is only for the request rate', async () => {
   await restart({ requests_per_minute: 2, daily_rows: 1 });
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   await statusOf(ONE);

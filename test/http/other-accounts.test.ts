@@ -100,7 +100,7 @@ async function assertAlike(path: (named: Named) => string, status: number, key =
 const CHANGES = '/v1/detections/changes?since=2026-11-01T00:00:00Z';
 const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-21';
 
-test('what is compared is there for the one whom it belongs to', async () => {
+test('the owner can read everything compared here', async () => {
   const id = `t.${FOREIGN.subscription}.${FOREIGN.source}.${FOREIGN.article}`;
   const response = await server.get(`/v1/detections/${id}`, foreign.key);
   assert.equal(response.status, 200);
@@ -131,7 +131,7 @@ describe('one detection', () => {
     assert.equal((await server.get('/v1/detections/t.7002.7.1', server.makeKey().key)).status, 200);
   });
 
-  test('of a subscription that the account lost stays unreadable, as if it had never been', async () => {
+  test('of a subscription that the account lost stays unreadable, as if it never existed', async () => {
     const gone = server.makeKey({ subscriptions: [] });
     const theirs = await answerOf('/v1/detections/t.7001.1.1', gone.key);
     assert.equal(theirs, await answerOf('/v1/detections/t.7001.999.1', gone.key));
@@ -157,7 +157,7 @@ for (const [endpoint, start] of [
       assert.match(own, /^400\n/);
     });
 
-    test('filters that name what only others have find what filters for nothing find', async () => {
+    test('filters for values of other accounts find the same as filters for unknown values', async () => {
       const base = await answerOf(`${start}&publisher_id=1`, narrow.key);
       assert.match(base, /^200\n/);
       const filters = (named: Named) => [
@@ -175,7 +175,7 @@ for (const [endpoint, start] of [
       }
     });
 
-    test('no detection of another account is on a page, whatever is asked', async () => {
+    test('no detection of another account is on a page, for any query', async () => {
       for (const query of ['', '&fields=id', '&limit=1000', '&content_type=text', '&min_band=off']) {
         const page = await jsonOf(`${start}${query}`, narrow.key);
         assert.deepEqual(
@@ -188,14 +188,14 @@ for (const [endpoint, start] of [
   });
 }
 
-test('where data starts is judged by the own streams alone', async () => {
+test("data_starts depends only on the account's own streams", async () => {
   // The other account has records from 1 November on.
   await assertAlike(() => '/v1/detections?from=2026-11-02&to=2026-11-03', 400);
   const own = await server.get('/v1/detections?from=2026-11-02&to=2026-11-03', foreign.key);
   assert.equal(own.status, 200);
 });
 
-test('a cursor of another key says nothing that the own does not', async () => {
+test("another key's cursor reveals no more than one's own", async () => {
   const page = await jsonOf(`${CHANGES}&limit=1`, foreign.key);
   const read = await jsonOf(`/v1/detections/changes?cursor=${page.next_cursor}`, narrow.key);
   assert.deepEqual(
@@ -212,12 +212,12 @@ test('a cursor of another key says nothing that the own does not', async () => {
   );
 });
 
-test('/v1/me says nothing of another account', async () => {
+test('/v1/me reveals nothing of another account', async () => {
   const me = await (await server.get('/v1/me', narrow.key)).text();
   assert.doesNotMatch(me, /8001|7002|[Tt]heirs|other|image/);
 });
 
-test('a photo of another account, of nobody, and one with a wrong signature answer alike', async () => {
+test('a photo of another account, a missing one and a wrong signature get the same response', async () => {
   const answers = await Promise.all(
     [
       `/photos/${FOREIGN.source}?signature=AAAAAAAAAAAAAAAAAAAAAA`,
@@ -232,7 +232,7 @@ test('a photo of another account, of nobody, and one with a wrong signature answ
 describe('credentials', () => {
   const altered = (key: string) => key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
 
-  test('a wrong secret for a key that exists, and a key that does not, answer alike', async () => {
+  test('a wrong secret and an unknown key get the same response', async () => {
     const nobody = 'ww_live_aaaaaaaaaaaa_'.concat('a'.repeat(52));
     for (const path of ['/v1/me', CHANGES, PERIOD, '/v1/schema/detection', '/v1/detections/t.7001.1.1']) {
       const theirs = await answerOf(path, altered(foreign.key));
@@ -241,7 +241,7 @@ describe('credentials', () => {
     }
   });
 
-  test('the token endpoint says of a client that exists what it says of one that does not', async () => {
+  test('the token endpoint answers the same for existing and unknown clients', async () => {
     const ask = async (client_id: string, client_secret: string) => {
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
       const response = await server.get('/oauth/token', undefined, { method: 'POST', body });

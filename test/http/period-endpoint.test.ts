@@ -54,7 +54,7 @@ test('a page has its members in order, and every header that the contract names'
   assert.equal(last?.rows, 5, 'rows are counted');
 });
 
-test('ascending is the other direction of time, with ties in the same order', async () => {
+test('ascending reverses time, with ties in the same order', async () => {
   assert.deepEqual(idsOf(await period(`${DAYS}&sort=first_detected_at`)), [
     't.7001.1.1',
     'i.7001.3.1',
@@ -79,7 +79,7 @@ test('filters, fields and streams narrow a page', async () => {
   assert.equal(await refusal(`${DAYS}&subscription_id=12345`), detail);
 });
 
-test('strict parameters: what is unknown, empty or given twice is named', async () => {
+test('strict parameters: an unknown, empty or repeated one is named', async () => {
   assert.match(await refusal(`${DAYS}&since=2026-11-21T00:00:00Z`), /unknown parameter "since"/);
   assert.match(await refusal(`${DAYS}&sort=`), /^sort: must not be empty/);
   assert.match(await refusal(`${DAYS}&time_zone=UTC&time_zone=UTC`), /^time_zone: must not be repeated/);
@@ -87,7 +87,7 @@ test('strict parameters: what is unknown, empty or given twice is named', async 
   assert.match(await refusal(''), /^from: required/);
 });
 
-test('dates are meant in the zone of the only subscription; the zone is shown as written', async () => {
+test('dates are in the zone of the only subscription; the zone is shown as written', async () => {
   const { key: berlin } = server.makeKey({ subscriptions: [{ id: 7003, content_types: null }] });
   const day = 'from=2026-11-20&to=2026-11-20';
   const own = await period(day, berlin);
@@ -171,7 +171,7 @@ test('an export that is switched off has no streams', async () => {
   }
 });
 
-test('a page over one stream has up to 1000 rows, over more up to 200, from pieces that come whole', async () => {
+test('a page over one stream has up to 1000 rows, over several up to 200', async () => {
   const other = await startTestServer();
   try {
     const headline = 'ü'.repeat(1000);
@@ -201,7 +201,7 @@ test('a page over one stream has up to 1000 rows, over more up to 200, from piec
   }
 });
 
-test('rows count against the daily allowance, which is judged after the parameters', async () => {
+test('rows count against the daily allowance, which is checked after the parameters', async () => {
   const { key: small } = server.makeKey({ daily_rows: 2 });
   const { data, next_cursor } = await period(`${DAYS}&limit=3`, small);
   assert.equal(data.length, 3, 'let in while there is some left, a page is whole');
@@ -221,7 +221,7 @@ test('rows count against the daily allowance, which is judged after the paramete
   }
 });
 
-test('it wants a key with the scope, answers GET alone, and no path with a slash behind', async () => {
+test('requires a key with the scope, and answers only GET without a trailing slash', async () => {
   assert.equal((await server.get(`/v1/detections?${DAYS}`)).status, 401);
   const { key: reports } = server.makeKey({ scopes: ['reports:read'] });
   assert.equal((await server.get(`/v1/detections?${DAYS}`, reports)).status, 403);

@@ -9,7 +9,7 @@ import { NOW_MS, startTestServer } from '../support/server.ts';
 const { server, key, period, refusal } = await startPeriodServer();
 after(() => server.close());
 
-test('a walk by cursor sees what one page sees, with one period on every page', async () => {
+test('a walk by cursor returns the same as one page, with one period on every page', async () => {
   for (const sort of ['first_detected_at', '-first_detected_at']) {
     const query = `${DAYS}&sort=${sort}`;
     const whole = await period(query);
@@ -31,7 +31,7 @@ test('a walk by cursor sees what one page sees, with one period on every page', 
   }
 });
 
-test('the period of a walk is frozen, though to lies in the future and the clock goes on', async () => {
+test('the period of a walk is fixed, even if to is in the future', async () => {
   const query = 'from=2026-11-18&to=2026-12-31&limit=1';
   const first = await period(query);
   assert.equal(first.to, '2026-11-21T12:00:00Z');
@@ -47,7 +47,7 @@ test('the period of a walk is frozen, though to lies in the future and the clock
   }
 });
 
-test('a period that is still filling: what comes late is on pages not yet read, and in the next walk', async () => {
+test('late detections of a current period are on unread pages, and in the next walk', async () => {
   const other = await startTestServer();
   try {
     const { key: reader } = other.makeKey();
@@ -106,7 +106,7 @@ test('a cursor is refused once period, zone, sort, subscriptions or filters chan
   }
 });
 
-test("a walk goes on when the key's subscriptions are changed meanwhile, and says so where it cannot", async () => {
+test("a walk continues after the key's subscriptions change, or is refused with the reason", async () => {
   const only = (...ids: number[]) => ids.map((id) => ({ id, content_types: null }));
   const reader = server.makeKey({ subscriptions: only(7003) });
   const change = (...ids: number[]) => setKey(server.access, reader.id, { subscriptions: only(...ids) });
@@ -140,7 +140,7 @@ test("a walk goes on when the key's subscriptions are changed meanwhile, and say
   );
 });
 
-test('a cursor that this endpoint did not give is refused', async () => {
+test('a cursor that this endpoint did not issue is refused', async () => {
   const { next_cursor: given } = await period(`${DAYS}&limit=1`);
   const changes = await server.get('/v1/detections/changes?since=2026-11-21T00:00:00Z', key);
   const { next_cursor: ofStream } = JSON.parse(await changes.text());

@@ -1,4 +1,4 @@
-/** Photos of the real program: from an export without an address to the photo at the address that was signed. */
+/** Photos of the real program: from an export without a URL to the photo at the signed URL. */
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ async function photoAddress(): Promise<string> {
   return detection?.source.image_url ?? assert.fail('no address');
 }
 
-test('the address that a detection carries serves the photo once it is there, for ever', async () => {
+test('the URL in a detection serves the photo once it exists, and never expires', async () => {
   const line = await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([row]));
   assert.equal(line.msg, 'file applied', JSON.stringify(line));
   const address = await photoAddress();
@@ -39,7 +39,7 @@ test('the address that a detection carries serves the photo once it is there, fo
   assert.equal((await fetch(`${address}x`)).status, 404);
 });
 
-test('another folder and another base address change neither path nor signature, and no version', async () => {
+test('another folder or base address changes neither path, signature nor version', async () => {
   const { pathname, search } = new URL(await photoAddress());
   const elsewhere = join(appliance.data, 'elsewhere');
   renameSync(join(appliance.data, 'photos'), elsewhere);
@@ -54,7 +54,7 @@ test('another folder and another base address change neither path nor signature,
   rmSync(elsewhere, { recursive: true });
 });
 
-test('[photos] folder is photos in the data folder, and counts from the file in which it stands', () => {
+test('[photos] folder defaults to photos in the data folder, and is relative to the configuration file', () => {
   const file = join(appliance.data, 'photos.toml');
   writeFileSync(file, '[photos]\nfolder = "pictures"\n');
   const load = (env: Record<string, string>, from?: string) =>

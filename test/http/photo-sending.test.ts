@@ -1,4 +1,4 @@
-/** How a photo goes over the wire: in pieces, as it was when its length was told, and its file closed afterwards. */
+/** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
 import {
   closeSync,
@@ -102,7 +102,7 @@ function bodyOf(chunks: readonly Buffer[]): Buffer {
 }
 
 // The first one: what others leave to be collected would hide growth.
-test('of a photo that is not read, little is in memory; it goes on when it is read on', async () => {
+test('a client that does not read a photo costs little memory; sending continues when it reads', async () => {
   const { content } = putLarge('2.jpg');
   const { arrayBuffers } = process.memoryUsage();
   const { socket, chunks } = await beginReading(photoPath(KEY, 2));
@@ -116,7 +116,7 @@ test('of a photo that is not read, little is in memory; it goes on when it is re
   socket.destroy();
 });
 
-test('a large photo arrives whole, and so does a range of it over many pieces', async () => {
+test('a large photo arrives completely, and so does a large range', async () => {
   const { content } = putLarge('1.jpg');
   const whole = await server.get(photoPath(KEY, 1));
   assert.ok(content.equals(Buffer.from(await whole.arrayBuffer())));
@@ -126,7 +126,7 @@ test('a large photo arrives whole, and so does a range of it over many pieces', 
   assert.ok(content.subarray(1000, LARGE_BYTES - 6).equals(Buffer.from(await part.arrayBuffer())));
 });
 
-test('two answers follow each other on one connection', async () => {
+test('two responses follow each other on one connection', async () => {
   writeFileSync(join(folder, '3.png'), 'photo three');
   const socket = connect(server.port, '127.0.0.1');
   let reply = '';
@@ -144,7 +144,7 @@ test('two answers follow each other on one connection', async () => {
   assert.match(reply, /\r\n\r\nphotoHTTP\/1\.1 200[\s\S]*\r\n\r\nphoto threeHTTP\/1\.1 404/);
 });
 
-test('when the client goes away, the file is closed and nobody is troubled', async () => {
+test('when the client disconnects, the file is closed without an error', async () => {
   putLarge('4.jpg');
   const { socket } = await beginReading(photoPath(KEY, 4));
   socket.destroy();
@@ -164,7 +164,7 @@ test('when the client goes away, the file is closed and nobody is troubled', asy
   assert.equal((await server.get('/photos/4')).status, 404, 'it goes on');
 });
 
-test('a photo that becomes shorter while it is sent ends the connection', async () => {
+test('a photo that shrinks while it is sent ends the connection', async () => {
   const { file } = putLarge('5.jpg');
   const { socket, chunks, closed } = await beginReading(photoPath(KEY, 5));
   truncateSync(file, MIB);
@@ -178,7 +178,7 @@ test('a photo that becomes shorter while it is sent ends the connection', async 
   assert.match(String(line?.request_id), /^[0-9a-f-]{36}$/);
 });
 
-test('a photo that is written to while it is sent never arrives whole', async () => {
+test('a photo that changes while it is sent never arrives completely', async () => {
   const { file } = putLarge('6.jpg');
   const { socket, chunks, closed } = await beginReading(photoPath(KEY, 6));
   const writing = openSync(file, 'r+');
@@ -191,7 +191,7 @@ test('a photo that is written to while it is sent never arrives whole', async ()
   await until('it is logged', () => server.lines.some(({ msg }) => msg === CUT_OFF));
 });
 
-test('a photo that is replaced while it is sent arrives as it was; the next one who asks gets the new', async () => {
+test('a photo that is replaced while it is sent arrives unchanged; the next request gets the new one', async () => {
   const { file, content } = putLarge('7.jpg');
   const { socket, chunks } = await beginReading(photoPath(KEY, 7));
   writeFileSync(`${file}.new`, 'another');
@@ -204,7 +204,7 @@ test('a photo that is replaced while it is sent arrives as it was; the next one 
   socket.destroy();
 });
 
-test('a server that closes lets a photo finish', async () => {
+test('closing the server completes a photo in progress', async () => {
   const other = await startTestServer({ photos: folder });
   const { content } = putLarge('8.jpg');
   const response = await other.get(photoPath(KEY, 8));

@@ -1,4 +1,4 @@
-/** GET /photos/{internal_id}: who gets which photo, and with what headers (contract: source.image_url). */
+/** GET /photos/{internal_id}: access and headers (contract: source.image_url). */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ async function bytesOf(response: Response): Promise<Buffer> {
   return Buffer.from(await response.arrayBuffer());
 }
 
-test('whoever holds the link gets the photo, with the headers that let it be kept', async () => {
+test('the link alone serves the photo, with headers for caching', async () => {
   const response = await server.get(photoPath(KEY, 5));
   assert.equal(response.status, 200);
   const { headers } = response;
@@ -65,7 +65,7 @@ test('whoever holds the link gets the photo, with the headers that let it be kep
   assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
 });
 
-test('no credential is asked for or looked at, and nothing is counted', async () => {
+test('no credential is required or checked, and nothing is counted', async () => {
   for (let count = 0; count < 5; count += 1) {
     const response = await server.get(photoPath(KEY, 5), count < 3 ? undefined : 'nonsense');
     assert.equal(response.status, 200);
@@ -74,7 +74,7 @@ test('no credential is asked for or looked at, and nothing is counted', async ()
   }
 });
 
-test('the address in a detection is the one that is served, below the path of the base address', async () => {
+test('the URL in a detection is the one served, below the path of the base address', async () => {
   const base = 'https://api.example/ww';
   const other = await startTestServer({ base_url: base, photos: join(folder, 'photos') });
   try {
@@ -90,7 +90,7 @@ test('the address in a detection is the one that is served, below the path of th
   }
 });
 
-test('each kind of file has its content type, and the first of them counts', async () => {
+test('each kind of file has its content type, and the first kind wins', async () => {
   const kinds = [
     ['.jpg', 'image/jpeg'],
     ['.jpeg', 'image/jpeg'],
@@ -109,14 +109,14 @@ test('each kind of file has its content type, and the first of them counts', asy
   assert.equal((await server.get(photoPath(KEY, 61))).status, 404);
 });
 
-test('the smallest and the greatest number are numbers of photos', async () => {
+test('the smallest and the largest photo number work', async () => {
   for (const id of [0, 999_999_999_999_999]) {
     put(`${id}.png`, String(id));
     assert.equal(await (await server.get(photoPath(KEY, id))).text(), String(id));
   }
 });
 
-test('a wrong signature and a missing photo answer alike, byte for byte', async () => {
+test('a wrong signature and a missing photo get the same response, byte for byte', async () => {
   const missing = await wholeAnswer(photoPath(KEY, 6));
   assert.match(missing, /^\[404,.*"no-store".*application\/problem\+json.*\/errors\/not_found/);
   const right = signatureOf(5);
@@ -152,7 +152,7 @@ test('a wrong signature and a missing photo answer alike, byte for byte', async 
   assert.equal(await wholeAnswer('/photos/6?signature=x'), missing);
 });
 
-test('what is no number of a photo in its one spelling answers just so', async () => {
+test('a malformed or non-canonical photo number gets the same response', async () => {
   const missing = await wholeAnswer(photoPath(KEY, 6));
   const signature = signatureOf(5);
   for (const id of [
@@ -183,16 +183,16 @@ test('what is no number of a photo in its one spelling answers just so', async (
     assert.equal(parsePhotoId(text), null, text);
 });
 
-test('other paths beside it do not exist', async () => {
+test('paths near it do not exist', async () => {
   for (const path of ['/photos', '/photos/', '/photos/5/', '/photos/5/5', '/Photos/5', '//photos/5'])
     assert.equal((await server.get(`${path}?signature=${signatureOf(5)}`)).status, 404, path);
 });
 
-test('an address that an earlier version gave is good: its form stays', () => {
+test('a URL of an earlier version is valid: its format is stable', () => {
   assert.equal(photoPath(KEY, 501), '/photos/501?signature=gtEFucFeKW4-kciXUCg7Sw');
 });
 
-test('a signature depends on the key, and is compared whole', () => {
+test('a signature depends on the key, and is compared completely', () => {
   const signature = signatureOf(5);
   assert.equal(isPhotoSignature(KEY, 5, signature), true);
   assert.equal(isPhotoSignature(Buffer.alloc(32, 1), 5, signature), false);
@@ -206,7 +206,7 @@ test('a signature depends on the key, and is compared whole', () => {
   assert.equal(isPhotoSignature(deriveKey(TEST_SECRET, 'access-token'), 5, signature), false);
 });
 
-test('what is appended to a link, or escaped in it, leaves it as it is', async () => {
+test('a link stays valid with a query, and with escaped characters', async () => {
   const escaped = [...signatureOf(5)].map((one) => `%${one.charCodeAt(0).toString(16)}`).join('');
   for (const path of [`${photoPath(KEY, 5)}&utm_source=mail&x`, `/photos/5?a=1&signature=${escaped}`]) {
     const response = await server.get(path);
@@ -215,7 +215,7 @@ test('what is appended to a link, or escaped in it, leaves it as it is', async (
   }
 });
 
-test('GET alone is answered: HEAD, OPTIONS and the rest are 405', async () => {
+test('only GET is answered: HEAD, OPTIONS and the rest are 405', async () => {
   for (const path of [photoPath(KEY, 5), '/photos/5', '/photos/nothing']) {
     for (const method of ['HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await server.get(path, undefined, { method });
@@ -252,7 +252,7 @@ test('one byte range is 206 with that part', async () => {
   }
 });
 
-test('a range that is malformed, several, of another unit or outside the photo is passed over', async () => {
+test('a range that is malformed, multiple, of another unit or outside the photo is ignored', async () => {
   for (const range of [
     `bytes=${PHOTO.length}-`,
     'bytes=9999999999999999999-',
@@ -275,7 +275,7 @@ test('a range that is malformed, several, of another unit or outside the photo i
   }
 });
 
-test('If-Range keeps a part of one photo from being put to a part of another', async () => {
+test('If-Range prevents mixing parts of two photos', async () => {
   const etag = (await server.get(photoPath(KEY, 5))).headers.get('etag') ?? assert.fail('no ETag');
   assert.match(etag, /^"[0-9a-f]+-[0-9a-f]+"$/);
   for (const [condition, status] of [
@@ -292,7 +292,7 @@ test('If-Range keeps a part of one photo from being put to a part of another', a
   }
 });
 
-test('the ETag is another once the photo is, and If-None-Match with it is 304', async () => {
+test('the ETag changes with the photo, and If-None-Match with it is 304', async () => {
   const file = put('62.jpg', 'one');
   const etagNow = async () => (await server.get(photoPath(KEY, 62))).headers.get('etag') ?? '';
   const first = await etagNow();
@@ -327,7 +327,7 @@ test('If-Modified-Since with the time of the photo is 304; If-None-Match decides
   assert.equal(await statusOf({ 'if-modified-since': modified, 'if-none-match': '"other"' }), 200);
 });
 
-test('only regular files with content count: links, folders, pipes, sockets and empty files do not', async () => {
+test('only regular files with content are served, not links, folders, pipes, sockets or empty files', async () => {
   const secret = join(folder, 'secret.jpg');
   writeFileSync(secret, 'outside the folder');
   symlinkSync(secret, join(folder, 'photos', '70.jpg'));
@@ -350,7 +350,7 @@ test('only regular files with content count: links, folders, pipes, sockets and 
   await new Promise((resolve) => socket.close(resolve));
 });
 
-test('without the folder there is no photo; one that cannot be read is a fault, and is logged', async () => {
+test('without the folder there is no photo; an unreadable photo is a fault, and is logged', async () => {
   for (const [photos, status] of [
     [join(folder, 'nowhere'), 404],
     [join(folder, 'photos', '5.jpg'), 404],

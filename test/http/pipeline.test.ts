@@ -1,4 +1,4 @@
-/** The order in which a request is judged, problem documents, and the headers that go with them (contract: Errors). */
+/** The order in which a request is checked, problem documents and their headers (contract: Errors). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -164,7 +164,7 @@ test('a fault is 500 with rate-limit headers; its cause is logged once and not s
   assert.match(JSON.stringify(faults[0]), /no such table: detection/);
 });
 
-test('when credentials cannot be read it is 503, not 401', async () => {
+test('unreadable credentials are 503, not 401', async () => {
   const { key } = server.makeKey();
   server.access.close();
   rmSync(join(server.store.folder, 'access.db'));
@@ -210,7 +210,7 @@ test('a key in a path is not logged, even percent-encoded or with a slash in it'
   assert.ok(!JSON.stringify(server.lines).includes(secret));
 });
 
-test('X-Forwarded-For is believed from a trusted proxy only', async () => {
+test('X-Forwarded-For is used only from a trusted proxy', async () => {
   const allow_addresses = ['192.0.2.7'];
   const headers = { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' };
   await assertProblem(

@@ -38,7 +38,7 @@ const ADDRESSES: readonly [
   [['0.0.0.0/0'], '2001:db8::1', '198.51.100.1', '2001:db8::1'],
 ];
 
-test("the client's address is the rightmost one that is no trusted proxy", () => {
+test("the client's address is the rightmost untrusted one", () => {
   for (const [trusted, peer, forwarded, expected] of ADDRESSES) {
     assert.equal(createClientAddress(trusted)(peer, forwarded), expected, `${trusted} ${peer} ${forwarded}`);
   }
@@ -65,7 +65,7 @@ test('ordinary paths are logged as they are', () => {
     assert.equal(loggedPath(path), path);
 });
 
-test('nothing secret of a path is logged, however it is written', () => {
+test('no secret in a path is logged, in any spelling', () => {
   const shown = `ww_live_${ID}_[redacted]`;
   const key = `ww_live_${ID}_${SECRET}`;
   const paths: [path: string, logged: string][] = [
@@ -90,7 +90,7 @@ test('nothing secret of a path is logged, however it is written', () => {
   for (const [path, logged] of paths) assert.equal(loggedPath(path), logged, path);
 });
 
-test('a long path is cut, a secret where it is cut not shown in part', () => {
+test('a long path is truncated, without showing part of a secret', () => {
   assert.equal(loggedPath('/x.'.repeat(5000)).length, 256);
   const cut = loggedPath(`${'/x.'.repeat(80)}${SECRET}`);
   assert.equal(cut, `${'/x.'.repeat(80)}[redacted]`);
@@ -103,7 +103,7 @@ const ROUTES: readonly Route[] = [
   { path: '/v1/a/changes', method: 'POST', head: false, access: 'open', answer },
 ];
 
-test('the table decides path, method and HEAD', () => {
+test('the routes table decides path, method and HEAD', () => {
   const find = createRouteTable(ROUTES);
   const outcome = (path: string, method: string) => {
     const found = find(path, method);
@@ -149,7 +149,7 @@ test('a key has its limit in each window, and a window lasts a minute', () => {
   assert.equal(rate.take('k', 5).allowed, true, 'a clock set back does not lock a key out');
 });
 
-test('what is kept of keys is bounded, and the oldest window is forgotten first', () => {
+test('the number of keys in memory is bounded, and the oldest window is dropped first', () => {
   const rate = createRequestRate(1, 2);
   assert.ok(rate.take('a', 0).allowed);
   assert.ok(rate.take('b', 1).allowed);

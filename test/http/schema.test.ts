@@ -75,7 +75,7 @@ async function currentEtag(): Promise<string> {
 
 const conditional = (tag: string) => ({ headers: { 'if-none-match': tag } });
 
-test('the schema lists every field as the contract has it, in its order', async () => {
+test('the schema lists every field as in the contract, in order', async () => {
   const schema = await readSchema();
   assert.deepEqual(Object.keys(schema), ['schema_version', 'fields']);
   assert.equal(schema.schema_version, 'v1');
@@ -107,7 +107,7 @@ test('each field has its members, its column, its position and a description', a
     assert.equal(new Set(fields.map((field) => field[name])).size, fields.length, name);
 });
 
-test('what the stream gives is what the schema says, member for member', async () => {
+test('rows on the stream match the schema, member for member', async () => {
   server.store.deliver(
     [
       { content_type: 'text', version: 1, row: {} },
@@ -145,7 +145,7 @@ function fits(type: string | undefined, value: unknown): boolean {
   return type === 'integer' ? Number.isInteger(value) : typeof value === type;
 }
 
-test('any valid credential reads it, with any scope; none does not', async () => {
+test('any valid credential can read it, with any scope', async () => {
   for (const scopes of [['reports:read'], ['exports:create'], ['detections:read']] as const) {
     const { key: other } = server.makeKey({ scopes: [...scopes] });
     assert.equal((await server.get(PATH, other)).status, 200, scopes[0]);
@@ -156,7 +156,7 @@ test('any valid credential reads it, with any scope; none does not', async () =>
   }
 });
 
-test('the answer has a strong ETag, no-cache, and the headers of every other', async () => {
+test('the response has a strong ETag, no-cache, and the common headers', async () => {
   const response = await server.get(PATH, key);
   const { headers } = response;
   assert.match(headers.get('etag') ?? '', /^"[\w-]+"$/);
@@ -166,7 +166,7 @@ test('the answer has a strong ETag, no-cache, and the headers of every other', a
   assert.equal(headers.get('content-length'), String(Buffer.byteLength(await response.text())));
 });
 
-test('the ETag is that of the content: another server and another key have the same', async () => {
+test('the ETag depends only on the content, not on server or key', async () => {
   const other = await startTestServer({ base_url: 'https://api.example/ww' });
   try {
     const response = await other.get(`${PATH}?schema_version=v1`, other.makeKey().key);
@@ -195,7 +195,7 @@ test('schema_version is the only parameter, and v1 its only value', async () => 
   }
 });
 
-test('If-None-Match with the current ETag is 304: no body, and the headers that belong to it', async () => {
+test('If-None-Match with the current ETag is 304, with its headers and without a body', async () => {
   const etag = await currentEtag();
   const response = await server.get(PATH, key, conditional(etag));
   assert.equal(response.status, 304);
@@ -208,7 +208,7 @@ test('If-None-Match with the current ETag is 304: no body, and the headers that 
   for (const name of ['content-type', 'content-length']) assert.ok(!headers.has(name), name);
 });
 
-test('If-None-Match is compared weakly, in lists, and knows *; what is malformed names nothing', async () => {
+test('If-None-Match is compared weakly, in lists, and supports *; a malformed one matches nothing', async () => {
   const etag = await currentEtag();
   const bare = etag.slice(1, -1);
   for (const [header, isNamed] of [
@@ -260,7 +260,7 @@ test('If-None-Match may be repeated', async () => {
   }
 });
 
-test('a long If-None-Match is read in time', () => {
+test('a long If-None-Match is parsed quickly', () => {
   const header = `${'"a" '.repeat(2000)}${' '.repeat(10_000)}${'W/'.repeat(4000)}`;
   const startedMs = performance.now();
   for (let count = 0; count < 20; count += 1) assert.equal(namesEntityTag(header, '"x"'), false);
@@ -314,7 +314,7 @@ test('another method is 405 with Allow: GET, HEAD; a trailing slash is another p
     assert.equal((await server.get(path, key)).status, 404, path);
 });
 
-test('an access token of any scope reads it like its key: GET, HEAD, 304, and the rate that both share', async () => {
+test('an access token of any scope works like its key: GET, HEAD, 304, and a shared rate', async () => {
   const { id, key: own } = server.makeKey({ scopes: ['reports:read'] });
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: own };
   const granted = await server.get('/oauth/token', undefined, {
@@ -351,7 +351,7 @@ test('an access token of any scope reads it like its key: GET, HEAD, 304, and th
   }
 });
 
-test('a request counts against the rate, also with 304 and HEAD', async () => {
+test('every request counts against the rate, also 304 and HEAD', async () => {
   const other = await startTestServer({ requests_per_minute: 3 });
   try {
     const { key: own } = other.makeKey();

@@ -1,4 +1,4 @@
-/** Clients that are slow, silent, or never read: each is given up, and its connection and memory come back. */
+/** Clients that are slow, silent, or never read are disconnected, and their memory is freed. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
@@ -56,7 +56,7 @@ async function untilNoneIsOpen({ running }: TestServer): Promise<void> {
   await until('all connections are given up', () => running.connections() === 0);
 }
 
-test('a head that comes slowly, and a connection that says nothing, are 408 and ended', async () => {
+test('a slow head and a silent connection are 408 and closed', async () => {
   const slow = await startWith({ headMs: SHORT_MS });
   const half = open(slow.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n');
   const trickle = setInterval(() => half.socket.write('X: y\r\n'), 20);
@@ -70,7 +70,7 @@ test('a head that comes slowly, and a connection that says nothing, are 408 and 
   }
 });
 
-test('a body for a token that comes slowly is 408 in the form of that endpoint', async () => {
+test('a slow body for a token is 408 in the form of that endpoint', async () => {
   const slow = await startWith({ tokenBodyMs: SHORT_MS });
   const head = 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
   const client = open(slow.port, `${head}grant_type=`);
@@ -82,7 +82,7 @@ test('a body for a token that comes slowly is 408 in the form of that endpoint',
   await untilNoneIsOpen(slow);
 });
 
-test('a body that nobody waits for, and that never ends, ends its connection without a second answer', async () => {
+test('an unexpected endless body ends its connection without a second response', async () => {
   const slow = await startWith({ requestMs: SHORT_MS, headMs: SHORT_MS });
   const client = open(slow.port, 'POST /v1/me HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n');
   const trickle = setInterval(() => client.socket.write('x'), 20);
@@ -93,7 +93,7 @@ test('a body that nobody waits for, and that never ends, ends its connection wit
   await untilNoneIsOpen(slow);
 });
 
-test('a connection that is idle between requests is ended without an answer', async () => {
+test('a connection that is idle between requests is closed without a response', async () => {
   const slow = await startWith({ keepAliveMs: SHORT_MS });
   const { key } = slow.makeKey();
   const client = open(slow.port, get('/v1/me', key));
@@ -102,7 +102,7 @@ test('a connection that is idle between requests is ended without an answer', as
   await untilNoneIsOpen(slow);
 });
 
-test('one who ends his side, and one who goes without a word, leave no connection behind', async () => {
+test('half-closed and vanished clients leave no connection behind', async () => {
   const usual = await startWith({});
   const { key } = usual.makeKey();
   const halfOpen = open(usual.port);
@@ -113,7 +113,7 @@ test('one who ends his side, and one who goes without a word, leave no connectio
   await untilNoneIsOpen(usual);
 });
 
-test('clients that never read a large page are given up, and its memory comes back', async () => {
+test('clients that never read a large page are disconnected, and the memory is freed', async () => {
   // Longer than a good client takes for its page on a machine that is busy.
   const slow = await startWith({ idleMs: 3000 });
   const { key } = slow.makeKey();

@@ -53,7 +53,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
     );
   });
 
-  test('both in one file are taken, in either order', async () => {
+  test('both in one file are accepted, in either order', async () => {
     const [certificate, key] = [readFileSync(first.certificate), readFileSync(first.key)];
     for (const parts of [
       [certificate, key],
@@ -67,7 +67,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
   });
 });
 
-describe('the time of a certificate', () => {
+describe('the expiry of a certificate', () => {
   const paths = { certificate: 'c.pem', key: 'c.key' };
   const fault = (days: number, left: number) =>
     validityError(
@@ -76,14 +76,14 @@ describe('the time of a certificate', () => {
       NOW_MS,
     );
 
-  test('is told 14 days before it is over, or in its last third where that is shorter', () => {
+  test('is reported 14 days ahead, or in the last third of its lifetime if that is shorter', () => {
     assert.equal(fault(90, 14.1), null);
     assert.equal(fault(90, 13), 'c.pem: the certificate expires at 2026-12-04T12:00:00Z');
     assert.equal(fault(6, 2.1), null);
     assert.match(fault(6, 1.9) ?? '', /expires at/);
   });
 
-  test('is told when it is over, and when it has not begun', () => {
+  test('is reported when it has expired or is not valid yet', () => {
     assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients reject it/);
     assert.match(fault(90, -3) ?? '', /expired at 2026-11-18T12:00:00Z/);
     assert.match(fault(90, 91) ?? '', /not valid before 2026-11-22T12:00:00Z/);

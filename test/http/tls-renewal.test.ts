@@ -1,4 +1,4 @@
-/** How a renewed certificate comes into use, check by check. */
+/** How a renewed certificate is loaded, check by check. */
 import assert from 'node:assert/strict';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
@@ -11,7 +11,7 @@ import { overwrite, useCertificates, WITHOUT_OPENSSL } from '../support/certific
 const { first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
-describe('renewal, look by look', { skip }, () => {
+describe('renewal, check by check', { skip }, () => {
   /** Watches a pair, looking when told to. */
   async function watched(name: string) {
     const paths = copyOf(first, name);
@@ -44,13 +44,13 @@ describe('renewal, look by look', { skip }, () => {
     return { paths, pair, taken, told, unusable, warned, renewal, setNow };
   }
 
-  test('nothing is taken while nothing has changed', async () => {
+  test('nothing is loaded while nothing has changed', async () => {
     const { renewal, taken, warned } = await watched('same');
     await renewal.check();
     assert.deepEqual([taken, warned], [[], []]);
   });
 
-  test('a pair half of which is written yet is told at the second look, once, and taken when it is whole', async () => {
+  test('a half-written pair is reported once, at the second check, and loaded when complete', async () => {
     const { paths, renewal, taken, warned } = await watched('half');
     writeFileSync(paths.certificate, readFileSync(second.certificate));
     await renewal.check();
@@ -64,7 +64,7 @@ describe('renewal, look by look', { skip }, () => {
     assert.equal(taken.length, 1);
   });
 
-  test('files that are gone keep what is in use; put back, they are no renewal', async () => {
+  test('missing files keep the pair in use; if they come back unchanged, nothing is renewed', async () => {
     const { paths, renewal, taken, warned } = await watched('gone');
     renameSync(paths.key, `${paths.key}.away`);
     await renewal.check();
@@ -75,7 +75,7 @@ describe('renewal, look by look', { skip }, () => {
     assert.deepEqual(taken, []);
   });
 
-  test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
+  test('an alert is open from the second check of an unusable pair until a good one is there', async () => {
     const { paths, renewal, unusable } = await watched('unusable');
     writeFileSync(paths.key, 'broken');
     await renewal.check();
@@ -94,7 +94,7 @@ describe('renewal, look by look', { skip }, () => {
     assert.equal(unusable(), null, 'what is in use is there again');
   });
 
-  test('the alert opens when time runs out and closes with the new pair', async () => {
+  test('the alert opens near expiry and closes with the new pair', async () => {
     const { paths, pair, told, renewal, setNow } = await watched('late');
     assert.equal(told.at(-1), null);
     setNow(pair.validToMs - DAY_MS);

@@ -1,4 +1,4 @@
-/** TLS: what is served with a certificate, and how the program takes one into use. */
+/** TLS: protocols and refusals, and how the program loads certificates. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -40,7 +40,7 @@ describe('a server with a certificate', { skip }, () => {
   });
   after(() => server?.close());
 
-  test('speaks https, and says so in its address', async () => {
+  test('speaks https, and shows https in its URL', async () => {
     assert.match(server.url, /^https:\/\/127\.0\.0\.1:\d+$/);
     const socket = await connectTls(server.port, first);
     const answer = await ask(socket, '/v1/health');
@@ -101,7 +101,7 @@ describe('a server with a certificate', { skip }, () => {
     }
   });
 
-  test('plain HTTP sent to it is a 400 that says what to do', async () => {
+  test('plain HTTP is 400, with a hint', async () => {
     const reply = await exchange(server.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
     assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\n/);
     assert.match(reply, /X-Request-Id: /);
@@ -109,7 +109,7 @@ describe('a server with a certificate', { skip }, () => {
     assert.match(reply, /"detail":"This port accepts HTTPS only\."/);
   });
 
-  test('what is neither TLS nor HTTP is cut off and logged', async () => {
+  test('bytes that are neither TLS nor HTTP end the connection and are logged', async () => {
     // What may come back is TLS's own alert, never an answer.
     const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
     assert.doesNotMatch(reply, /HTTP/);
@@ -130,7 +130,7 @@ describe('a server with a certificate', { skip }, () => {
     );
   });
 
-  test('max_connections counts connections whose handshake is not done', async () => {
+  test('max_connections counts connections in their handshake', async () => {
     const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     await assert.rejects(connectTls(server.port, first));
@@ -144,7 +144,7 @@ describe('a server with a certificate', { skip }, () => {
     socket.destroy();
   });
 
-  test('closing ends handshakes and idle connections at once, and lets an answer be sent', async () => {
+  test('closing ends handshakes and idle connections at once, and completes a response', async () => {
     const other = await startTestServer({ tls: first });
     const silent = connectTcp(other.port, '127.0.0.1');
     await once(silent, 'connect');
@@ -165,7 +165,7 @@ describe('a server with a certificate', { skip }, () => {
 });
 
 describe('the program', { skip }, () => {
-  test('takes renewed files into use: written in place, renamed, on SIGHUP; ends handshakes that never begin', async () => {
+  test('loads renewed files: written in place, renamed, on SIGHUP; ends handshakes that never start', async () => {
     await inFolder(async (root) => {
       const files = copyOf(first, 'served');
       const config = join(folder, 'served.toml');
@@ -230,7 +230,7 @@ describe('the program', { skip }, () => {
     });
   });
 
-  test('an own certificate of the administration port has alerts of its own, beside those of the server', {
+  test('a separate certificate of the administration port has its own alerts', {
     skip: NO_PRELOAD,
   }, async () => {
     const server = copyOf(first, 'api');
@@ -266,7 +266,7 @@ describe('the program', { skip }, () => {
     }
   });
 
-  test('one of the two settings alone, and a pair that does not match, are exit code 78', async () => {
+  test('only one of the two settings, or a pair that does not match, is exit code 78', async () => {
     await inFolder(async (root) => {
       const serve = async (settings: Record<string, string>) => {
         const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0'], settings);

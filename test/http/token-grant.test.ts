@@ -1,4 +1,4 @@
-/** POST /oauth/token: what it takes and gives, and what a token that was given is good for (contract: POST /oauth/token). */
+/** POST /oauth/token: requests, responses, and the use of an issued token (contract: POST /oauth/token). */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -40,7 +40,7 @@ function post(body: Parameters<typeof postToken>[1], headers: Record<string, str
   return postToken(at, body, headers);
 }
 
-describe('what it gives', () => {
+describe('the response', () => {
   test('a token with its type, lifetime and scope, and every header of the contract', async () => {
     const response = await post(inBody(client));
     assertHeaders(response);
@@ -62,7 +62,7 @@ describe('what it gives', () => {
     await refused(await post(inBody({ id: client.id, secret: other.key })), 401, 'invalid_client');
   });
 
-  test('scope: omitted or empty is all the key has; else what is asked for, in order and once', async () => {
+  test('scope: omitted or empty means all of the key; else the requested ones, in order and once', async () => {
     const wide = makeClient(server, { scopes: ['exports:create', 'detections:read', 'reports:read'] });
     const scope = async (asked?: string) =>
       (await granted(await post(inBody(wide, asked === undefined ? {} : { scope: asked })))).scope;
@@ -72,7 +72,7 @@ describe('what it gives', () => {
     assert.equal(await scope('reports:read detections:read reports:read'), 'detections:read reports:read');
   });
 
-  test('the media type may have parameters and capitals; unknown parameters are passed over', async () => {
+  test('the media type may have parameters and capitals; unknown parameters are ignored', async () => {
     for (const type of [`${FORM}; charset=UTF-8`, FORM.toUpperCase(), `${FORM} ;charset=utf-8`]) {
       await granted(await post(inBody(client, { audience: 'x', resource: '' }), { 'content-type': type }));
     }
@@ -92,7 +92,7 @@ describe('what it gives', () => {
     await refused(await post(GRANT, basic(`${client.id}:a+b`)), 401, 'invalid_client', true);
   });
 
-  test('another Authorization than Basic is no credential here', async () => {
+  test('an Authorization scheme other than Basic is no credential here', async () => {
     const bearer = { authorization: `Bearer ${client.key}` };
     await granted(await post(inBody(client), bearer));
     await refused(await post(GRANT, bearer), 401, 'invalid_client');
@@ -114,12 +114,12 @@ describe('what it gives', () => {
   });
 });
 
-describe('a token that was given', () => {
+describe('an issued token', () => {
   const token = async (of = client, more: Record<string, string> = {}) =>
     (await granted(await post(inBody(of, more)))).access_token;
   const status = async (credential: string, path = CHANGES) => (await server.get(path, credential)).status;
 
-  test('reads what its key reads, and shares its allowance of requests', async () => {
+  test('reads what its key reads, and shares its request rate', async () => {
     const access = await token();
     const byKey = await server.get(CHANGES, client.key);
     const byToken = await server.get(CHANGES, access);
@@ -128,7 +128,7 @@ describe('a token that was given', () => {
     assert.equal(server.lines.at(-1)?.key_id, client.id);
   });
 
-  test('has the scopes that were issued and that the key still has', async () => {
+  test('has those issued scopes that the key still has', async () => {
     const wide = makeClient(server, { scopes: ALL });
     const narrow = await token(wide, { scope: 'reports:read' });
     const full = await token(wide);
@@ -143,7 +143,7 @@ describe('a token that was given', () => {
     assert.deepEqual([await status(narrow), await status(full)], [403, 200]);
   });
 
-  test('lasts 3600 seconds', async () => {
+  test('is valid for 3600 seconds', async () => {
     const access = await token();
     server.setNow(NOW_MS + 3_599_999);
     assert.equal(await status(access), 200);
@@ -152,7 +152,7 @@ describe('a token that was given', () => {
     assert.deepEqual([response.status, response.headers.get('www-authenticate')], [401, 'Bearer']);
   });
 
-  test('lasts no longer where the clock is set back', async () => {
+  test('is not valid longer if the clock is set back', async () => {
     const access = await token();
     server.setNow(NOW_MS - 60_000);
     assert.equal(await status(access), 200);
@@ -160,7 +160,7 @@ describe('a token that was given', () => {
     assert.equal(await status(access), 401);
   });
 
-  test('ends with its key: revoked, expired, suspended, elsewhere', async () => {
+  test('ends with its key: revoked, expired, suspended, address not allowed', async () => {
     const expiring = makeClient(server, { expires_at: NOW_MS + 1000 });
     const access = await token(expiring);
     assert.equal(await status(access), 200);
@@ -186,7 +186,7 @@ describe('a token that was given', () => {
   });
 });
 
-test("the manual's calls do what they say", {
+test("the manual's calls work", {
   skip: spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed',
 }, async () => {
   const run = async (code: string) => {

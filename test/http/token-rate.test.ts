@@ -1,4 +1,4 @@
-/** POST /oauth/token: how often it may be asked, by address and by client id (contract: Limits). */
+/** POST /oauth/token: its rate limits, by address and by client id (contract: Limits). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
@@ -25,7 +25,7 @@ function post(body: Parameters<typeof postToken>[1], headers: Record<string, str
 
 const from = (address: string) => ({ 'x-forwarded-for': address });
 
-test('per address, an IPv6 network of 64 bits being one; every request counts, and 429 comes first', async () => {
+test('per address, an IPv6 /64 as one; every request counts, and 429 comes first', async () => {
   server.setNow(NOW_MS);
   const here = from('192.0.2.1');
   await refused(await post('', here), 400, 'unsupported_grant_type');
@@ -49,7 +49,7 @@ test('per address, an IPv6 network of 64 bits being one; every request counts, a
   await refused(await post('', from('2001:db8:1:3::1')), 400, 'unsupported_grant_type');
 });
 
-test('per client id, wherever from; after the grant type, before the credentials', async () => {
+test('per client id, from any address; after the grant type, before the credentials', async () => {
   server.setNow(NOW_MS + 200_000);
   const known = makeClient(server);
   let last = 0;
@@ -116,7 +116,7 @@ test('whoever knows a client id cannot lock out a network that proved it within 
   await problem(server, await post(inBody(known), home), 429, 'rate_limited');
 });
 
-test('a key that may not be used from a network is not proven by it', async () => {
+test('a network that a key does not allow does not prove it', async () => {
   server.setNow(NOW_MS + 200_000_000);
   const bound = makeClient(server, { allow_addresses: ['203.0.113.9'] });
   const thief = from('203.0.113.8');

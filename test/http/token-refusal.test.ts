@@ -1,4 +1,4 @@
-/** POST /oauth/token: what it refuses, with which status and in which form (contract: Errors). */
+/** POST /oauth/token: its errors, with status and form (contract: Errors). */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -67,7 +67,7 @@ test('413 for a chunked body that grows beyond, before it ends', async () => {
   socket.destroy();
 });
 
-test('a chunked body that is small enough is read whole', async () => {
+test('a chunked body that is small enough is read completely', async () => {
   const text = new URLSearchParams(inBody(client)).toString();
   const stream = new ReadableStream({
     start(controller) {
@@ -79,7 +79,7 @@ test('a chunked body that is small enough is read whole', async () => {
   await granted(await fetch(`${server.url}/oauth/token`, init));
 });
 
-test('400 invalid_request: the body is no form', async () => {
+test('400 invalid_request: the body is not a form', async () => {
   const form = new URLSearchParams(inBody(client)).toString();
   const types = ['application/json', 'text/plain;charset=UTF-8', 'multipart/form-data', `${FORM}x`];
   for (const type of [...types, `x, ${FORM}`, `${FORM}, text/plain`]) {
@@ -145,7 +145,7 @@ test('400 unsupported_grant_type: missing, empty or another, before the credenti
   await refused(await post('', { authorization: 'Basic !' }), 400, 'invalid_request');
 });
 
-test('401 invalid_client: missing or wrong credentials, with one text for all that are wrong', async () => {
+test('401 invalid_client: missing or wrong credentials, with one text for all wrong ones', async () => {
   const missing = [GRANT, { ...GRANT, client_id: client.id }, { ...GRANT, client_secret: client.secret }];
   for (const body of missing) await refused(await post(body), 401, 'invalid_client');
   await refused(await post(GRANT, basic(':')), 401, 'invalid_client', true);
@@ -182,7 +182,7 @@ test('401 invalid_client: missing or wrong credentials, with one text for all th
   assert.equal(texts.size, 1);
 });
 
-test('401 invalid_client: credentials in the query count for nothing', async () => {
+test('401 invalid_client: credentials in the query are ignored', async () => {
   const query = new URLSearchParams(inBody(client)).toString();
   const response = await fetch(`${server.url}/oauth/token?${query}`, {
     method: 'POST',
@@ -203,7 +203,7 @@ test('401 invalid_client: a suspended account, an address that is not allowed', 
   assert.match(await refused(suspended, 401, 'invalid_client'), /suspended/);
 });
 
-test('400 invalid_scope: a scope that the key has not, after the credentials', async () => {
+test('400 invalid_scope: a scope that the key lacks, after the credentials', async () => {
   const scopes = [
     'reports:read',
     'detections:read reports:read',
@@ -235,7 +235,7 @@ test('405 with Allow for every other method; a trailing slash is 404', async () 
   assert.equal((await server.get('/oauth/token/', undefined, { method: 'POST' })).status, 404);
 });
 
-test('when keys cannot be read it is 503, a fault is 500, both as problems', async () => {
+test('unreadable keys are 503, a fault is 500, both as problem documents', async () => {
   const other = await startTestServer();
   try {
     const known = makeClient(other);

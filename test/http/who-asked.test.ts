@@ -1,4 +1,4 @@
-/** The log says who asked: the client's address, and of refused requests why, with which key id, and by which limit. */
+/** Requests in the log: the client's address, and for refused ones the reason, key id and limit. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -62,7 +62,7 @@ async function said(asking: Promise<Response>): Promise<Record<string, unknown>>
 
 const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
 
-test('each request: its address; refused, its code, the key id that it claims, and the limit', async () => {
+test('a request logs its address and, if refused, its code, claimed key id and limit', async () => {
   server.setNow(NOW_MS);
   const { id, key } = server.makeKey();
   const narrow = server.makeKey({ scopes: [] });
@@ -117,7 +117,7 @@ test('each request: its address; refused, its code, the key id that it claims, a
   });
 });
 
-test('the token endpoint says so, too', async () => {
+test('the token endpoint logs them, too', async () => {
   server.setNow(NOW_MS + 120_000);
   const client = makeClient(server);
   const post = (body: Record<string, string> | string) =>
@@ -153,7 +153,7 @@ test('the token endpoint says so, too', async () => {
   });
 });
 
-test('what is no request has the address of the peer', async () => {
+test("malformed requests log the peer's address", async () => {
   const socket = connect(server.port, '127.0.0.1');
   socket.end(`GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`);
   socket.resume();
@@ -188,7 +188,7 @@ const VARIANTS: readonly ((line: string) => string)[] = [
   (line) => `host wirewatch[123]: ${line}`,
 ];
 
-test("the manual's filter for fail2ban finds who tries out keys, and nobody else, whatever a path says", async () => {
+test("the manual's fail2ban filter matches clients that guess keys, and no others, for any path", async () => {
   server.setNow(NOW_MS + 240_000);
   const { key } = server.makeKey();
   const claims = '"address":"192.0.2.99","code":"unauthorized","claimed_key_id":"","limit":"unseen_key_ids"';
@@ -214,7 +214,7 @@ test("the manual's filter for fail2ban finds who tries out keys, and nobody else
 const withoutFail2ban =
   spawnSync('fail2ban-regex', ['--version']).status !== 0 && 'fail2ban is not installed here';
 
-test('fail2ban itself reads it so', { skip: withoutFail2ban }, () => {
+test('fail2ban itself agrees', { skip: withoutFail2ban }, () => {
   const filter = join(folder, 'wirewatch.conf');
   writeFileSync(filter, example('security', 'fail2ban-filter'));
   const { stdout } = spawnSync('fail2ban-regex', ['-o', 'ip', logFile, filter], { encoding: 'utf8' });

@@ -1,4 +1,4 @@
-/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
+/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and unreadable files stop nothing. */
 
 import assert from 'node:assert/strict';
 import {
@@ -41,7 +41,7 @@ const apply = async (name = fileName('newswire', nextWindowMs())) => {
 };
 const database = () => join(appliance.data, 'detections.db');
 
-test('files that cannot be moved there yet are each kept, also under one name', async () => {
+test('files that cannot be moved there yet are all kept, even with the same name', async () => {
   const day = join(appliance.drop, 'archive', utcDay(Date.now()));
   writeFileSync(day, 'in the way');
   const name = fileName('newswire', nextWindowMs());
@@ -67,7 +67,7 @@ test('files that cannot be moved there yet are each kept, also under one name', 
   );
 });
 
-test('a replay names what it cannot read, and goes on', async () => {
+test('a replay names unreadable files, and continues', async () => {
   const [broken] = [await apply(), await apply()];
   rmSync(broken);
   mkdirSync(broken);
@@ -82,7 +82,7 @@ test('a replay names what it cannot read, and goes on', async () => {
   await apply();
 });
 
-test('what may not be looked at is not taken for gone: reset says so, and finds it afterwards', async () => {
+test('an inaccessible file is not taken for missing: reset reports it, and finds it later', async () => {
   const window = nextWindowMs();
   const line = await appliance.dropped(fileName('newswire', window), 'broken\n');
   assert.equal(line.msg, 'file failed');
@@ -100,7 +100,7 @@ test('what may not be looked at is not taken for gone: reset says so, and finds 
   await apply();
 });
 
-test('a backfill whose file is away waits for it, and nothing else does', async () => {
+test('a backfill whose file is missing waits for it, and nothing else does', async () => {
   const rows = Array.from({ length: 41_000 }, () => newRow({ exported_at: '2026-11-01T00:00:00Z' }));
   const name = 'newswire.backfill-history.ndjson';
   appliance.put(name, ndjson(rows));
@@ -126,7 +126,7 @@ test('a backfill whose file is away waits for it, and nothing else does', async 
   };
   await until('the alert opens', isToldStuck);
   renameSync(away, here);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await until('the alert closes', () => !isToldStuck());
 });
 
@@ -154,7 +154,7 @@ describe('[ingest] archive_days', () => {
     assert.deepEqual(left(), [false, false, true]);
   });
 
-  test('one that cannot be deleted keeps no other, nor ingest, from going on', async () => {
+  test('a file that cannot be deleted delays neither others nor ingest', async () => {
     await past([96, 72, 48]);
     const [first = ''] = files;
     rmSync(first);
@@ -172,7 +172,7 @@ describe('[ingest] archive_days', () => {
     rmdirSync(first);
   });
 
-  test('a file stays as long as what lies beside it cannot be deleted: its record names it', async () => {
+  test('a file stays until its notes can be deleted, so that its record stays true', async () => {
     await past([48, 36]);
     const [first = ''] = files;
     mkdirSync(`${first}.reason.json`);
@@ -197,7 +197,7 @@ const BUSY = `
   syncBuiltinESMExports();
 `;
 
-test('files without a record that cannot be taken out of the archive stop nothing, and are tried again', {
+test('orphaned files that cannot be moved out of the archive stop nothing, and are retried', {
   skip: NO_PRELOAD,
 }, async () => {
   const orphan = await apply();

@@ -1,4 +1,4 @@
-/** Addresses in export rows: what is percent-encoded in them, and that it costs next to nothing. */
+/** URLs in export rows: percent-encoding, and its cost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -18,7 +18,7 @@ function read(given: string): string {
   return typeof address === 'string' ? address : assert.fail(address.expected);
 }
 
-test('what must be is percent-encoded, each character of a run, and nothing else', () => {
+test('only disallowed characters are percent-encoded, each of a run', () => {
   const cases: [path: string, encoded: string][] = [
     ["a-b_c.~!$&'()*+,;=:@/d", "a-b_c.~!$&'()*+,;=:@/d"],
     ['%41%zz%4%', '%41%25zz%254%25'],

@@ -1,4 +1,4 @@
-/** A crash after each step of a file's way, and what the next start makes of it. */
+/** A crash after each step of processing a file, and the next start. */
 import assert from 'node:assert/strict';
 import {
   copyFileSync,
@@ -112,7 +112,7 @@ const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] =
 ];
 
 for (const [moment, crash, numbers] of CRASHES) {
-  test(`a crash ${moment} is made good by the next start`, async () => {
+  test(`a crash ${moment} is repaired by the next start`, async () => {
     const result = await afterCrash(contentOf('ndjson', [newRow(), newRow()]), crash);
     assert.deepEqual(
       result.files.map(({ number }) => number),
@@ -127,7 +127,7 @@ for (const [moment, crash] of [
   ['before a failed file was committed', ({ uncommit }: Left) => uncommit()],
   ['before a failed file was moved', () => {}],
 ] as const) {
-  test(`a crash ${moment} is made good by the next start`, async () => {
+  test(`a crash ${moment} is repaired by the next start`, async () => {
     const result = await afterCrash(Buffer.from('broken\n'), (left) => {
       renameSync(left.archived, left.taken);
       rmSync(`${left.archived}.reason.json`);
@@ -141,7 +141,7 @@ for (const [moment, crash] of [
   });
 }
 
-test('a file that was taken and not committed is read as if it had just been dropped', async () => {
+test('a file taken but not committed is read as if just dropped', async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   try {
     await (await installation.serve()).stop();
@@ -158,7 +158,7 @@ test('a file that was taken and not committed is read as if it had just been dro
   }
 });
 
-test('a file in the archive is there after a power cut, also the first one of a day', {
+test('an archived file survives a power cut, also the first one of a day', {
   skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('CSV: quoted fields hold commas, quotes and line breaks; a byte order mark and either line end are fine', async () => {
+test('CSV: quoted fields can have commas, quotes and line breaks; a BOM and either line end are accepted', async () => {
   const headline = 'He said "no, never",\r\nand\nleft';
   for (const [mark, end] of [
     ['\ufeff', '\r\n'],
@@ -30,7 +30,7 @@ test('CSV: quoted fields hold commas, quotes and line breaks; a byte order mark 
   }
 });
 
-test('CSV: the last line may lack its end, blank lines are no rows, the header may be quoted', async () => {
+test('CSV: the last newline is optional, blank lines are ignored, the header may be quoted', async () => {
   const rows = newRows(2);
   const [header = '', a = '', b = ''] = csv(rows).split('\r\n');
   const quoted = header
@@ -50,7 +50,7 @@ test('CSV: an empty field is null, quoted or not', async () => {
   assert.equal(detection?.article.publisher, null);
 });
 
-test('CSV: numbers and booleans are read strictly, and the reason names the line on which the row begins', async () => {
+test('CSV: numbers and booleans are parsed strictly, and errors name the first line of the row', async () => {
   const cases: readonly [string, unknown][] = [
     ['article_print', 'TRUE'],
     ['article_print', '1'],
@@ -109,7 +109,7 @@ test('CSV: a record with another number of fields than the header fails the file
   }
 });
 
-test('CSV: a column twice fails the file, known or not', async () => {
+test('CSV: a repeated column fails the file, known or not', async () => {
   for (const twice of ['article_id', 'zeta', '']) {
     const [header = '', record = ''] = csv(newRows(1)).split('\r\n');
     const reason = await failed('csv', `${header},${twice},${twice}\r\n${record},1,1\r\n`);
@@ -134,12 +134,12 @@ test('CSV: a header without a required column fails the file, also without rows'
   );
 });
 
-test('CSV: a header alone is an export with nothing to report', async () => {
+test('CSV: a header alone is a valid export without rows', async () => {
   const [header = ''] = csv(newRows(1)).split('\r\n');
   await applied('csv', `${header}\r\n`, []);
 });
 
-test('CSV: a very wide header is judged quickly', async () => {
+test('CSV: a very wide header is checked quickly', async () => {
   const [header = '', record = ''] = csv(newRows(1)).split('\r\n');
   const columns = Array.from({ length: 120_000 }, (_, at) => `c${at}`);
   const line = await dropped(
@@ -150,7 +150,7 @@ test('CSV: a very wide header is judged quickly', async () => {
   assert.ok(Array.isArray(line.ignored_columns) && line.ignored_columns.length === 50);
 });
 
-test('CSV: quotes that do not fit fail the file, and the line is named', async () => {
+test('CSV: unbalanced quotes fail the file, and the line is named', async () => {
   const [header = '', record = ''] = csv(newRows(1)).split('\r\n');
   const many = `${record}\r\n`.repeat(3);
   for (const wrong of [`x"y"${record}`, `"${record}`, `"a"b${record}`]) {
@@ -168,7 +168,7 @@ test('CSV: text that is not UTF-8 fails the file', async () => {
   assert.deepEqual([reason.errors[0].line, reason.errors[0].expected], [2, 'UTF-8 text']);
 });
 
-test('CSV: a long file is read without complaints on the log', async () => {
+test('CSV: a long file is read without warnings in the log', async () => {
   const rows = Array.from({ length: 8000 }, () => newRow({ article_headline: 'x'.repeat(300) }));
   const content = csv(rows);
   assert.ok(content.length > 10 * 256 * 1024);

@@ -1,4 +1,4 @@
-/** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
+/** A full disk: ingest waits with an urgent alert, reads continue, and ingest resumes by itself. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -122,7 +122,7 @@ async function dropOnFullDisk(
   return name;
 }
 
-test('the disk of the data folder is full', {
+test('with a full disk', {
   skip: !canMount && 'no disk can be mounted here',
 }, async () => {
   await inFolder(async (folder) => {
@@ -200,7 +200,7 @@ for (const [how, end] of [
   ['was stopped', 'SIGTERM'],
   ['was killed', 'SIGKILL'],
 ] as const) {
-  test(`a start on a full disk, after one that ${how}: reads go on, ingest waits for room`, {
+  test(`a start on a full disk, after one that ${how}: reads work, ingest waits for space`, {
     skip: !canMount && 'no disk can be mounted here',
   }, async () => {
     await inFolder(async (folder) => {
@@ -241,7 +241,7 @@ for (const [how, end] of [
   });
 }
 
-test('a start on a full disk that has no room for a usage.db: rows are counted, and written once there is room', {
+test('a start without space for usage.db: rows are counted, and written once there is space', {
   skip: !canMount && 'no disk can be mounted here',
 }, async () => {
   await inFolder(async (folder) => {
@@ -277,7 +277,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
   });
 });
 
-test("without a file of SQLite's that a full disk has no room for, a start is exit code 1", {
+test('a start without space for a file of SQLite is exit code 1', {
   skip: !canMount && 'no disk can be mounted here',
 }, async () => {
   await inFolder(async (folder) => {
@@ -289,7 +289,7 @@ test("without a file of SQLite's that a full disk has no room for, a start is ex
   });
 });
 
-test('no room for two databases: the one that is damaged is given up for the one that the log makes', {
+test('no space for two databases: the damaged one is deleted for the rebuilt one', {
   skip: !canMount && 'no disk can be mounted here',
 }, async () => {
   await inFolder(async (folder) => {

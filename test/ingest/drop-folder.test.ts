@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('names that are being written are left alone', async () => {
+test('names of unfinished files are ignored', async () => {
   const window = nextWindowMs();
   const whole = fileName('newswire', window);
   const names = [`.${whole}`, `${whole}.tmp`, `${whole}.part`, `${whole}.partial`, '.hidden', 'x.tmp'];
@@ -43,7 +43,7 @@ test('names that are being written are left alone', async () => {
   for (const name of names) rmSync(inDrop(name));
 });
 
-test('every other name goes to refused/ with a reason, its content untouched', async () => {
+test('every other file goes to refused/ with a reason, its content unchanged', async () => {
   const names = [
     'readme.txt',
     'newswire',
@@ -79,7 +79,7 @@ test('every other name goes to refused/ with a reason, its content untouched', a
   ];
   for (const name of names) {
     writeFileSync(inDrop(name), `content of ${name}`);
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.equal(line.msg, 'file refused');
     assert.ok(!existsSync(inDrop(name)));
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), `content of ${name}`);
@@ -89,16 +89,16 @@ test('every other name goes to refused/ with a reason, its content untouched', a
   }
 });
 
-test('a name that only differs by what was shortened does not overwrite another', async () => {
+test('a shortened name does not overwrite another', async () => {
   for (const end of ['a', 'b', 'c']) {
     const name = `${'x'.repeat(200)}${end}`;
     writeFileSync(inDrop(name), name);
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), name);
   }
 });
 
-test('a window that has not ended stays where it is; one more than a day ahead is refused', async () => {
+test('a file of a window that has not ended waits; one more than a day ahead is refused', async () => {
   const now = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   const early = [now + WINDOW_MS, now + 2 * WINDOW_MS, now + DAY_MS - HOUR_MS];
   for (const window of early) appliance.put(fileName('newswire', window), ndjson([newRow()]));
@@ -119,13 +119,13 @@ test('a window that has not ended stays where it is; one more than a day ahead i
   assert.doesNotMatch(next, /name/, 'the name is right');
 });
 
-test('a window that ended just now is read', async () => {
+test('a window that has just ended is read', async () => {
   const window = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
   const line = await appliance.dropped(fileName('imagewire', window), ndjson([newRow()]));
   assert.equal(line.msg, 'file applied');
 });
 
-test('links, pipes and folders are left alone, whatever they are called', async () => {
+test('links, pipes and folders are ignored, whatever their name', async () => {
   const outside = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
   try {
     const target = join(outside, 'target.ndjson');
@@ -158,7 +158,7 @@ test('links, pipes and folders are left alone, whatever they are called', async 
   }
 });
 
-test('a name that is no UTF-8 is left alone', async () => {
+test('a name that is not UTF-8 is ignored', async () => {
   const path = Buffer.concat([
     Buffer.from(inDrop('newswire.')),
     Buffer.from([0xff, 0xfe]),
@@ -171,7 +171,7 @@ test('a name that is no UTF-8 is left alone', async () => {
   rmSync(path);
 });
 
-test('files that wait together are read in the order of their windows', async () => {
+test('waiting files are read in the order of their windows', async () => {
   const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs(), nextWindowMs()];
   appliance.cli(['ingest', 'pause']);
   const names = windows.map((window) => fileName('newswire', window));
@@ -179,7 +179,7 @@ test('files that wait together are read in the order of their windows', async ()
   appliance.put('newswire.backfill-in-order.ndjson', ndjson([newRow()]));
   appliance.cli(['ingest', 'resume']);
   const lines = await Promise.all(
-    [...names, 'newswire.backfill-in-order.ndjson'].map((name) => appliance.dealtWith(name)),
+    [...names, 'newswire.backfill-in-order.ndjson'].map((name) => appliance.processed(name)),
   );
   const numbers = lines.map(({ number }) => Number(number));
   assert.deepEqual(
@@ -188,7 +188,7 @@ test('files that wait together are read in the order of their windows', async ()
   );
 });
 
-test('a pause leaves dropped files where they are, also over a restart', async () => {
+test('a pause leaves dropped files where they are, also across a restart', async () => {
   appliance.cli(['ingest', 'pause']);
   const name = fileName('newswire', nextWindowMs());
   const row = newRow();
@@ -197,7 +197,7 @@ test('a pause leaves dropped files where they are, also over a restart', async (
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.ok(existsSync(inDrop(name)));
   appliance.cli(['ingest', 'resume']);
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
 });
 
@@ -213,15 +213,15 @@ test('files of an export that is switched off are refused', async () => {
   await anotherRead();
 });
 
-test('what was dropped while nothing ran is read at the next start', async () => {
+test('files dropped during a stop are read at the next start', async () => {
   await appliance.serving().stop();
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));
   await appliance.restart();
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
 });
 
-test('one of the own folders that is a link is refused at the start', async () => {
+test('a Wirewatch folder that is a link is refused at the start', async () => {
   await appliance.serving().stop();
   const elsewhere = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
   try {
@@ -237,7 +237,7 @@ test('one of the own folders that is a link is refused at the start', async () =
   }
 });
 
-test('one of the own folders that becomes a link is not followed: nothing is read until it is a folder again', async () => {
+test('a Wirewatch folder that becomes a link is not followed: nothing is read until it is a folder again', async () => {
   for (const own of ['archive', 'failed', 'refused', 'held', '.taken']) {
     const elsewhere = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
     const good = fileName('newswire', nextWindowMs());
@@ -259,7 +259,7 @@ test('one of the own folders that becomes a link is not followed: nothing is rea
       renameSync(inDrop('.away'), inDrop(own));
     }
     const outcomes = [];
-    for (const name of names) outcomes.push((await appliance.dealtWith(name)).msg);
+    for (const name of names) outcomes.push((await appliance.processed(name)).msg);
     assert.deepEqual(outcomes, ['file applied', 'file failed', 'file refused'], own);
     assert.deepEqual(readdirSync(elsewhere), []);
     rmSync(elsewhere, { recursive: true });

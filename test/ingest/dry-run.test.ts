@@ -1,4 +1,4 @@
-/** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
+/** `ingest explain` and `ingest validate`: their result equals that of ingest. */
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ async function foretold(name: string, content: string | Buffer, said: RegExp) {
   return { explained, line };
 }
 
-test('a window that is applied: how many detections it makes, changes and leaves', async () => {
+test('a good window: the number of created, changed and unchanged detections', async () => {
   const known = newRow();
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([known]));
   const windowMs = nextWindowMs();
@@ -71,7 +71,7 @@ test('a window that is applied: how many detections it makes, changes and leaves
   assert.equal(again.line.msg, 'file repeated');
 });
 
-test('a window that is bad fails with the same reasons, and the next one for it is held', async () => {
+test('a bad window fails with the same reasons, and its next file is held', async () => {
   const windowMs = nextWindowMs();
   const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
   const name = fileName('newswire', windowMs);
@@ -110,7 +110,7 @@ test('errors are counted by column and kind, with their first lines', () => {
   );
 });
 
-test('names without an id, and columns that may be misspelt, are noted', async () => {
+test('names without an id, and misspelled columns, are noted', async () => {
   const name = fileName('newswire', nextWindowMs());
   const rows = [
     newRow({ article_publisher_name: 'Nobody', publisher_name: 'x', article_headlin: 'y' }),
@@ -128,13 +128,13 @@ test('names without an id, and columns that may be misspelt, are noted', async (
   assert.equal(line.names_without_id, 1);
 });
 
-test('one whose packing is cut off is given time', async () => {
+test('a truncated file may still be growing', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
   await foretold(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
 });
 
-test('an export that is switched off, whatever is in the file', async () => {
+test('an export that is switched off, whatever the content', async () => {
   for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
     const name = fileName('imagewire', nextWindowMs());
     const said = /^it would be refused: the export imagewire is switched off/;
@@ -142,7 +142,7 @@ test('an export that is switched off, whatever is in the file', async () => {
   }
 });
 
-test('a window that has not ended, one of tomorrow, and a name that is none', async () => {
+test('a window that has not ended, a future one, and an invalid name', async () => {
   const nowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   const early = fileName('newswire', nowMs + 2 * WINDOW_MS);
   assert.match(
@@ -161,14 +161,14 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
   assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });
 
-test('a window of long ago is told to belong into a backfill', () => {
+test('an old window is advised to be a backfill', () => {
   const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
   const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
   assert.match(old.advice, /more than 90 days ago\..*rename the file to newswire\.backfill-LABEL\.ndjson$/);
   assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
 });
 
-test('the name of a dropped file is enough: the archived one is found, and unknown subscriptions are named', async () => {
+test('by the name of a dropped file, the archived one is found, and unknown subscriptions are named', async () => {
   const name = fileName('newswire', nextWindowMs());
   await appliance.dropped(name, ndjson([newRow()]));
   await appliance.dropped(name, ndjson([newRow(), newRow({ subscription_id: 7998 })]));
@@ -192,7 +192,7 @@ test('the name of a dropped file is enough: the archived one is found, and unkno
   assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
 });
 
-test('refused files stay in the status for a day, and open an alert', async () => {
+test('refused files are in the status for a day, and open an alert', async () => {
   await appliance.dropped('newswire.soon.xml', 'x');
   for (let count = 0; count < 3; count += 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
@@ -206,7 +206,7 @@ test('refused files stay in the status for a day, and open an alert', async () =
   assert.match(list.find(({ name }) => name === 'refused files')?.detail ?? '', /newswire\.soon\.xml/);
 });
 
-test('a name that was dropped before has a history without a file', async () => {
+test('a known name has a history, even without a file', async () => {
   const windowMs = nextWindowMs();
   const name = fileName('newswire', windowMs);
   const line = await appliance.dropped(name, ndjson([newRow()]));

@@ -59,7 +59,7 @@ for (const form of FORMS) {
   });
 }
 
-test('an uncompressed file of no bytes is given time, for its writer may be about to begin', async () => {
+test('an empty uncompressed file gets time: its writer may be about to start', async () => {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
   const path = join(appliance.drop, name);
@@ -67,18 +67,18 @@ test('an uncompressed file of no bytes is given time, for its writer may be abou
   // Long after it was quiet, and before it counts as meant.
   await new Promise((resolve) => setTimeout(resolve, 200));
   appendFileSync(path, ndjson([row]));
-  const line = await appliance.dealtWith(name);
+  const line = await appliance.processed(name);
   assert.equal(line.msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
 });
 
-test('NDJSON: blank lines, CRLF, a byte order mark and a missing last newline do not matter', async () => {
+test('NDJSON: blank lines, CRLF, a BOM and a missing last newline are accepted', async () => {
   const rows = newRows(3);
   const [a, b, c] = rows.map((row) => JSON.stringify(row));
   await applied('ndjson', `\ufeff\r\n${a}\r\n\n  \n\t${b}  \n\n${c}`, rows);
 });
 
-test('NDJSON: what is no object fails the file, and its line is named', async () => {
+test('NDJSON: a line that is not an object fails the file, and is named', async () => {
   const row = JSON.stringify(newRow());
   for (const [wrong, why] of [
     ['[1]', ''],
@@ -99,7 +99,7 @@ test('NDJSON: what is no object fails the file, and its line is named', async ()
   }
 });
 
-test('NDJSON: text that is not UTF-8 fails the file, and every such line is named', async () => {
+test('NDJSON: invalid UTF-8 fails the file, and every such line is named', async () => {
   const row = Buffer.from(`${JSON.stringify(newRow({ article_headline: 'X' }))}\n`);
   const wrong = [
     [0xff],
@@ -124,7 +124,7 @@ test('NDJSON: text that is not UTF-8 fails the file, and every such line is name
   assert.ok(utf16.errors_total > 0);
 });
 
-test('characters that straddle the chunks in which a file is read stay whole', async () => {
+test('characters across chunk boundaries stay intact', async () => {
   // Lines of 4,093 bytes of three-byte characters: chunk borders fall on every place within one.
   const rows = Array.from({ length: 300 }, () => newRow({ article_headline: '€'.repeat(1300) }));
   await applied('ndjson', ndjson(rows), rows);
@@ -157,7 +157,7 @@ test('a line has at most 1 MiB', async () => {
   }
 });
 
-test('where bad rows are left out, so is a line of NDJSON that is longer', async () => {
+test('if bad rows are skipped, so is a longer line of NDJSON', async () => {
   const other = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_INGEST_BAD_ROWS: 'skip' });
   try {
     const good = [newRow(), newRow(), newRow()] as const;
@@ -181,7 +181,7 @@ test('where bad rows are left out, so is a line of NDJSON that is longer', async
   }
 });
 
-test('one endless line fails its file, however little it is packed', async () => {
+test('one endless line fails its file, however well compressed', async () => {
   const endless = Buffer.alloc(64 * 1024 * 1024, 'x');
   for (const [form, content] of [
     ['ndjson.gz', gzipSync(endless, { level: 1 })],
@@ -205,7 +205,7 @@ test('a file that unpacks to nothing but blank lines is read to its end', async 
 
 const TRAILER = (rows: number) => `{"end_of_export":true,"rows":${rows}}`;
 
-test('a trailer that is last and right is no row', async () => {
+test('a correct trailer is not a row', async () => {
   const rows = newRows(3);
   await applied('ndjson', `${ndjson(rows)}${TRAILER(3)}\n`, rows);
   await applied('ndjson.gz', packed('ndjson.gz', `${ndjson(rows)}\n${TRAILER(3)}\n\n`), rows);
@@ -244,7 +244,7 @@ test('a trailer that is malformed fails the file', async () => {
   }
 });
 
-test('the record of a file knows its content by the hash of what lay in the folder', async () => {
+test('the record of a file has the hash of the dropped file', async () => {
   const content = contentOf('ndjson.zst', newRows(2));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.zst');
   const line = await appliance.dropped(name, content);

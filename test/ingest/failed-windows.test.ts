@@ -107,7 +107,7 @@ test('window reset --all reads the held file of every failed window', async () =
   appliance.cli(['window', 'reset', 'newswire', formatMs(third)]);
 });
 
-test('window reset without a held file reads the failed one again', async () => {
+test('without a held file, window reset reads the failed one again', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
   const row = newRow();
@@ -145,7 +145,7 @@ test('a failed window of an export that is switched off is not reset, and its fi
   assert.equal(windowStatus('imagewire', window), 'failed');
 });
 
-test('failed_windows = read reads a file for a failed window, and the one that failed leaves failed/', async () => {
+test('failed_windows = read reads a file for a failed window, and archives the failed one', async () => {
   await appliance.restart({ WIREWATCH_INGEST_FAILED_WINDOWS: 'read' });
   const window = nextWindowMs();
   const name = fileName('newswire', window);

@@ -60,7 +60,7 @@ const WITH_FAILURES = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURI
 const skip =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
 
-test('an error of the system concerns one file, whatever its name', () => {
+test('a system error concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
   for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
   for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_IOERR', 'SQLITE_CORRUPT', 'ERR_INVALID_ARG_TYPE', 'READER'])
@@ -79,7 +79,7 @@ test('an error of the system concerns one file, whatever its name', () => {
   );
 });
 
-test('a file that cannot be taken is told, tried again, and keeps no other', { skip }, async () => {
+test('a file that cannot be taken is reported, retried, and delays no other', { skip }, async () => {
   const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
   try {
     const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
@@ -88,7 +88,7 @@ test('a file that cannot be taken is told, tried again, and keeps no other', { s
       (await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]))).msg,
       'file applied',
     );
-    for (const name of names) assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
     const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
     assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
@@ -97,7 +97,7 @@ test('a file that cannot be taken is told, tried again, and keeps no other', { s
   }
 });
 
-test('a failed fsync ends ingest: nothing is kept of the file, and reads go on', { skip }, async () => {
+test('a failed fsync ends ingest: the file is not applied, and reads continue', { skip }, async () => {
   const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
   try {
     const good = fileName('newswire', nextWindowMs());
@@ -111,7 +111,7 @@ test('a failed fsync ends ingest: nothing is kept of the file, and reads go on',
   }
 });
 
-test('a full disk is waited out, but not where an fsync or a cut of the log has failed for it', () => {
+test('ingest waits for a full disk, unless an fsync or truncation of the log failed', () => {
   const failure = (syscall: string) =>
     new LogFailure('write', 'log', Object.assign(new Error('full'), { code: 'ENOSPC', syscall }));
   for (const [syscall, isWaitedFor] of [

@@ -1,4 +1,4 @@
-/** Where each file ends, what the same content and a correction change, and that nothing is overwritten. */
+/** The final folder of each file, repeated content and corrections, and that nothing is overwritten. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('a good file ends in archive/, in the folder of its UTC day', async () => {
+test('a good file moves to archive/, into the folder of its UTC day', async () => {
   const days = [utcDay(Date.now())];
   const name = fileName('newswire', nextWindowMs(), 'csv.gz');
   const content = contentOf('csv.gz', [newRow()]);
@@ -50,7 +50,7 @@ test('the same content for the same window changes nothing', async () => {
   assert.deepEqual([other.msg, other.unchanged], ['file applied', 2]);
 });
 
-test('a correction is merged, and withdraws nothing', async () => {
+test('a correction is merged, and removes nothing', async () => {
   const window = nextWindowMs();
   const [kept, corrected, rescored] = [newRow(), newRow(), newRow()];
   await appliance.dropped(fileName('newswire', window), ndjson([kept, corrected, rescored]));
@@ -65,7 +65,7 @@ test('a correction is merged, and withdraws nothing', async () => {
   assert.deepEqual([same?.version, same?.last_scored_at], [1, later(rescored).last_scored_at]);
 });
 
-test('a bad second file for a window that is done fails, and the window stays done', async () => {
+test('a bad second file for a done window fails, and the window stays done', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
   await appliance.dropped(name, ndjson([newRow()]));
@@ -76,7 +76,7 @@ test('a bad second file for a window that is done fails, and the window stays do
   assert.equal(good.msg, 'file applied', 'and its next file is read');
 });
 
-test('nothing is overwritten where names are taken', async () => {
+test('existing names are not overwritten', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
   const numbered = (number: unknown) => name.replace('.ndjson', `.${number}.ndjson`);

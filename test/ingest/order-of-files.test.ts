@@ -195,7 +195,7 @@ test('any order and repetition of files gives the same detections, and streams w
   );
 });
 
-test('a detection that was scored again and then changed has the text of its new version alone', async () => {
+test('a detection that is rescored and then changed has only the text of its new version', async () => {
   const [row] = fc.sample(exportRow('text'), { numRuns: 1, seed: 1 });
   assert.ok(row);
   const first = { ...row, strength_score: 10, last_scored_at: '2026-11-01T00:00:00Z' };
@@ -213,7 +213,7 @@ test('a detection that was scored again and then changed has the text of its new
   }
 });
 
-test('files that were applied change nothing when they are read again', async () => {
+test('reading applied files again changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fileRows, { minLength: 1, maxLength: 5 }), async (files) => {
       const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
@@ -242,7 +242,7 @@ test('files that were applied change nothing when they are read again', async ()
   );
 });
 
-test('a transaction that fails leaves nothing, and the next one can begin', async () => {
+test('a failed transaction leaves nothing, and the next one can start', async () => {
   const [row] = fc.sample(exportRow('text'), 1);
   assert.ok(row);
   const file = await fileOf('newswire', [row]);
@@ -268,7 +268,7 @@ test('a transaction that fails leaves nothing, and the next one can begin', asyn
   store.db.close();
 });
 
-test('what the log has decided and the database refused is applied once there is room, and once only', async () => {
+test('an entry that is decided but refused by the database is applied once there is space, exactly once', async () => {
   const rows = fc
     .sample(exportRow('text'), 1)
     .flatMap((row) => [1, 2].map((article_id) => ({ ...row, article_id })));
@@ -298,7 +298,7 @@ test('what the log has decided and the database refused is applied once there is
   store.db.close();
 });
 
-test('delivery times are noted after the commit, and never go back', async () => {
+test('delivery times are written after the commit, and never decrease', async () => {
   const rows = fc
     .sample(exportRow('text'), 1)
     .flatMap((row) => [1, 2, 3].map((article_id) => ({ ...row, article_id })));

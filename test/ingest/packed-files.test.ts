@@ -1,4 +1,4 @@
-/** Packed export files: members and frames, and files that are cut off or damaged. */
+/** Compressed export files: members and frames, and truncated or damaged files. */
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ test('gzip: a file of several members is read to its end', async () => {
   await applied('ndjson.gz', Buffer.concat(members), rows);
 });
 
-test('gzip: members that end where a chunk of the file ends are not the last', async () => {
+test('gzip: a member that ends at a chunk boundary is not taken for the last', async () => {
   const chunk = 256 * 1024;
   const first = newRow();
   // Stored, not deflated: the member's length can be chosen.
@@ -38,7 +38,7 @@ test('gzip: members that end where a chunk of the file ends are not the last', a
   await applied('ndjson.gz', Buffer.concat([member, gzipSync(ndjson(rows.slice(1)))]), rows);
 });
 
-test('gzip: zeros at the end do not matter; anything else there damages the file, also behind zeros', async () => {
+test('gzip: zeros at the end are accepted; other trailing data is damage, also after zeros', async () => {
   const rows = newRows(2);
   const content = gzipSync(ndjson(rows));
   const zeros = Buffer.alloc(600 * 1024);
@@ -54,7 +54,7 @@ test('gzip: zeros at the end do not matter; anything else there damages the file
   }
 });
 
-test('zstd: a file of several frames is read to its end, wherever they end', async () => {
+test('zstd: a file of several frames is read to its end', async () => {
   const rows = newRows(3000);
   const frames = rows.map((row) => zstdCompressSync(ndjson([row])));
   // More than a chunk of the file: frames end within chunks and across their borders.
@@ -67,7 +67,7 @@ test('zstd: a file of several frames is read to its end, wherever they end', asy
   await applied('ndjson.zst', Buffer.concat(two), large);
 });
 
-test('zstd: what follows the last frame and is none damages the file', async () => {
+test('zstd: data after the last frame is damage', async () => {
   const content = Buffer.concat([zstdCompressSync(ndjson(newRows(1))), Buffer.from('garbage')]);
   const reason = await failed('ndjson.zst', content);
   assert.match(reason.reason, /^the zstd data is (damaged|truncated)/);
@@ -76,14 +76,14 @@ test('zstd: what follows the last frame and is none damages the file', async () 
 for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
   const packing = form.endsWith('.gz') ? 'gzip' : 'zstd';
 
-  test(`${form}: a file that is cut off fails once it has not changed for a while`, async () => {
+  test(`${form}: a truncated file fails once it has not changed for a while`, async () => {
     const whole = contentOf(form, newRows(500));
     const lengths = [0, 1, 10, Math.floor(whole.length / 2), whole.length - 1];
     const reasons = await Promise.all(lengths.map((length) => failed(form, whole.subarray(0, length))));
     for (const { reason } of reasons) assert.equal(reason, `the ${packing} data is truncated`);
   });
 
-  test(`${form}: a file that is cut off and grows on is read when it is whole`, async () => {
+  test(`${form}: a truncated file that keeps growing is read when complete`, async () => {
     const rows = newRows(500);
     const whole = contentOf(form, rows);
     const name = fileName('newswire', nextWindowMs(), form);
@@ -92,11 +92,11 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
     await new Promise((resolve) => setTimeout(resolve, 150));
     assert.ok(existsSync(path), 'it is still there');
     appendFileSync(path, whole.subarray(100));
-    const line = await appliance.dealtWith(name);
+    const line = await appliance.processed(name);
     assert.deepEqual([line.msg, line.rows], ['file applied', rows.length]);
   });
 
-  test(`${form}: a file that is damaged fails at once`, async () => {
+  test(`${form}: a damaged file fails at once`, async () => {
     const rows = Buffer.from(form.startsWith('csv') ? csv(newRows(500)) : ndjson(newRows(500)));
     const checksummed = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
     const damaged = packing === 'gzip' ? gzipSync(rows) : zstdCompressSync(rows, checksummed);

@@ -7,7 +7,7 @@ import { ReadingNotes, readReadingNote } from '../../src/ingest/reading-note.ts'
 import { dataFolder } from '../../src/store/folder.ts';
 import { inFolder } from '../support/program.ts';
 
-test('the note of a long file is written once a second at most, and gone when the file is read', () =>
+test('the progress note of a long file is written at most once a second, and removed at its end', () =>
   inFolder(async (root) => {
     const folder = dataFolder(root);
     let monotonicMs = 0;

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('rows of unknown subscriptions are skipped and counted, and a replay brings them in', async () => {
+test('rows of unknown subscriptions are skipped and counted, and a replay applies them', async () => {
   const [known, unknown, other] = [
     newRow(),
     newRow({ subscription_id: 7300 }),
@@ -45,7 +45,7 @@ test('rows of unknown subscriptions are skipped and counted, and a replay brings
   assert.deepEqual([again.created, again.updated, again.rescored], [0, 0, 0]);
 });
 
-test('turning the print licence on or off holds from then on; a replay brings what is there up to date', async () => {
+test('a change of the print licence applies to new rows; a replay updates the others', async () => {
   const print = newRow({ article_print: true, article_url: 'https://print.example.com/1' });
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([print]));
   const shown = async () => {
@@ -62,7 +62,7 @@ test('turning the print licence on or off holds from then on; a replay brings wh
   assert.deepEqual(await shown(), [3, null]);
 });
 
-test('bad_rows = skip leaves bad rows out, and writes them with their reasons beside the archived file', async () => {
+test('bad_rows = skip skips bad rows, and writes them with reasons beside the archived file', async () => {
   await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
   const [good, bad, alsoGood] = [newRow(), newRow({ strength_score: 101, source_id: 7 }), newRow()];
   const deep = `{"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
@@ -92,7 +92,7 @@ test('bad_rows = skip leaves bad rows out, and writes them with their reasons be
   assert.equal(wrong.msg, 'file failed');
 });
 
-test('a file whose rows are mostly bad fails as a whole, and its notes are bounded however many there are', async () => {
+test('a file with mostly bad rows fails, and its notes are bounded', async () => {
   const good = (count: number) => ndjson(Array.from({ length: count }, () => newRow()));
   const bad = (count: number) => '{"x":1}\n'.repeat(count);
   const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
@@ -120,7 +120,7 @@ test('a file whose rows are mostly bad fails as a whole, and its notes are bound
   assert.equal(lines.length - 1 + JSON.parse(lines.at(-1) ?? '').more_rows, 40_000);
 });
 
-test('skipped rows of a file that was not taken do not end beside another', async () => {
+test('skipped rows of a file that was not taken are not written beside another', async () => {
   // Cut off behind a bad row: its reading notes the row, and is given up.
   const whole = contentOf(
     'ndjson.gz',
@@ -132,10 +132,10 @@ test('skipped rows of a file that was not taken do not end beside another', asyn
   const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
   assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
-  assert.equal((await appliance.dealtWith(cutOff)).msg, 'file failed');
+  assert.equal((await appliance.processed(cutOff)).msg, 'file failed');
 });
 
-test('require_trailer makes the trailer mandatory for NDJSON, and for NDJSON only', async () => {
+test('require_trailer makes the trailer mandatory for NDJSON only', async () => {
   await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
   const without = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.equal(without.msg, 'file failed');
@@ -153,7 +153,7 @@ test('require_trailer makes the trailer mandatory for NDJSON, and for NDJSON onl
   assert.equal(table.msg, 'file applied');
 });
 
-test('earliest_time moves the bound of first_detected_at', async () => {
+test('earliest_time sets the lower bound of first_detected_at', async () => {
   await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2020-06-01T00:00:00Z' });
   const on = (time: string) => ndjson([newRow({ first_detected_at: time })]);
   const late = await appliance.dropped(fileName('newswire', nextWindowMs()), on('2020-06-01T00:00:00Z'));

@@ -1,4 +1,4 @@
-/** When a dropped file counts as at rest, and that nothing is taken which is no longer what was looked at. */
+/** When a dropped file is ready, and that no file is taken that changed since the scan. */
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -47,7 +47,7 @@ function ready() {
   return waiting;
 }
 
-test('a file is ready once two looks, quiet_ms apart, saw it the same', () => {
+test('a file is ready after two equal scans, quiet_ms apart', () => {
   writeFileSync(path(), 'x');
   assert.deepEqual([scan().ready.length, scan().notReady, scan().nextScanMs], [0, 1, 500]);
   monotonicMs += 499;
@@ -59,7 +59,7 @@ test('a file is ready once two looks, quiet_ms apart, saw it the same', () => {
   );
 });
 
-test('any change begins the wait anew, also one that keeps size and time', () => {
+test('any change restarts the wait, even with the same size and time', () => {
   const changes = [
     () => appendFileSync(path(), 'more'),
     () => utimesSync(path(), 1, 1),
@@ -82,7 +82,7 @@ test('any change begins the wait anew, also one that keeps size and time', () =>
   }
 });
 
-test('a file that changed, was replaced or removed since it was looked at is not taken', () => {
+test('a file changed, replaced or removed since the scan is not taken', () => {
   const changes = [
     () => appendFileSync(path(), 'more'),
     () => {
@@ -102,7 +102,7 @@ test('a file that changed, was replaced or removed since it was looked at is not
   }
 });
 
-test('a file that is taken lies in .taken, and is found there while nobody has dealt with it', () => {
+test('a taken file is in .taken, and is found there until it is processed', () => {
   writeFileSync(path(), 'x');
   assert.equal(drop.take(ready(), 7), true);
   assert.ok(!existsSync(path()));
@@ -111,7 +111,7 @@ test('a file that is taken lies in .taken, and is found there while nobody has d
   assert.deepEqual(drop.scan(NOW_MS, (number) => number === 7).ready, []);
 });
 
-test('a file that is taken is on the disk, with its new name', async () => {
+test('a taken file is on the disk, with its new name', async () => {
   writeFileSync(path(), 'x');
   const waiting = ready();
   const calls = await diskCallsOf(() => drop.take(waiting, 7));
@@ -122,7 +122,7 @@ test('a file that is taken is on the disk, with its new name', async () => {
   assert.deepEqual(synced, [taken, join(root, '.taken')]);
 });
 
-test('a file that is written to as it is taken is looked at again', () => {
+test('a file written to while it is taken is scanned again', () => {
   writeFileSync(path(), 'x');
   const waiting = ready();
   // Whoever has it open writes on.
@@ -137,7 +137,7 @@ test('a file that is written to as it is taken is looked at again', () => {
   assert.equal(readFileSync(drop.takenPath(7, NAME), 'utf8'), 'xmore');
 });
 
-test('a file that was cut off waits for its time, unless it changes', () => {
+test('a truncated file waits, unless it changes', () => {
   const name = `${NAME}.gz`;
   writeFileSync(path(name), 'x');
   const first = ready();
@@ -156,7 +156,7 @@ test('a file that was cut off waits for its time, unless it changes', () => {
   assert.ok(third?.kind === 'export' && third.isFinal);
 });
 
-test('an uncompressed file of no bytes waits as long; a compressed one does not', () => {
+test('an empty uncompressed file waits as long; a compressed one does not', () => {
   writeFileSync(path(), '');
   writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
   scan();
@@ -169,7 +169,7 @@ test('an uncompressed file of no bytes waits as long; a compressed one does not'
   assert.equal(scan().ready.length, 2);
 });
 
-test('what is ready comes in the order of windows, then backfills, then what is refused', () => {
+test('ready files are in the order of windows, then backfills, then refused ones', () => {
   const names = [
     'odd',
     'newswire.backfill-a.csv',
@@ -194,7 +194,7 @@ test('what is ready comes in the order of windows, then backfills, then what is 
   );
 });
 
-test('the window of a file that waits for its end is looked at then', () => {
+test('a file that waits for the end of its window is scanned then', () => {
   writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
   scan(NOW_MS + 1000);
   monotonicMs += 500;
@@ -210,13 +210,13 @@ test('a window is ready from its end on, and refused from a day ahead on', () =>
   assert.equal(judgeWindow(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
 });
 
-test('the ingest number is put before the form', () => {
+test('the ingest number is inserted before the form', () => {
   assert.equal(numberedName('newswire.20261121T1010Z.ndjson.gz', '7'), 'newswire.20261121T1010Z.7.ndjson.gz');
   assert.equal(numberedName('imagewire.backfill-a.b.csv', '7.1'), 'imagewire.backfill-a.b.7.1.csv');
   assert.equal(numberedName('whatever', '7'), 'whatever.7');
 });
 
-test('whatever a name is, it is judged, and shortened to what fits beside number and note', () => {
+test('any name is parsed, and shortened to leave room for number and note', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
       const judged = judgeName(name);
@@ -228,7 +228,7 @@ test('whatever a name is, it is judged, and shortened to what fits beside number
   );
 });
 
-test('files have one order', () => {
+test('files have a total order', () => {
   const file = fc
     .tuple(
       fc.constantFrom('newswire', 'imagewire'),

@@ -61,7 +61,7 @@ const ADDRESSES: readonly [given: string, shown: string, domain: string | null][
   ['https://新聞.香港/a', 'https://%E6%96%B0%E8%81%9E.%E9%A6%99%E6%B8%AF/a', 'xn--efvv70d.xn--j6w193g'],
 ];
 
-test('an address is kept as given but for what must be encoded, and gives the domain', async () => {
+test('a URL is kept, except for encoded characters, and gives the domain', async () => {
   for (const [given, shown, domain] of ADDRESSES) {
     const { article } = await detectionOf([newRow({ article_url: given })]);
     assert.deepEqual([article.url, article.domain], [shown, domain], given);
@@ -88,7 +88,7 @@ const DOMAINS: readonly [given: string, domain: string | null][] = [
   ['..', null],
 ];
 
-test('a domain that is given wins over that of the address, and is reduced to the registrable one', async () => {
+test('article_domain wins over the URL, and is reduced to the registrable domain', async () => {
   for (const [given, domain] of DOMAINS) {
     const row = newRow({ article_url: 'https://other.example.net/a', article_domain: given });
     const { article } = await detectionOf([row]);
@@ -106,7 +106,7 @@ test('a publisher needs an id; its name is trimmed and may be unknown', async ()
   assert.deepEqual(await publisherOf(padded), { id: 5, name: 'The  Times' });
 });
 
-test('the address of a print article is shown with the licence only', async () => {
+test('the URL of a print article is shown only with the licence', async () => {
   const print = { article_url: 'https://print.example.com/a', article_print: true };
   const { article } = await detectionOf([newRow(print)]);
   assert.deepEqual([article.url, article.domain, article.print], [null, 'example.com', true]);

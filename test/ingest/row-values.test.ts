@@ -1,4 +1,4 @@
-/** The values of a row: numbers, times and strings, their bounds, and what is no value. */
+/** The values of a row: numbers, times and strings, their bounds, and invalid values. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -112,7 +112,7 @@ for (const [column, values, expected, exportName = 'newswire'] of WRONG) {
   });
 }
 
-test('integers above 2^53 are refused, however they are written', async () => {
+test('integers above 2^53 are refused, in any notation', async () => {
   for (const number of ['9007199254740993', '18446744073709551616', '1e16']) {
     const text = JSON.stringify(newRow()).replace(/"article_id":\d+/, `"article_id":${number}`);
     const name = fileName('newswire', nextWindowMs());
@@ -123,7 +123,7 @@ test('integers above 2^53 are refused, however they are written', async () => {
   }
 });
 
-test('the greatest and the smallest numbers are taken', async () => {
+test('the largest and smallest numbers are accepted', async () => {
   const most = 999_999_999_999_999;
   const row = newRow({
     source_internal_id: 0,
@@ -148,7 +148,7 @@ test('the greatest and the smallest numbers are taken', async () => {
   assert.equal(other.strength.band, 'max');
 });
 
-test('times with offsets and fractions are shown in whole seconds of UTC, cut and not rounded', async () => {
+test('times with offsets and fractions are shown in whole seconds of UTC, truncated', async () => {
   const detection = await detectionOf([
     newRow({
       first_detected_at: '2026-11-01T01:30:00.999+02:00',
@@ -203,7 +203,7 @@ test('strings have at most 4 KiB of UTF-8', async () => {
   }
 });
 
-test('source_id has at most 200 characters, counted as characters', async () => {
+test('source_id has at most 200 characters, counted in code points', async () => {
   for (const longest of ['x'.repeat(200), 'ü'.repeat(200), '😀'.repeat(200)]) {
     const detection = await detectionOf([newRow({ source_id: longest })]);
     assert.equal(detection.source.id, longest);
@@ -212,7 +212,7 @@ test('source_id has at most 200 characters, counted as characters', async () => 
   }
 });
 
-test('an address has at most 8 KiB as it is given', async () => {
+test('a URL has at most 8 KiB as exported', async () => {
   const longest = `https://example.com/${'ü'.repeat(4086)}`;
   assert.equal(Buffer.byteLength(longest), 8192);
   const detection = await detectionOf([newRow({ article_url: longest })]);
@@ -221,7 +221,7 @@ test('an address has at most 8 KiB as it is given', async () => {
   assert.deepEqual([error.column, error.expected], ['article_url', 'a URL of at most 8 KiB']);
 });
 
-test('text of any language, quotes and control characters come out as they went in', async () => {
+test('text in any language, quotes and control characters are unchanged', async () => {
   for (const text of [
     'Grüße, "Welt" \\ </script>',
     '日本語 😀 \u2028 e\u0301',
@@ -241,7 +241,7 @@ test('text of any language, quotes and control characters come out as they went 
   }
 });
 
-test('half of a surrogate pair is no text', async () => {
+test('half of a surrogate pair is not valid text', async () => {
   const rows = [
     { article_headline: 'a\ud800b' },
     { source_id: '\udc00' },

@@ -1,4 +1,4 @@
-/** What a row of an export may state, column by column, and what the detection made of it shows. */
+/** The columns of an export row, and the detection that results. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('a newswire row with every column becomes a detection that shows them all', async () => {
+test('a newswire row with every column becomes a detection with all of them', async () => {
   const row = newRow({
     first_detected_at: '2026-11-01T10:00:00Z',
     last_scored_at: '2026-11-01T10:05:00Z',
@@ -76,7 +76,7 @@ test('a newswire row with every column becomes a detection that shows them all',
   });
 });
 
-test('an imagewire row with every column becomes a detection that shows them all', async () => {
+test('an imagewire row with every column becomes a detection with all of them', async () => {
   const row = newRow({
     strength_score: 60,
     exported_at: '2026-11-01T10:06:00Z',
@@ -122,7 +122,7 @@ test('an imagewire row with every column becomes a detection that shows them all
   });
 });
 
-test('what a row leaves out is null, false or the time of ingest', async () => {
+test('omitted values are null, false or the time of ingest', async () => {
   const before = formatMs(Date.now());
   const detection = await detectionOf([newRow({ source_language: '', article_url: null })]);
   const after = formatMs(Date.now());
@@ -153,7 +153,7 @@ test('what a row leaves out is null, false or the time of ingest', async () => {
   });
 });
 
-test('a photo without an address of its own gets one that the appliance signs', async () => {
+test('a photo without a URL gets one that Wirewatch signs', async () => {
   const detection = await detectionOf([newRow()], 'imagewire');
   const { url } = appliance.serving();
   const address = detection.source.image_url ?? '';
@@ -181,7 +181,7 @@ for (const column of [
   });
 }
 
-test('columns that mean nothing here are ignored, and named where the file is reported', async () => {
+test('unknown columns are ignored, and named in the report of the file', async () => {
   const text = JSON.stringify(
     newRow({ zeta: [1, { a: 2 }], constructor: 'x', toString: null, id: 'mine', version: 9 }),
   );
@@ -194,7 +194,7 @@ test('columns that mean nothing here are ignored, and named where the file is re
   assert.equal((await appliance.detection(idOf(JSON.parse(text))))?.article.headline, null);
 });
 
-test('CSV columns named __proto__ and constructor are columns like others', async () => {
+test('CSV columns named __proto__ and constructor are ordinary columns', async () => {
   const row = { ...newRow(), constructor: 'c' };
   const content = csv([row]).replace('constructor', '__proto__,constructor').replace(',c\r\n', ',p,c\r\n');
   const line = await appliance.dropped(fileName('newswire', nextWindowMs(), 'csv'), content);
@@ -228,7 +228,7 @@ for (const exportName of ['newswire', 'imagewire'] as const) {
   });
 }
 
-test('content_type, match_type and strength_band may be there, and must agree', async () => {
+test('content_type, match_type and strength_band are optional, and must match', async () => {
   const agreed = {
     newswire: { content_type: 'text', match_type: 'sentence_fingerprint', strength_band: 'medium' },
     imagewire: { content_type: 'image', match_type: 'image_fingerprint', strength_band: 'high' },
@@ -264,14 +264,14 @@ const BANDS: readonly [ExportName, number, string][] = [
   ['imagewire', 99, 'high'],
 ];
 
-test('a band begins at its threshold, judged on the unrounded score', async () => {
+test('a band begins at its threshold, by the unrounded score', async () => {
   for (const [exportName, score, band] of BANDS) {
     const { strength } = await detectionOf([newRow({ strength_score: score })], exportName);
     assert.deepEqual([strength.score, strength.band], [score, band]);
   }
 });
 
-test('a row says all that is wrong with it, and a file counts the errors that it does not name', async () => {
+test('all errors of a row are reported, and a file counts those that it does not list', async () => {
   const row = newRow({ strength_score: 101, article_url: 'nowhere', source_id: 5 });
   const errors = await reasonsAgainst(row);
   assert.deepEqual(errors.map((error: { column: string }) => error.column).sort(), [
@@ -289,7 +289,7 @@ test('a row says all that is wrong with it, and a file counts the errors that it
   );
 });
 
-test('a value nested beyond all depth fails its file, and ingest goes on', async () => {
+test('a too deeply nested value fails its file, and ingest continues', async () => {
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
   for (const column of ['article_id', 'unknown']) {
     const text = JSON.stringify(newRow({ nested: 0 })).replace('"nested":0', `"${column}":${deep}`);

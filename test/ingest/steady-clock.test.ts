@@ -1,4 +1,4 @@
-/** A clock that is wrong: what must not be done by it, and what clients are told all the same. */
+/** A wrong clock: no irreversible actions, and correct answers to clients. */
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -51,7 +51,7 @@ function readDeliveries(): number[] {
   }
 }
 
-test('a change is never delivered before the end of a window that was told as complete', async () => {
+test('a change is never delivered before the end of a finished window', async () => {
   const end = await setBack(2 * HOUR_MS);
   await apply();
   await appliance.serving().stop();
@@ -59,7 +59,7 @@ test('a change is never delivered before the end of a window that was told as co
   await appliance.restart();
 });
 
-test('a clock that is behind has no file refused as far ahead of its time: it waits', async () => {
+test('with a clock behind, a file too far ahead is not refused: it waits', async () => {
   const end = await setBack(2 * DAY_MS);
   const name = fileName('newswire', end + WINDOW_MS);
   appliance.put(name, ndjson([newRow()]));
@@ -80,7 +80,7 @@ async function leaveJump(): Promise<number> {
   return ahead;
 }
 
-test('a clock that was ahead and is corrected reads no window before it has ended, and refuses what is too far ahead', async () => {
+test('after a clock ahead is corrected, no window is read before its end, and files too far ahead are refused', async () => {
   await leaveJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   // The one after it: this one may end while the test runs.
@@ -97,7 +97,7 @@ test('a clock that was ahead and is corrected reads no window before it has ende
   assert.ok(existsSync(join(appliance.drop, early)));
 });
 
-test('a clock that was ahead and is corrected is not called wrong, and delivery times go on from the latest', async () => {
+test('after a clock ahead is corrected, there is no alert, and delivery times continue from the latest', async () => {
   const ahead = await leaveJump();
   await apply();
   const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
@@ -116,7 +116,7 @@ test('a clock that was ahead and is corrected is not called wrong, and delivery 
   await appliance.restart();
 });
 
-test('a stop does not wait for a file of which no rows come', async () => {
+test('a stop does not wait for a file without valid rows', async () => {
   const name = fileName('newswire', nextWindowMs());
   appliance.put(`${name}.gz`, gzipSync(Buffer.alloc(1_000_000_000, '\n'), { level: 1 }));
   // It is begun when the log says nothing of it a while later: the thread is at nothing else.
@@ -128,7 +128,7 @@ test('a stop does not wait for a file of which no rows come', async () => {
   await appliance.restart();
 });
 
-test('what cannot be undone waits until the clock has gone evenly for an hour', () => {
+test('irreversible actions wait until the clock has run evenly for an hour', () => {
   let [wallMs, monotonicMs] = [Date.now(), 0];
   const clock = new SteadyClock(
     () => wallMs,

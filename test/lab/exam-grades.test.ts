@@ -78,7 +78,7 @@ test('Retry-After is a lower bound', () => {
   assertGrade(null, waiting(0), { moments: [{ kind: 'killed', after: 1, code: null }] });
 });
 
-test('waits grow with errors in a row', () => {
+test('waits grow with consecutive errors', () => {
   const waiting = (...waits: number[]) =>
     requestsOf(
       failure(503),
@@ -102,7 +102,7 @@ test('the next cursor is that of the last complete page', () => {
   assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1', complete: false }, { cursor: 'c2' }));
 });
 
-test('a kill may lose the page under way, and no more; an end by itself loses nothing', () => {
+test('a kill may lose the page in progress, and no more; a normal end loses nothing', () => {
   const requests = (cursor?: string) =>
     requestsOf({}, { cursor: 'c1' }, cursor === undefined ? {} : { cursor });
   const killed = { moments: [{ kind: 'killed', after: 2, code: null }] as const };
@@ -114,7 +114,7 @@ test('a kill may lose the page under way, and no more; an end by itself loses no
   assertGrade('keeps_cursor', requests('c1'), ended);
 });
 
-test('requests with other filters are other chains', () => {
+test('requests with other filters form other chains', () => {
   const other = { parameters: { since: 'T', content_type: 'text' } };
   assertGrade(null, requestsOf({}, other, { cursor: 'c1' }));
 });
@@ -127,7 +127,7 @@ test('has_more is followed at once', () => {
   assertGrade('follows_has_more', requestsOf({ has_more: true }), ended);
 });
 
-test('401 is repeated once at most, with a new token', () => {
+test('401 is repeated at most once, with a new token', () => {
   const token: Short = { endpoint: 'createToken', method: 'POST', cursor_given: null };
   assertGrade(null, requestsOf(failure(401)));
   assertGrade('handles_401', requestsOf(failure(401), failure(401)));
@@ -137,13 +137,13 @@ test('401 is repeated once at most, with a new token', () => {
   assertGrade('handles_401', requestsOf(failure(401), { ...token, ...failure(401) }, failure(401)));
 });
 
-test('an end with an error is none that a client survives, but after 401', () => {
+test('a client must survive every error but 401', () => {
   const ended = { moments: [{ kind: 'ended', after: 1, code: 1 }] as const };
   assertGrade('retries', requestsOf(failure(503)), ended);
   assertGrade(null, requestsOf(failure(401)), { ...ended, unauthorizedAfter: 0 });
 });
 
-test('the copy has every detection in its version', () => {
+test('the copy has every detection in its latest version', () => {
   const copy = (...versions: [string, number][]) => ({
     copy: {
       versions: new Map(versions),
@@ -163,7 +163,7 @@ test('the copy has every detection in its version', () => {
   assertGrade(null, requestsOf({}), { lower: { ...lower, copied: 4 } });
 });
 
-test('what could not be seen is said', () => {
+test('unobserved requirements are reported', () => {
   const none = { copy: null, lower: null, isRestarted: false, unauthorizedAfter: null, gapAfter: null };
   assert.deepEqual(outcomes(requestsOf({}), { ...none, unfinished: 'the act: it did not ask' }), {
     ...{ finishes: 'failed', rows_with_cursor: 'not_tested', keeps_versions: 'not_tested' },

@@ -190,7 +190,7 @@ const noShell = process.platform === 'win32' && 'the commands are for a POSIX sh
 const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed';
 
 describe('the exam', { concurrency: 4, skip: noShell }, () => {
-  test('a client typed by openapi-fetch compiles, and passes, though it takes a second to store a page', () =>
+  test('a client typed by openapi-fetch compiles and passes, even if storing a page takes a second', () =>
     withExam(async (lab, folder) => {
       const slow = CLIENT.replace("db.exec('BEGIN');", "await sleep(1000);\n  db.exec('BEGIN');");
       assert.notEqual(slow, CLIENT);
@@ -222,7 +222,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
     }));
 
   for (const [name, right, instead, rule] of WRONG)
-    test(`a client that ${name} fails for that`, () =>
+    test(`a client that ${name} fails`, () =>
       withExam(async (lab, folder) => {
         assert.ok(CLIENT.includes(right));
         const client = writeClient(folder, CLIENT.replace(right, instead));
@@ -242,7 +242,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         assert.deepEqual([result.passed, result.code], [false, 1]);
       }));
 
-  test('a client that the user runs is graded by what can be seen', () =>
+  test('a client that the user runs is graded by its requests', () =>
     withExam(async (lab, folder) => {
       writeFileSync(path.join(folder, 'key'), lab.key);
       const pull = ['pull', '--base-url', lab.url, '--key-file', path.join(folder, 'key')];
@@ -271,7 +271,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       assert.equal(await client.ended, 1);
     }));
 
-  test('a client that never asks does not finish; a copy that cannot be read ends the exam', () =>
+  test('a client without requests does not finish; an unreadable copy ends the exam', () =>
     withExam(async (lab, folder) => {
       const result = await exam(lab, ['--client', 'true', '--patience', '1']);
       assert.deepEqual(
@@ -286,7 +286,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
     }));
 });
 
-test('the exam needs a lab that runs', async () => {
+test('the exam needs a running lab', async () => {
   await inFolder(async (folder) => {
     const lab = await startLab(folder);
     await lab.stop();

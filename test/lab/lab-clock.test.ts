@@ -5,7 +5,7 @@ import { CHANGES, follow, type Lab, SPRING, withLab } from '../support/lab.ts';
 import { inFolder } from '../support/program.ts';
 
 describe('clock', () => {
-  test('what is due by then happens at once: tokens, keys, the allowance, since, windows, waits', async () => {
+  test('due events happen at once: tokens, keys, the allowance, since, windows, waits', async () => {
     await inFolder((folder) =>
       withLab(folder, ['--clock', '2026-05-10T12:00Z', '--key-expires', '40d'], async (lab) => {
         const granted = await fetch(`${lab.url}/oauth/token`, {

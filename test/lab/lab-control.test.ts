@@ -68,7 +68,7 @@ test('the commands are clients of the running lab', async () => {
   );
 });
 
-test('the lab is asked from its own machine, by its own name, and says what it expected', async () => {
+test('the lab accepts only local requests with its own Host, and explains refusals', async () => {
   await inFolder((folder) =>
     withLab(folder, ['--clock', SPRING], async (lab) => {
       const asked = (headers: Readonly<Record<string, string>>) =>
@@ -143,7 +143,7 @@ test('the lab is asked from its own machine, by its own name, and says what it e
   );
 });
 
-test('a scenario plays its steps by the clock of the lab', async () => {
+test('a scenario runs its steps by the clock of the lab', async () => {
   await inFolder(async (folder) => {
     const script = join(folder, 'script.json');
     writeFileSync(script, example('testing-your-client', 'scenario'));

@@ -69,7 +69,7 @@ function received(agent?: Agent): Promise<{ bytes: Buffer; end: string; length: 
   });
 }
 
-describe('errors of the contract, with their true body and headers', () => {
+describe('errors of the contract, with their real body and headers', () => {
   const cases: readonly [object, string, { status: number; code: string; retry?: string; rate: boolean }][] =
     [
       [{ status: 400 }, START, { status: 400, code: 'invalid_request', rate: true }],
@@ -111,7 +111,7 @@ describe('errors of the contract, with their true body and headers', () => {
     });
   }
 
-  test('a rate that is exceeded says so in its headers', async () => {
+  test('an exceeded rate is in its headers', async () => {
     await fault({ status: 429, retry_after: 9 });
     const { headers } = await checked('/v1/me');
     assert.equal(headers.get('ratelimit-remaining'), '0');
@@ -144,7 +144,7 @@ describe('errors of the contract, with their true body and headers', () => {
     assert.deepEqual(await asked({ status: 503 }), [503, 'unavailable', null]);
   });
 
-  test('health is degraded in its own form', async () => {
+  test('degraded health has its own form', async () => {
     await fault({ status: 503, endpoint: 'getHealth' });
     const { status, body } = await checked('/v1/health', { headers: {} });
     assert.equal(status, 503);
@@ -153,7 +153,7 @@ describe('errors of the contract, with their true body and headers', () => {
     assert.deepEqual(body, { ...rest, status: 'degraded', alerts: more });
   });
 
-  test('502 and 504 are those of a proxy', async () => {
+  test("502 and 504 look like a proxy's", async () => {
     for (const status of [502, 504]) {
       const id = await fault({ status });
       const response = await lab.get('/v1/me');
@@ -181,7 +181,7 @@ describe('which requests', () => {
     assert.deepEqual(await statuses(2, START), [503, 200]);
   });
 
-  test('by chance, which follows the seed', async () => {
+  test('by probability, from the seed', async () => {
     await fault({ status: 500, probability: 0.5 });
     const found = await statuses(40);
     const failed = found.filter((status) => status === 500).length;
@@ -202,7 +202,7 @@ describe('which requests', () => {
     assert.equal((await lab.get('/v1/me')).status, 200);
   });
 
-  test('a request that is refused anyway leaves a fault for the next', async () => {
+  test('a request that is refused anyway leaves the fault for the next', async () => {
     await fault({ status: 500 });
     assert.equal(
       (await fetch(`${lab.url}/v1/me`, { headers: { authorization: 'Bearer nobody' } })).status,
@@ -229,7 +229,7 @@ describe('what happens to the body and the connection', () => {
     assert.ok(performance.now() - headMs >= 100, 'the head comes at once');
   });
 
-  test('a lab ends at once, whatever delay is under way', () =>
+  test('a lab ends at once, even during a delay', () =>
     inFolder(async (own) => {
       const other = await startLab(own);
       const cuts = [];
@@ -268,7 +268,7 @@ describe('what happens to the body and the connection', () => {
     assert.deepEqual([reset.bytes.length, reset.end], [0, 'ECONNRESET']);
   });
 
-  test('a kept-alive connection is closed as the next request comes', async () => {
+  test('a keep-alive connection is closed when the next request arrives', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     assert.equal((await received(agent)).end, 'end');
     await fault({ close: true });
@@ -278,7 +278,7 @@ describe('what happens to the body and the connection', () => {
     agent.destroy();
   });
 
-  test('a compressed answer is tampered with as it is sent', async () => {
+  test('a compressed response is tampered with as it is sent', async () => {
     const [plain, packed] = await Promise.all([
       lab.get(START),
       lab.get(START, { 'accept-encoding': 'gzip' }),
@@ -291,7 +291,7 @@ describe('what happens to the body and the connection', () => {
 });
 
 describe('pages', () => {
-  test('an empty page says has_more, and its cursor goes on where the request did', async () => {
+  test('an empty page has has_more, and its cursor repeats the position', async () => {
     const whole = await lab.read(`${START}&limit=5`);
     await lab.control('POST', 'empty-page', { times: 2 });
     const first = await checked(`${START}&limit=5`);
@@ -318,7 +318,7 @@ describe('pages', () => {
   });
 });
 
-test('the report has every request, with what fired', async () => {
+test('the report has every request, with its faults', async () => {
   await fault({ status: 429, retry_after: 7, endpoint: 'listChanges' });
   await lab.get(`${START}&limit=5`, { 'user-agent': 'poller/1' });
   const page = await lab.read(`${START}&limit=5&content_type=text`);
@@ -353,7 +353,7 @@ test('the report has every request, with what fired', async () => {
   assert.equal(later.requests.length, 2);
 });
 
-test('a fault has to make sense', async () => {
+test('invalid faults are refused', async () => {
   const refused = async (spec: object) => {
     const response = await fetch(`${lab.url}/_lab/faults`, {
       method: 'POST',

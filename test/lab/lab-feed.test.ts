@@ -5,7 +5,7 @@ import { CHANGES, follow, SINCE_SPRING, SPRING, withLab } from '../support/lab.t
 import { inFolder } from '../support/program.ts';
 
 describe('feed', () => {
-  test('drop, correct, rescore, late: as an export would bring them', async () => {
+  test('drop, correct, rescore, late: as in an export', async () => {
     await inFolder((folder) =>
       withLab(folder, ['--clock', SPRING], async (lab) => {
         const { cursor } = await follow(lab, SINCE_SPRING);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { follow, SINCE_SPRING, SPRING, startLab, withLab } from '../support/lab.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
-test('one seed gives one month of detections and one key, whatever the clock shows', async () => {
+test('a seed gives the same month of detections and the same key at any time', async () => {
   const seen: { ids: string[]; key: string }[] = [];
   for (const [seed, clock] of [
     ['7', SPRING],
@@ -50,7 +50,7 @@ test('one seed gives one month of detections and one key, whatever the clock sho
   assert.notEqual(third?.key, first.key);
 });
 
-test('a key can be given; it is refused where it is none', async () => {
+test('a key can be set; an invalid one is refused', async () => {
   await inFolder(async (folder) => {
     const generated = runProgram(['key', 'generate', '--name', 'ci', '--json']);
     await generated.ended;
@@ -66,7 +66,7 @@ test('a key can be given; it is refused where it is none', async () => {
   });
 });
 
-test('the folder of a lab is begun anew by a lab, and opened by no other command; nor does a lab open another', async () => {
+test('a lab recreates its own folder, which no other command opens; nor does a lab open another', async () => {
   await inFolder(async (folder) => {
     const before = await startLab(folder, ['--clock', SPRING]);
     const month = await follow(before, SINCE_SPRING);

@@ -27,7 +27,7 @@ function reader(terms: { key?: string; ofKey?: number | null; ofAccount?: number
 }
 
 describe('the daily row allowance', () => {
-  test("is the account's own, else the setting's; a key has one only where it was given one", () => {
+  test("is the account's own, else the setting's; a key has one only if set", () => {
     const allowance = createDailyAllowance(createDailyRows(), 10);
     assert.equal(allowance.rowsOf(reader()), 10);
     assert.equal(allowance.rowsOf(reader({ ofAccount: 3 })), 3);
@@ -39,7 +39,7 @@ describe('the daily row allowance', () => {
     assert.equal(allowance.throttle(reader({ ofKey: 0, ofAccount: 20 }), NOON_MS)?.by, 'key', 'none at all');
   });
 
-  test('lets in while used rows are below it; then every read is refused until 00:00 UTC', () => {
+  test('accepts reads while used rows are below it, then refuses all until 00:00 UTC', () => {
     const allowance = createDailyAllowance(createDailyRows(), 10);
     allowance.require(reader(), NOON_MS);
     allowance.count(reader(), 9, NOON_MS);
@@ -64,7 +64,7 @@ describe('the daily row allowance', () => {
     allowance.require(reader(), nextMs);
   });
 
-  test('where both are used up it is the account that throttles', () => {
+  test("if both are used up, the account's throttles", () => {
     const allowance = createDailyAllowance(createDailyRows(), 5);
     allowance.count(reader(), 5, NOON_MS);
     assert.equal(allowance.throttle(reader({ ofKey: 5 }), NOON_MS)?.by, 'account');
@@ -77,7 +77,7 @@ describe('the daily row allowance', () => {
     assert.equal(allowance.throttle(reader({ key: 'key3' }), NOON_MS)?.by, 'account');
   });
 
-  test('a clock that is set back gives no day out twice, one that was ahead takes nothing away', () => {
+  test('a clock set back grants no day twice, and a clock that was ahead takes nothing away', () => {
     const allowance = createDailyAllowance(createDailyRows(), 5);
     const isThrottled = (nowMs: number) => allowance.throttle(reader(), nowMs) !== null;
     const yesterdayMs = NOON_MS - DAY_MS;
@@ -92,7 +92,7 @@ describe('the daily row allowance', () => {
     assert.ok(!isThrottled(NOON_MS + DAY_MS), 'tomorrow is whole');
   });
 
-  test('no more than three days are kept, the nearest to the clock', () => {
+  test('only the three days nearest to the clock are kept', () => {
     const rows = createDailyRows();
     for (const away of [-400, -2, -1, 0, 300]) rows.add('key', 'key1', 1, NOON_MS + away * DAY_MS);
     assert.deepEqual(rows.days(), [DAY - 1, DAY, DAY + 300]);
@@ -105,7 +105,7 @@ describe('the daily row allowance', () => {
     );
   });
 
-  test('the day of the clock is kept whatever came before', () => {
+  test('the current day is always kept', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -1000, max: 1000 }), { minLength: 1 }), (days) => {
         const rows = createDailyRows();
@@ -181,7 +181,7 @@ describe('the keeper of used rows', () => {
 
   const rowsOf = ({ usage }: { usage: Usage }) => usage.counts.map(({ rows }) => rows);
 
-  test('writes which keys were used, also where nothing was read, and each use once', async () => {
+  test('writes which keys were used, even without rows, and each use once', async () => {
     const { uses, writer, keeper } = kept();
     uses.note('key1', NOON_MS, 7);
     uses.note('key1', NOON_MS + 1);
@@ -202,7 +202,7 @@ describe('the keeper of used rows', () => {
     );
   });
 
-  test('writes only what has grown, and one write at a time', async () => {
+  test('writes only changed counts, and one write at a time', async () => {
     const { rows, writer, keeper } = kept();
     await keeper.write();
     assert.equal(writer.writes.length, 0, 'nothing was used');
@@ -222,7 +222,7 @@ describe('the keeper of used rows', () => {
     assert.equal(writer.writes.length, 2);
   });
 
-  test('a failure is told once and loses nothing; so is that it is over', async () => {
+  test('a failure and its end are reported once, and nothing is lost', async () => {
     const { rows, writer, failures, keeper } = kept();
     rows.add('key', 'key1', 3, NOON_MS);
     for (const at of [0, 1]) {
@@ -238,7 +238,7 @@ describe('the keeper of used rows', () => {
     assert.deepEqual(failures, ['disk full', null]);
   });
 
-  test('a stop writes what was counted while a write was under way, then ends the writer', async () => {
+  test('a stop writes counts made during a write, then ends the writer', async () => {
     const { rows, writer, keeper } = kept();
     rows.add('key', 'key1', 3, NOON_MS);
     void keeper.write();
@@ -253,7 +253,7 @@ describe('the keeper of used rows', () => {
     assert.equal(writer.isClosed(), true);
   });
 
-  test('a stop ends even where nothing can be written', async () => {
+  test('a stop ends even if nothing can be written', async () => {
     const { rows, writer, failures, keeper } = kept();
     rows.add('key', 'key1', 3, NOON_MS);
     const closed = keeper.close();
@@ -267,7 +267,7 @@ describe('the keeper of used rows', () => {
 describe('unseen key ids', () => {
   const id = (number: number) => `key${number}`;
 
-  test('so many a minute are let through, the next waits for the minute to end', () => {
+  test('up to the limit per minute are accepted, the next waits for the end of the minute', () => {
     const unseen = createUnseenKeyIds(3);
     for (const number of [1, 2, 3]) assert.equal(unseen.take(id(number), '10.0.0.1', NOON_MS), null);
     assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + 20_500), 40);
@@ -276,7 +276,7 @@ describe('unseen key ids', () => {
     assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + MINUTE_MS), null);
   });
 
-  test('a key id that was proven at the address within a day is let through and not counted', () => {
+  test('a key id proven at the address within a day is accepted and not counted', () => {
     const unseen = createUnseenKeyIds(2);
     unseen.take(id(1), '10.0.0.1', NOON_MS);
     unseen.markSeen(id(1), '10.0.0.1', NOON_MS);
@@ -293,7 +293,7 @@ describe('unseen key ids', () => {
     assert.equal(unseen.take(id(1), '10.0.0.1', lateMs), 59, 'and no longer');
   });
 
-  test('it is seen at that address only', () => {
+  test('it counts as seen only at that address', () => {
     const unseen = createUnseenKeyIds(1);
     unseen.markSeen(id(1), '10.0.0.1', NOON_MS);
     assert.equal(unseen.take(id(1), '10.0.0.2', NOON_MS), null);
@@ -309,7 +309,7 @@ describe('unseen key ids', () => {
     assert.equal(unseen.take(id(3), '2001:db8::4', NOON_MS), null);
   });
 
-  test('what is remembered is bounded: the longest unused goes first', () => {
+  test('the memory is bounded: the least recently used goes first', () => {
     const unseen = createUnseenKeyIds(1, 2);
     unseen.take('guess', '10.0.0.1', NOON_MS);
     for (const [number, atMs] of [
@@ -324,7 +324,7 @@ describe('unseen key ids', () => {
     assert.deepEqual([isSeen(1), isSeen(2), isSeen(3)], [true, false, true]);
   });
 
-  test('a clock that is set back far does not keep a key id for ever', () => {
+  test('a clock set far back does not keep a key id for ever', () => {
     const unseen = createUnseenKeyIds(1);
     unseen.markSeen(id(1), '10.0.0.1', NOON_MS + 400 * DAY_MS);
     unseen.take('guess', '10.0.0.1', NOON_MS);

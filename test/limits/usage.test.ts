@@ -1,4 +1,4 @@
-/** What was used of the daily allowances outlives restarts and crashes, and is written beside whatever else happens. */
+/** Used rows survive restarts and crashes, and are written independently of other work. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ describe('the writer of used rows', () => {
     }
   }
 
-  test('writes counts over those before, and deletes the days that are not kept', async () => {
+  test('overwrites earlier counts, and deletes older days', async () => {
     const count = (day: number, id: string, rows: number): UsedRows => ({ day, holder: 'key', id, rows });
     await writer.write({ counts: [count(1, 'a', 5), count(2, 'a', 6)], days: [1, 2], uses: [] });
     await writer.write({ counts: [count(2, 'a', 7), count(2, 'b', 1)], days: [1, 2], uses: [] });
@@ -59,7 +59,7 @@ describe('the writer of used rows', () => {
     assert.deepEqual(stored(), [count(2, 'a', 7), count(2, 'b', 1), count(3, 'b', 1)]);
   });
 
-  test('an account and a key of the same name are two', async () => {
+  test('an account and a key of the same name are counted separately', async () => {
     const counts: UsedRows[] = [
       { day: 1, holder: 'account', id: 'a', rows: 2 },
       { day: 1, holder: 'key', id: 'a', rows: 1 },
@@ -68,7 +68,7 @@ describe('the writer of used rows', () => {
     assert.deepEqual(stored(), counts);
   });
 
-  test('a broken file is told and left as it is; a missing one is made, and it writes again', async () => {
+  test('a broken file is reported and left as it is; a missing one is created, and writes continue', async () => {
     const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1], uses: [] };
     const rubbish = 'no database at all'.repeat(1000);
     writeFileSync(path, rubbish);
@@ -101,7 +101,7 @@ describe('at the start', () => {
     db.close();
   }
 
-  test('a missing file is made, and one that is sound is taken over, both without a word', () => {
+  test('a missing file is created, and a good one is used, both without a warning', () => {
     assert.deepEqual(start(), []);
     assert.ok(existsSync(path));
     fill();
@@ -141,7 +141,7 @@ describe('at the start', () => {
     'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
   };
   for (const [how, make] of Object.entries(unusable)) {
-    test(`a file that is ${how} is set aside, a second time as well, and the next start is a new one`, () => {
+    test(`a file that is ${how} is set aside, also a second time, and a new one is created`, () => {
       for (const times of [1, 2]) {
         make();
         writeFileSync(`${path}-wal`, '');
@@ -191,7 +191,7 @@ describe('the program', () => {
     }
   }
 
-  test('writes while it runs, so that a crash forgets little; a stop writes all; each start goes on', async () => {
+  test('writes while it runs, so that a crash loses little; a stop writes all; each start continues', async () => {
     assert.equal(await read(first), 200);
     const untilMs = performance.now() + PATIENCE_MS;
     while (writtenRows() < 2) {
@@ -210,7 +210,7 @@ describe('the program', () => {
     assert.match(throttled_until, /^\d{4}-\d\d-\d\dT00:00:00Z$/);
   });
 
-  test('key list and key show tell the last use and the rows of the day, beside the appliance and without', async () => {
+  test('key list and key show print the last use and the rows of the day, with and without the appliance', async () => {
     const id = appliance.key.split('_')[2] ?? '';
     const shown = () => JSON.parse(appliance.cli(['key', 'show', id, '--json']).stdout);
     const before = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
@@ -242,7 +242,7 @@ describe('the program', () => {
     await appliance.restart();
   });
 
-  test('a usage.db that is damaged begins anew with a warning, one that was deleted without', async () => {
+  test('a damaged usage.db is replaced with a warning, a deleted one without', async () => {
     const path = join(appliance.data, 'usage.db');
     const warnings = () => appliance.serving().log.filter(({ msg }) => msg.startsWith('usage.db '));
     const startWithout = async (spoil: () => void) => {
@@ -263,7 +263,7 @@ describe('the program', () => {
     assert.deepEqual([await read(second), warnings()], [429, []]);
   });
 
-  test('account set and key set hold from the next request on', async () => {
+  test('account set and key set apply to the next request', async () => {
     const keyId = appliance.key.split('_')[2] ?? '';
     appliance.cli(['account', 'set', 'agency', '--daily-rows', '1000']);
     assert.equal(await read(second), 200);
@@ -307,7 +307,7 @@ describe('an account', () => {
     return createKey(appliance.cli, 'agency', '7001');
   }
 
-  test('suspended, resumed or renamed has used what it had used', async () => {
+  test('that is suspended, resumed or renamed keeps its count', async () => {
     const path = await dropRow();
     assert.deepEqual([await status(path), await status(path)], [200, 429]);
     appliance.cli(['account', 'suspend', 'agency']);
@@ -319,7 +319,7 @@ describe('an account', () => {
     assert.equal(await status(path), 429);
   });
 
-  test('removed and added again under its id has used nothing, beside the appliance and after a restart', async () => {
+  test('that is removed and added again starts at zero, with the appliance and after a restart', async () => {
     const second = removeAndAdd();
     const path = await dropRow();
     assert.deepEqual([await status(path, second), await status(path, second)], [200, 429]);

@@ -89,12 +89,12 @@ test('databases open on the main thread and in a worker, from a private copy of 
   assert.equal(statSync(file).mtimeMs, before, 'a good copy is used again');
 });
 
-test('the environment cannot load code, nor a signal open a debugger', () => {
+test('the environment cannot load code, and a signal opens no debugger', () => {
   const { execArgv } = look({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
   assert.deepEqual(execArgv, ['--disable-sigusr1']);
 });
 
-test('a home that is no folder is passed over', () => {
+test('a home that is not a folder is skipped', () => {
   rmSync(home, { recursive: true });
   writeFileSync(home, '');
   const result = spawnSync(executable.path, [], { cwd: temporary, env: environment(), encoding: 'utf8' });
@@ -102,7 +102,7 @@ test('a home that is no folder is passed over', () => {
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
-test('WIREWATCH_ADDON_DIR comes first, and is made when missing', () => {
+test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
   const folder = join(home, 'srv', 'addon');
   look({ WIREWATCH_ADDON_DIR: folder });
   addonIn(folder);
@@ -126,17 +126,17 @@ const needsMounts = {
   skip: spawnSync('unshare', [UNSHARE, 'sh', '-c', mounts]).status !== 0 && 'no mounts can be made here',
 };
 
-test('a home that is mounted noexec is passed over', needsMounts, () => {
+test('a home mounted noexec is skipped', needsMounts, () => {
   lookWhere('mount -t tmpfs -o noexec none "$HOME"');
   addonIn(join(temporary, 'wirewatch-0'));
 });
 
-test('a read-only home is passed over', needsMounts, () => {
+test('a read-only home is skipped', needsMounts, () => {
   lookWhere('mount -t tmpfs -o ro none "$HOME"');
   addonIn(join(temporary, 'wirewatch-0'));
 });
 
-test('a read-only home that holds a good copy from before is used', needsMounts, () => {
+test('a read-only home with a good copy is used', needsMounts, () => {
   look();
   const { mtimeMs } = statSync(addonIn(cache()));
   lookWhere('mount --bind "$HOME" "$HOME" && mount -o remount,ro,bind "$HOME"');
@@ -144,7 +144,7 @@ test('a read-only home that holds a good copy from before is used', needsMounts,
   assert.deepEqual(readdirSync(temporary), []);
 });
 
-test('a file that was tampered with is replaced', () => {
+test('a modified file is replaced', () => {
   look();
   const file = addonIn(cache());
   const bytes = readFileSync(file);
@@ -162,7 +162,7 @@ test('a file that was tampered with is replaced', () => {
   assert.equal(statSync(addonIn(cache())).mode & 0o777, 0o600, 'anyone could have been writing to it');
 });
 
-test('a link in the place of the file is replaced, and what it leads to is left alone', () => {
+test('a link in place of the file is replaced, and its target is left alone', () => {
   look();
   const file = addonIn(cache());
   const elsewhere = join(home, 'elsewhere');
@@ -174,7 +174,7 @@ test('a link in the place of the file is replaced, and what it leads to is left 
   assert.ok(existsSync(elsewhere));
 });
 
-test('a pipe in the place of the file does not hold up the start', () => {
+test('a pipe in place of the file does not block the start', () => {
   look();
   const file = addonIn(cache());
   rmSync(file);
@@ -183,7 +183,7 @@ test('a pipe in the place of the file does not hold up the start', () => {
   addonIn(cache());
 });
 
-test('a link in the place of the folder is passed over', () => {
+test('a link in place of the folder is skipped', () => {
   const elsewhere = join(home, 'elsewhere');
   mkdirSync(elsewhere, { mode: 0o700 });
   mkdirSync(dirname(cache()));
@@ -193,7 +193,7 @@ test('a link in the place of the folder is passed over', () => {
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
-test('a folder that others may enter is passed over, unchanged', () => {
+test('a folder that others can access is skipped, unchanged', () => {
   mkdirSync(cache(), { recursive: true });
   chmodSync(cache(), 0o755);
   look();
@@ -202,7 +202,7 @@ test('a folder that others may enter is passed over, unchanged', () => {
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
-test("somebody else's folder is passed over", {
+test("another user's folder is skipped", {
   skip: process.getuid?.() !== 0 && 'only root can give a folder away',
 }, () => {
   mkdirSync(cache(), { recursive: true, mode: 0o700 });
@@ -212,7 +212,7 @@ test("somebody else's folder is passed over", {
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
-test("a folder that lies in somebody else's is passed over, and nothing is made there", {
+test("a folder inside another user's is skipped, and nothing is created there", {
   skip: process.getuid?.() !== 0 && 'only root can give a folder away',
 }, () => {
   chownSync(home, 12345, 12345);
@@ -221,7 +221,7 @@ test("a folder that lies in somebody else's is passed over, and nothing is made 
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
-test('a folder that lies in one to which others can write is passed over, unless each keeps their own there', () => {
+test('a folder inside one that others can write to is skipped, unless that is sticky', () => {
   for (const mode of [0o777, 0o770, 0o2775]) {
     chmodSync(home, mode);
     look();
@@ -233,7 +233,7 @@ test('a folder that lies in one to which others can write is passed over, unless
   addonIn(cache());
 });
 
-test('several first starts at once do not disturb each other', async () => {
+test('concurrent first starts do not disturb each other', async () => {
   const starts = Array.from({ length: 8 }, async () => {
     const child = spawn(executable.path, [], { cwd: home, env: environment() });
     const output = { stdout: '', stderr: '' };
@@ -257,7 +257,7 @@ function addonBytes(): Uint8Array {
   return readFileSync(getPrebuildPath());
 }
 
-test('where no folder works, the operator learns of each one why, and what to do', () => {
+test('if no folder works, the error has the reason for each, and a hint', () => {
   writeFileSync(join(home, 'file'), '');
   mkdirSync(join(home, 'open'));
   chmodSync(join(home, 'open'), 0o777);
@@ -275,7 +275,7 @@ test('where no folder works, the operator learns of each one why, and what to do
   );
 });
 
-test('a copy that the system will not load is followed by the next folder', () => {
+test('if the system cannot load a copy, the next folder is tried', () => {
   const folders = [join(home, 'a'), join(home, 'b')];
   assert.throws(
     () => loadAddon(Buffer.from('not an addon'), folders),
@@ -286,7 +286,7 @@ test('a copy that the system will not load is followed by the next folder', () =
   assert.equal(dirname(file), join(home, 'c'));
 });
 
-test('the folders are tried in a fixed order; what is unset, empty or relative is passed over', () => {
+test('the folders are tried in a fixed order; unset, empty and relative ones are skipped', () => {
   const uid = process.getuid?.();
   const all = {
     WIREWATCH_ADDON_DIR: 'here',

@@ -27,7 +27,7 @@ beforeEach(() => {
 
 const environment = (more: Record<string, string> = {}) => ({ HOME: home, TMPDIR: temporary, ...more });
 
-test('the program runs in an empty directory with an empty environment, and leaves it empty', () => {
+test('runs in an empty directory with an empty environment, and leaves it empty', () => {
   const result = spawnSync(executable.path, ['--version'], { cwd: home, env: {}, encoding: 'utf8' });
   assert.equal(result.status, 0, result.stderr);
   assert.ok(result.stdout.includes(VERSION), result.stdout);
@@ -42,18 +42,18 @@ function wirewatch(...args: string[]): string {
   return result.stdout;
 }
 
-test('it is one file of less than 125 MB, and its checksum stands beside it as sha256sum reads it', () => {
+test('it is one file of less than 125 MB, with a checksum file for sha256sum', () => {
   const bytes = readFileSync(executable.path);
   assert.ok(bytes.length < 125_000_000, `${bytes.length} bytes`);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   assert.equal(readFileSync(`${executable.path}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
 });
 
-test('nothing in it names the folder in which it was made', () => {
+test('nothing in it names the build folder', () => {
   assert.ok(!readFileSync(executable.path).includes(dirname(executable.path)));
 });
 
-test('version says which build it is and what is in it', () => {
+test('version shows the build and its components', () => {
   const { commit, ...rest } = JSON.parse(wirewatch('version', '--json'));
   const platform = `${process.platform}-${process.arch}`;
   const { sqlite, ...others } = rest;
@@ -72,7 +72,7 @@ interface Inside {
   text: string;
 }
 
-test('licenses has the text of everything inside, of Node and SQLite too', () => {
+test('licenses has the text of every component, including Node and SQLite', () => {
   const inside: Inside[] = JSON.parse(wirewatch('licenses', '--json'));
   const named = new Map(inside.map((one) => [one.name, one]));
   for (const { name, version, license, text } of inside) {
@@ -113,7 +113,7 @@ interface Component {
 
 const readBom = (): Bom => JSON.parse(readFileSync(`${executable.path}.cdx.json`, 'utf8'));
 
-test('the list of what is inside has what CycloneDX 1.6 requires', () => {
+test('the component list has what CycloneDX 1.6 requires', () => {
   const bom = readBom();
   assert.equal(bom.bomFormat, 'CycloneDX');
   assert.equal(bom.specVersion, '1.6');
@@ -140,7 +140,7 @@ test('the list of what is inside has what CycloneDX 1.6 requires', () => {
   }
 });
 
-test('the list names what licenses names: packages as the lockfile has them, SQLite, Node with its libraries', () => {
+test('the list names what licenses names: packages as in the lockfile, SQLite, Node with its libraries', () => {
   const { metadata, components } = readBom();
   const [sha256 = ''] = readFileSync(`${executable.path}.sha256`, 'utf8').split(' ');
   assert.deepEqual(metadata.component.hashes, [{ alg: 'SHA-256', content: sha256 }]);
@@ -159,7 +159,7 @@ test('the list names what licenses names: packages as the lockfile has them, SQL
   for (const name of ['openssl', 'v8', 'uv', 'zlib']) assert.ok(libraries?.includes(name), name);
 });
 
-test('what cannot be built is said, with what can be', () => {
+test('an unsupported platform is an error that lists the supported ones', () => {
   const cases: [target: string, reason: RegExp][] = [
     ['win-x64', /no executable for Windows/],
     [
@@ -180,7 +180,7 @@ test('what cannot be built is said, with what can be', () => {
   }
 });
 
-test("another platform's Node is taken only as the lockfile names it", () => {
+test("another platform's Node is used only as in the lockfile", () => {
   const other = process.arch === 'x64' ? 'linux-arm64' : 'linux-x64';
   // npm's place is taken by one that gives other bytes.
   const npm = join(home, 'npm.js');
@@ -199,7 +199,7 @@ test("another platform's Node is taken only as the lockfile names it", () => {
   assert.deepEqual(readdirSync(join(home, 'downloads')), []);
 });
 
-test('a signal opens no debugger, and Node does not write what passes through it when told to debug', async () => {
+test("a signal opens no debugger, and Node's debug variables print nothing", async () => {
   const debugging = { NODE_DEBUG: '*', NODE_OPTIONS: '--inspect=0', NODE_INSPECT_RESUME_ON_START: '1' };
   const data = join(home, 'data');
   const child = spawn(executable.path, ['serve', '--data', data, '--port', '0'], {

@@ -1,4 +1,4 @@
-/** History outside any window: checked whole, applied in bounded transactions, resumed where it was left. */
+/** Backfills: checked completely, applied in bounded transactions, resumed where they stopped. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ function appliedInLog(): number[] {
   return loggedFiles(appliance.data).flatMap(({ outcome, number }) => (outcome === 'applied' ? number : []));
 }
 
-test('rows of a backfill count as estimated unless they say otherwise', async () => {
+test('rows of a backfill are estimated by default', async () => {
   const rows = [
     newRow(),
     newRow({ first_detected_estimated: false }),
@@ -61,7 +61,7 @@ test('rows of a backfill count as estimated unless they say otherwise', async ()
   );
 });
 
-test('a window that knows better makes an estimated first detection exact, and earlier only when it is', async () => {
+test('a window makes an estimated first detection exact, and earlier only if it is', async () => {
   const rows = newRows(3).map((row) => ({ ...row, first_detected_at: '2026-10-01T10:00:00Z' }));
   await appliance.dropped('newswire.backfill-better.ndjson', ndjson(rows));
   const times = ['2026-10-01T10:00:00Z', '2026-10-01T10:00:01Z', '2026-10-01T09:59:59Z'];
@@ -82,7 +82,7 @@ test('a window that knows better makes an estimated first detection exact, and e
   );
 });
 
-test('a label has 1 to 64 of a-z 0-9 . _ -, and every form does', async () => {
+test('a label has 1 to 64 of a-z 0-9 . _ -, and can have any form', async () => {
   const names = [
     'newswire.backfill-a.ndjson.gz',
     `newswire.backfill-${'x'.repeat(64)}.csv`,
@@ -108,12 +108,12 @@ test('a label has 1 to 64 of a-z 0-9 . _ -, and every form does', async () => {
   }
 });
 
-test('a backfill is no window', async () => {
+test('a backfill is not a window', async () => {
   await appliance.dropped('imagewire.backfill-none.ndjson', ndjson(newRows(2)));
   assert.deepEqual(JSON.parse(appliance.cli(['window', 'list', 'imagewire', '--json']).stdout), []);
 });
 
-test('times lie within a day after the time of reading', async () => {
+test('times are at most a day after the time of reading', async () => {
   const name = 'newswire.backfill-future.ndjson';
   const near = formatMs(Date.now() + DAY_MS - 60_000);
   const good = await appliance.dropped(
@@ -139,7 +139,7 @@ test('the same content under the same label changes nothing; under another it is
   assert.deepEqual([other.msg, other.unchanged], ['file applied', 2]);
 });
 
-test('a backfill that is damaged or wrong at its very end applies nothing', async () => {
+test('a backfill that is damaged or invalid at its very end applies nothing', async () => {
   const rows = newRows(45_000);
   const [first] = rows;
   assert.ok(first);
@@ -155,7 +155,7 @@ test('a backfill that is damaged or wrong at its very end applies nothing', asyn
   assert.ok(!numbers.includes(Number(wrong.number)) && !numbers.includes(Number(cutOff.number)));
 });
 
-test('windows are read between the transactions of a long backfill, and the log names both', async () => {
+test('windows are read between the transactions of a long backfill, and both are logged', async () => {
   const rows = newRows(MANY_ROWS);
   const [first] = rows;
   const row = newRow();
@@ -169,7 +169,7 @@ test('windows are read between the transactions of a long backfill, and the log 
     existsSync(join(appliance.drop, '.taken', `${Number(window.number) - 1}.newswire.backfill-long.ndjson`)),
   );
   assert.ok(await appliance.detection(idOf(row)));
-  const backfill = await appliance.dealtWith('newswire.backfill-long.ndjson');
+  const backfill = await appliance.processed('newswire.backfill-long.ndjson');
   assert.deepEqual([backfill.msg, backfill.created], ['file applied', rows.length]);
   assert.ok(Number(backfill.number) < Number(window.number));
   assert.deepEqual(
@@ -178,7 +178,7 @@ test('windows are read between the transactions of a long backfill, and the log 
   );
 });
 
-test('a backfill that a stop interrupts goes on at the next start, whatever the settings are then', async () => {
+test('a backfill interrupted by a stop continues at the next start, even with other settings', async () => {
   const rows = newRows(MANY_ROWS);
   const bad = { ...newRow(), strength_score: 101 };
   const [first] = rows;
@@ -188,7 +188,7 @@ test('a backfill that a stop interrupts goes on at the next start, whatever the 
   appliance.put('newswire.backfill-stopped.ndjson', ndjson([...rows, bad]));
   await becameVisible(first);
   await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
-  const line = await appliance.dealtWith('newswire.backfill-stopped.ndjson');
+  const line = await appliance.processed('newswire.backfill-stopped.ndjson');
   const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
   assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
   assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 1]);

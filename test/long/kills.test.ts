@@ -38,7 +38,7 @@ interface Moment {
   readonly during: number;
 }
 
-test(`killed ${KILLS} times, it ends where an undisturbed run does`, { timeout: 300_000 }, async () => {
+test(`killed ${KILLS} times, it ends like an undisturbed run`, { timeout: 300_000 }, async () => {
   const files = plannedFiles();
   const settings = { WIREWATCH_INGEST_QUIET_MS: '10' };
   const killed = createInstallation(settings);

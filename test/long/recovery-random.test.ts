@@ -157,7 +157,7 @@ function visible(data: string): unknown[] {
 }
 
 for (let run = 0; run < RUNS; run += 1) {
-  test(`whatever happened since a copy, it comes out as it was (seed ${SEED + run})`, {
+  test(`whatever happened since a copy, it is rebuilt equal (seed ${SEED + run})`, {
     timeout: 300_000,
   }, async () => {
     const prng = seededPrng(`put back ${SEED + run}`, 'steps');

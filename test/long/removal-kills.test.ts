@@ -1,4 +1,4 @@
-/** `subscription remove`, killed at each step of taking its rows out of the log: what is done again ends where it should. */
+/** `subscription remove`, killed at each step of purging its rows from the log, and repeated. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ function linesOf(data: string, subscription: number): number {
     .filter((line) => beginning.test(line)).length;
 }
 
-test('killed before each step, it is done by the next command, and the log makes an equal database', {
+test('killed before each step, a removal is completed by the next command, and the log gives an equal database', {
   skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });

@@ -179,7 +179,7 @@ describe('another machine', () => {
       assert.equal(version(await settle(followers), rows[0]), 1004);
     });
 
-  test('with the archive of the first, which is newer than the log: nothing is lost', async () => {
+  test('with the archive of the first, newer than the log: nothing is lost', async () => {
     const { machine, rows, backup, followers } = await story();
     await machine.serving?.kill();
     const [, , ahead] = followers;
@@ -193,7 +193,7 @@ describe('another machine', () => {
   });
 });
 
-test('--until: what was ingested later is given up, and what follows reaches everybody', async () => {
+test('--until: later rows are discarded, and new ones reach everybody', async () => {
   const { machine, rows, followers } = await story();
   await sleep(1100);
   const until = formatMs(Date.now());
@@ -209,7 +209,7 @@ test('--until: what was ingested later is given up, and what follows reaches eve
   await settle(followers);
 });
 
-test('where the log of the machine goes on from the backup, nobody notices anything', async () => {
+test("if the machine's log continues the backup, nobody notices anything", async () => {
   const { machine, rows, backup, followers } = await story();
   const [, , ahead] = followers;
   const before = new Map(ahead?.copy);
@@ -230,7 +230,7 @@ test('where the log of the machine goes on from the backup, nobody notices anyth
   await settle(followers);
 });
 
-describe('a whole data folder that was put back', () => {
+describe('an older data folder copied back', () => {
   /** Takes a copy in the middle, and puts it back at the end. */
   async function putBack(): Promise<Story> {
     const { machine, rows, backup, followers } = await story();
@@ -253,7 +253,7 @@ describe('a whole data folder that was put back', () => {
   const alerts = (machine: Machine) =>
     machine.serving?.log.filter(({ alert }) => alert === 'end of log lost') ?? [];
 
-  test('is found out by the cursor of a client that is ahead, and made up for once', async () => {
+  test('is detected by the cursor of a client that is ahead, and repaired once', async () => {
     const { machine, rows, followers } = await putBack();
     await machine.start();
     // Those who are not ahead prove nothing.
@@ -267,7 +267,7 @@ describe('a whole data folder that was put back', () => {
     assert.equal(alerts(machine).length, 1);
   });
 
-  test('also where files were read before a client came', async () => {
+  test('is detected, too, if files were read before a client came', async () => {
     const { machine, rows, followers } = await putBack();
     await machine.start();
     await machine.ingest([...rescored(rows.slice(0, 3), 75), ...rowsOf(2)]);
@@ -278,7 +278,7 @@ describe('a whole data folder that was put back', () => {
     await settle(followers);
   });
 
-  test('is not taken for one where it is not: cursors of every kind leave no alert', async () => {
+  test('is not reported without one: cursors of every kind open no alert', async () => {
     const { machine, rows, followers } = await story();
     for (const restart of [false, true]) {
       if (restart) {

@@ -36,7 +36,7 @@ const FORGOTTEN: readonly [what: string, paths: RegExp][] = [
 ];
 
 for (const [what, paths] of FORGOTTEN) {
-  test(`an fsync of ${what} that is missing is found`, { skip }, async () => {
+  test(`a missing fsync of ${what} is found`, { skip }, async () => {
     const { failures, figures } = await cutPower(story, order, (path) => paths.test(path));
     assert.ok(Number(figures['syncs left out']) > 0);
     assert.ok(failures.length > 0);

@@ -29,7 +29,7 @@ tortureTest(soak, {
   fired: ['files applied', 'corrections', 'keys made and revoked', 'removals', 'backups', 'scrubs'],
 });
 
-test('a leak of memory and of open files is not flat', async (context) => {
+test('a leak of memory or open files is not flat', async (context) => {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return context.skip('an executable loads nothing else');
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   try {
@@ -45,7 +45,7 @@ test('a leak of memory and of open files is not flat', async (context) => {
   }
 });
 
-test('what grows is told apart from what only goes up and down', () => {
+test('growth is distinguished from fluctuation', () => {
   const samples = (of: (at: number) => number) => Array.from({ length: 40 }, (_, at) => of(at));
   assert.equal(growthOf(samples(() => 7)), 0);
   assert.ok(

@@ -130,7 +130,7 @@ after(() => {
   rmSync(work, { recursive: true, force: true });
 });
 
-describe('with the pages at hand, a second machine takes over', () => {
+describe('a second machine takes over by the manual', () => {
   test('from its copies, when the first has died', async () => {
     const second = copyOf(ready, 'takes-over');
     const told = sh(second, block('on the second machine, as root, when the first is off'), dead);

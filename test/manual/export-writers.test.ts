@@ -47,14 +47,14 @@ describe("the manual's writers", () => {
     ['shell', example('export-format', 'shell-writer')],
     ['CSV', example('export-format', 'csv-writer')],
   ] as const) {
-    test(`the ${name} example writes what is valid`, {
+    test(`the ${name} example writes valid files`, {
       skip: !has('gzip') && 'gzip is not installed',
     }, () => {
       assertValid(dropped(() => spawnSync('sh', ['-eu', '-c', code], { cwd: folder, encoding: 'utf8' })));
     });
   }
 
-  test('the Python example writes what is valid', {
+  test('the Python example writes valid files', {
     skip: !has('python3') && 'python3 is not installed',
   }, () => {
     assertValid(

@@ -120,7 +120,7 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
     { kind: 'status', status: 429, retryAfter: '17' },
   ];
 
-  test('outlives every fault, waits twice as long each time, and has everything once', () =>
+  test('survives every fault, doubles its waits, and gets everything once', () =>
     throughFaults(FAULTS, async (url, folder, asked) => {
       const { printed, told, code } = await startClient(folder, url, {}).ended;
       assert.deepEqual([code, told, printed], [0, '', `${ROWS} detections\n`]);
@@ -130,7 +130,7 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
       await assertWholeCopy(folder);
     }));
 
-  test('killed in the middle of a page, it goes on where it was', async () => {
+  test('killed in the middle of a page, it continues there', async () => {
     const child: { current?: ChildProcess } = {};
     const kill: Fault = { kind: 'event', happen: () => child.current?.kill('SIGKILL') };
     await throughFaults([kill, { kind: 'none' }, kill, { kind: 'none' }, kill], async (url, folder) => {
@@ -152,7 +152,7 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
     });
   });
 
-  test('what must not be repeated ends it with what the service said', () =>
+  test("an error that must not be repeated ends it, with the service's reason", () =>
     throughFaults([], async (url, folder, asked) => {
       const { code, told } = await startClient(folder, url, { KEY: 'nonsense' }).ended;
       assert.equal(code, 1);
@@ -162,7 +162,7 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
 });
 
 describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }, () => {
-  test('a token is asked for again after a 502', () =>
+  test('a token is requested again after a 502', () =>
     throughFaults([{ kind: 'status', status: 502 }], async (url, folder, asked) => {
       const script = example('tokens', 'token-in-body').replaceAll('http://127.0.0.1:8080', url);
       const env = { PATH: process.env.PATH, KEY: appliance.key };
@@ -183,7 +183,7 @@ async function called(code: string, more: Record<string, string> = {}): Promise<
 }
 
 describe("the manual's first calls", { skip: !has('curl') && 'curl is not installed' }, () => {
-  test('show the key, a page of the stream, a page of a period and its digest', async () => {
+  test('return the key, a page of the stream, a page of a period and its digest', async () => {
     const me = await called(example('client-guide', 'first-call'));
     assert.ok(Array.isArray(me.subscriptions) && me.subscriptions.length > 0);
 
@@ -225,7 +225,7 @@ describe("the manual's writers on a full disk", {
     ],
   ] as const) {
     test(
-      `the ${name} example puts no part of a file under the name that is read`,
+      `the ${name} example leaves no partial file under the final name`,
       {
         skip: !has(command === 'sh' ? 'gzip' : command) && `${command} is not installed`,
       },

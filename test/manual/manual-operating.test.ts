@@ -110,7 +110,7 @@ test('the commands of the topic backup', () =>
     await readOne(installation);
   }));
 
-test('a removed customer leaves nothing in the files of the database and of the log', () =>
+test('a removed customer leaves nothing in the files of database and log', () =>
   withInstallation(async (installation) => {
     const marker = 'A headline of a customer who leaves';
     await readOne(installation, { article_headline: marker });
@@ -125,7 +125,7 @@ test('a removed customer leaves nothing in the files of the database and of the 
     assert.ok(lines.every((line) => !line.includes(marker)));
   }));
 
-test('a secret that leaked with the access log makes tokens, until it is replaced: cursors end, keys stay', () =>
+test('a leaked secret and access log can sign tokens until the secret is replaced: cursors end, keys stay', () =>
   withInstallation(async (installation, folder) => {
     await readOne(installation);
     const ask = async ({ url }: Serving, path: string, credential = installation.key) => {
@@ -206,7 +206,7 @@ test(
 );
 
 describe('the entries of the topic preseeding', () => {
-  test('make an installation that serves', () =>
+  test('create a working installation', () =>
     inFolder(async (folder) => {
       const [generate = ''] = blocksOf(topic('preseeding'), 'sh');
       const { key, id, hash } = JSON.parse(sh(folder, `${generate.trim()} --json`));

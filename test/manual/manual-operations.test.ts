@@ -88,7 +88,7 @@ test('every example runs', { skip: !NEEDED && 'jq is not installed' }, () => {
   for (const [, name = ''] of names) run(name);
 });
 
-test('it links to every symptom that it has', () => {
+test('it links to each of its symptoms', () => {
   const text = topic('troubleshooting');
   const headings = [...text.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
   const linked = (heading: string) =>
@@ -105,14 +105,14 @@ test('it links to every symptom that it has', () => {
 });
 
 describe('no detections arrive', () => {
-  test('a pause stands in the line ingest, and resume ends it', async () => {
+  test('a pause is in the line ingest, and resume ends it', async () => {
     cli('ingest', 'pause');
     assert.match(run('no-detections'), /^ingest +paused since/m);
     assert.equal(cli('ingest', 'resume').status, 0);
     assert.match(run('no-detections'), /^ingest +not paused/m);
   });
 
-  test('names that count as unfinished are left alone, and so are links', async () => {
+  test('unfinished names and links are ignored', async () => {
     const names = ['.a.ndjson', 'a.tmp', 'a.part', 'a.partial', 'link.ndjson'];
     for (const name of names.slice(0, 4)) writeFileSync(join(appliance.drop, name), '');
     symlinkSync('/etc/hostname', join(appliance.drop, 'link.ndjson'));
@@ -125,7 +125,7 @@ describe('no detections arrive', () => {
     }
   });
 
-  test('rows without a subscription: CREATED is 0, an alert, and replay brings them in', async () => {
+  test('rows without a subscription: CREATED is 0, an alert, and replay applies them', async () => {
     const name = fileName('newswire', nextWindowMs());
     const row = newRow({ subscription_id: 7009 });
     await appliance.dropped(name, ndjson([row]));
@@ -137,7 +137,7 @@ describe('no detections arrive', () => {
 });
 
 describe('a file', () => {
-  test('that failed is explained, held when it is fixed, and read by a reset', async () => {
+  test('that failed is explained, held when fixed, and read by a reset', async () => {
     const windowMs = nextWindowMs();
     const name = fileName('newswire', windowMs);
     await appliance.dropped(name, ndjson([newRow({ strength_score: 140 })]));
@@ -150,7 +150,7 @@ describe('a file', () => {
     assert.ok(!existsSync(join(appliance.drop, 'failed', name)));
   });
 
-  test('that is refused says which of the causes it was', async () => {
+  test('that is refused has its cause', async () => {
     const soon = Math.ceil(Date.now() / WINDOW_MS) * WINDOW_MS + 2 * 144 * WINDOW_MS;
     for (const [name, why] of [
       ['wire.20261121T1010Z.ndjson', /the name/],
@@ -191,7 +191,7 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
     assert.match(shown, new RegExp(`${id} .*revoked`));
   });
 
-  test('403: the detail says which it is, and each fix works at once', async () => {
+  test('403: the detail has the cause, and each fix works at once', async () => {
     const key = createKey(appliance.cli, 'agency', '7001');
     const [, , id = ''] = key.split('_');
     const path = '/v1/detections/x';
@@ -245,7 +245,7 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
   }
 });
 
-test('health is 503: healthcheck says why', async () => {
+test('health is 503: healthcheck shows why', async () => {
   const shown = run('health');
   assert.match(shown, /degraded: .*newswire.*wirewatch /s);
 });
@@ -253,7 +253,7 @@ test('health is 503: healthcheck says why', async () => {
 describe('it does not start', () => {
   const start = (...args: string[]) => cli('serve', '--port', '0', ...args);
 
-  test('exit code 1: another one runs on the data folder, or another program listens', () => {
+  test('exit code 1: another appliance uses the data folder, or another program the port', () => {
     assert.equal(start().status, 1);
     const port = new URL(appliance.serving().url).port;
     const other = programCommand(['serve', '--data', `${appliance.data}-2`, '--port', port]);
@@ -281,7 +281,7 @@ describe('it does not start', () => {
     assert.match(damaged.stderr, /restore BACKUP --replace.*rebuild --log/s);
   });
 
-  test('a damaged log: a backup restored over it loses nothing; without one, new logs are made', async () => {
+  test('a damaged log: restoring a backup loses nothing; without one, new logs are created', async () => {
     damageLog();
     assert.match(run('damaged'), /is intact/);
     const backup = `${appliance.data}-backup`;
@@ -319,7 +319,7 @@ function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content 
   return others;
 }
 
-test("the service's setup shows and writes what the manual lists; another supervisor finds its configuration", () => {
+test('setup shows and writes the listed files; another supervisor finds its configuration', () => {
   const root = `${appliance.data}-root`;
   mkdirSync(join(root, 'usr', 'local', 'bin'), { recursive: true });
   writeFileSync(join(root, 'usr', 'local', 'bin', 'wirewatch'), '', { mode: 0o755 });
@@ -342,7 +342,7 @@ test("the service's setup shows and writes what the manual lists; another superv
   assert.deepEqual(words(serve), ['serve', '--data', data]);
 });
 
-test('backups: the line says that none is scheduled, check that a folder cannot be made', () => {
+test('backups: status shows that none is scheduled, check that a folder cannot be created', () => {
   assert.match(run('backups'), /^backup +not scheduled/m);
   const { command, args, options } = programCommand(['check', '--data', appliance.data]);
   const env = {

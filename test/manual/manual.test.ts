@@ -16,12 +16,12 @@ const FOLDER = path.join(import.meta.dirname, '..', '..', 'src', 'manual');
 const files = readdirSync(FOLDER).filter((name) => name.endsWith('.md'));
 const read = (name: string) => readFileSync(path.join(FOLDER, name), 'utf8');
 
-test('the parts that are made from the code are up to date (else: npm run manual)', async () => {
+test('the generated parts are up to date (else: npm run manual)', async () => {
   for (const [name, text] of await madeManual())
     assert.equal(read(name), text, `${name}: run npm run manual`);
 });
 
-test('every file of the folder is a topic, and begins with its title', () => {
+test('every file in the folder is a topic, and begins with its title', () => {
   assert.deepEqual(
     files.filter((name) => name !== 'README.md').sort(),
     TOPICS.map(({ name }) => `${name}.md`).sort(),
@@ -43,7 +43,7 @@ test('the overview of the commands has each of them', async () => {
   assert.deepEqual(named.sort(), commands.map((one) => one.name()).sort());
 });
 
-test('its links lead to topics and headings that are there', () => {
+test('its links lead to existing topics and headings', () => {
   for (const name of files) {
     for (const [, href = ''] of read(name).matchAll(/(?<!!)\[[^\]]*\]\(([^)]+)\)/g)) {
       if (/^https?:/.test(href)) continue;
@@ -83,7 +83,7 @@ wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
 \`\`\`
 `;
 
-test('in a terminal: wrapped at its width, code as it stands, tables in columns where they fit', () => {
+test('in a terminal: wrapped at its width, code unchanged, tables in columns if they fit', () => {
   assert.equal(
     terminalText(SAMPLE, { columns: 40, styled: false }),
     `A TITLE
@@ -121,7 +121,7 @@ wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
   );
 });
 
-test('the last column of a table is wrapped where the others leave room for it', () => {
+test('the last column of a table is wrapped if the others leave room', () => {
   const long = 'word '.repeat(8).trim();
   assert.equal(
     terminalText(`| Term | Meaning |\n|---|---|\n| one | ${long} |\n`, { columns: 40, styled: false }),
@@ -174,7 +174,7 @@ test('styles do not change the words or the width', () => {
   }
 });
 
-test('in a browser: links between topics, headings to link to, and no markup that is not Markdown', () => {
+test('in a browser: links between topics, heading anchors, and no raw HTML', () => {
   const page = manualHtml(SAMPLE);
   assert.match(page, /<h1 id="a-title">A title<\/h1>/);
   assert.match(

@@ -57,7 +57,7 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
 );
 
 describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
-  test('the tests pass, and notice a client that waits too little', () =>
+  test('the tests pass, and catch a client that waits too little', () =>
     inFolder(async (folder) => {
       const client = example('change-stream', 'python-client');
       writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));

@@ -149,7 +149,7 @@ describe('the page of your own exports', {
     return `${stdout.trimEnd()}\n`.replaceAll(`${home}/`, '');
   }
 
-  test('every command on it does and prints what it says', async () => {
+  test('every command on it works and prints the shown output', async () => {
     equip();
     const printed: { readonly said: string; readonly is: string }[] = [];
     let last = '';
@@ -175,7 +175,7 @@ describe('the page of your own exports', {
     assert.ok(printed.length >= 15 && blocks.length >= 35, `${blocks.length} blocks`);
   });
 
-  test('the schedules call the script as the page ran it', () => {
+  test('the schedules call the script as on the page', () => {
     const called = 'python3 to_wirewatch.py treffer.csv /srv/wirewatch/drop --next next-window';
     assert.ok(example('your-exports', 'service-unit').includes(`ExecStart=/usr/bin/${called}\n`));
     assert.ok(example('your-exports', 'crontab').endsWith(`${called}'\n`));

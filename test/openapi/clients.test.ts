@@ -80,7 +80,7 @@ describe('oauth4webapi', () => {
     }
   }
 
-  test('understands the errors of both endpoints', async () => {
+  test('parses the errors of both endpoints', async () => {
     const wrong = { client_id: client.id };
     const response = await oauth.clientCredentialsGrantRequest(
       server(),
@@ -131,7 +131,7 @@ interface SimpleOAuth2 {
 describe('simple-oauth2', () => {
   const { ClientCredentials }: SimpleOAuth2 = createRequire(import.meta.url)('simple-oauth2');
   for (const authorizationMethod of ['header', 'body'] as const) {
-    test(`gets a token with the credentials in the ${authorizationMethod}, and it reads`, async () => {
+    test(`gets a token with the credentials in the ${authorizationMethod}, and reads with it`, async () => {
       const credentials = new ClientCredentials({
         client,
         auth: { tokenHost: url, tokenPath: '/oauth/token' },
@@ -221,7 +221,7 @@ const detail: string | undefined = error?.detail;
 console.log(JSON.stringify({ called, end, status, lifetime, scopes, gaps, types: types.length, detail, headline: headline(one), id: one.id }));
 `;
 
-test('a client that is typed from the document compiles, and calls every endpoint', async () => {
+test('a client typed from the document compiles, and calls every endpoint', async () => {
   await inFolder(async (folder) => {
     writeTypedClient(folder, TYPED_CLIENT);
     await compileTypedClient(folder, appliance.cli(['openapi', '--json']).stdout);
@@ -352,6 +352,6 @@ with r.urlopen(r.Request(os.environ["TARGET"], headers=headers)) as answer:
   });
 });
 
-test('the document that the clients were made from is the one of this program', () => {
+test('the clients are generated from the current document', () => {
   assert.deepEqual(JSON.parse(appliance.cli(['openapi']).stdout), openApiDocument());
 });

@@ -43,7 +43,7 @@ function operation(id: string) {
   return found;
 }
 
-test('Redocly finds no error and nothing to warn of', async () => {
+test('Redocly finds no error and no warning', async () => {
   await inFolder(async (folder) => {
     writeFileSync(path.join(folder, 'openapi.json'), JSON.stringify(openApiDocument()));
     const cli = path.join(root, 'node_modules', '@redocly', 'cli', 'bin', 'cli.js');
@@ -72,7 +72,7 @@ test('wirewatch openapi prints it, with --json and without', () => {
   }
 });
 
-test('every endpoint of the program is in the document, and no other', () => {
+test("the document has exactly the program's endpoints", () => {
   const folder = path.join(root, 'src', 'http', 'endpoints');
   const served = readdirSync(folder).flatMap((name) => {
     const text = readFileSync(path.join(folder, name), 'utf8');
@@ -94,7 +94,7 @@ describe('parameters', () => {
     ['getMe', {}],
   ];
   for (const [id, table] of tables) {
-    test(`of ${id} are those that the program knows, lists as lists`, () => {
+    test(`of ${id} are those of the program, with lists as lists`, () => {
       const documented = operation(id).parameters.filter((one) => one.in === 'query');
       assert.deepEqual(
         documented.map(({ name, schema }) => [name, schema.type === 'array' ? 'list' : 'single']).sort(),
@@ -125,7 +125,7 @@ describe('parameters', () => {
   });
 });
 
-test('a detection has the fields of the field table, each with its type, and null where it can be', () => {
+test('a detection has the fields of the field table, with types and nullability', () => {
   const types = new Map([['timestamp', 'string']]);
   for (const contentType of ['text', 'image'] as const) {
     const name = contentType === 'text' ? 'TextChange' : 'ImageChange';
@@ -151,7 +151,7 @@ test('a detection has the fields of the field table, each with its type, and nul
   assert.ok(!without.includes('event'), 'event is a member on the change stream alone');
 });
 
-test('components have names that generators can make types of: none numbered, none twice', () => {
+test('components have names for generated types: none numbered, none twice', () => {
   const names = ['schemas', 'parameters', 'responses'].flatMap((kind) => Object.keys(at('components', kind)));
   for (const name of names) assert.match(name, /^[A-Z][A-Za-z]+$/);
   assert.equal(new Set(names).size, names.length);
@@ -172,7 +172,7 @@ test('components have names that generators can make types of: none numbered, no
   assert.throws(() => share('responses', twice), /a name of its own/);
 });
 
-test('a list parameter takes an array and the same with commas', () => {
+test('a list parameter accepts an array and commas', () => {
   for (const name of ['SubscriptionId', 'PublisherId', 'Domain', 'Band']) {
     const { schema, example, style, explode } = at('components', 'parameters', `${name}Filter`);
     const { anyOf } = membersOf(schema);
@@ -183,7 +183,7 @@ test('a list parameter takes an array and the same with commas', () => {
   }
 });
 
-test('the first server can be called as it stands, and every endpoint can answer 431', () => {
+test('the first server URL works, and every endpoint can answer 431', () => {
   const { servers } = openApiDocument();
   assert.ok(Array.isArray(servers));
   assert.deepEqual(servers[0].url, 'http://127.0.0.1:8080');
@@ -200,7 +200,7 @@ test('its table of error codes has every code, its status, title and what to do'
   assert.match(description, /last path segment of `type` is the error code: test that/);
 });
 
-test('an example is there for every body, and fits it exactly', () => {
+test('every body has an example that matches it exactly', () => {
   let seen = 0;
   for (const { id, responses } of OPERATIONS) {
     for (const [status, { content = {} }] of Object.entries(responses)) {
@@ -217,7 +217,7 @@ test('an example is there for every body, and fits it exactly', () => {
   assert.ok(seen > 40);
 });
 
-test('as printed, no object is closed: a later version may add members', () => {
+test('no printed object is closed: a later version may add members', () => {
   assert.doesNotMatch(JSON.stringify(openApiDocument()), /additionalProperties|"\$id"/);
   assert.throws(() =>
     checkBody('token', operation('createToken').responses[200]?.content?.['application/json']?.schema, {
@@ -232,7 +232,7 @@ test('as printed, no object is closed: a later version may add members', () => {
 
 type Given = Omit<ReceivedAnswer, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
 
-describe('the check of answers', () => {
+describe('the check of responses', () => {
   const rate = {
     'ratelimit-limit': '120',
     'ratelimit-policy': '120;w=60',
@@ -259,7 +259,7 @@ describe('the check of answers', () => {
     checkAnswer({ ...answer, headers: new Headers(answer.headers) });
   };
 
-  test('passes what is right', () => {
+  test('accepts valid ones', () => {
     assert.doesNotThrow(check({}));
     const headers = { ...common, ...json, 'content-type': 'application/problem+json' };
     assert.doesNotThrow(check({ target: '/x', status: 404, headers, body: problem('not_found') }));

@@ -95,7 +95,7 @@ test('the guide and the OpenAPI document say which members change in place', () 
 });
 
 describe('pull --compare', () => {
-  test('finds a copy equal after a match was scored again without a change, which alters it in place', () =>
+  test('finds a copy equal after a rescore in place', () =>
     inFolder(async (folder) => {
       const into = await fullCopy(folder);
       const id = idOf(at(0));
@@ -129,7 +129,7 @@ describe('pull --compare', () => {
       .filter(({ msg, path }) => msg === 'request' && /^\/v1\/(digests|detections)$/.test(String(path)))
       .map(({ path }) => path);
 
-  test('reads digests alone of a copy that is equal, and of another the page that differs', () =>
+  test('reads only digests of an equal copy, and only the differing page of another', () =>
     inFolder(async (folder) => {
       for (const format of ['sqlite', 'ndjson', 'csv']) {
         const into = join(folder, `copy.${format}`);
@@ -200,7 +200,7 @@ describe('pull --compare', () => {
       }
     }));
 
-  test('finds what is missing, foreign, of another version, or of other content', () =>
+  test('finds missing and extra detections, other versions and other content', () =>
     inFolder(async (folder) => {
       const into = await fullCopy(folder);
       const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
@@ -234,7 +234,7 @@ describe('pull --compare', () => {
       );
     }));
 
-  test('says nothing of what changed since the copy was brought up to date', () =>
+  test('ignores changes since the copy was last updated', () =>
     inFolder(async (folder) => {
       const into = await fullCopy(folder);
       await scoredAgain(at(4), { strength_score: 99 });
@@ -245,7 +245,7 @@ describe('pull --compare', () => {
       assert.deepEqual([late.equal, late.changed_since], [true, 0]);
     }));
 
-  test('a detection whose time has not come is in no period, and no difference', () =>
+  test('a detection in the future is in no period, and no difference', () =>
     inFolder(async (folder) => {
       const into = await fullCopy(folder);
       const [id, ahead] = [idOf(at(5)), formatMs(Date.now() + DAY_MS)];
@@ -257,7 +257,7 @@ describe('pull --compare', () => {
       assert.equal((await compared(folder, into)).equal, true);
     }));
 
-  test('lines of another client: the highest version of each, members in any order, with --since', () =>
+  test('accepts lines of another client: the highest version of each, members in any order, with --since', () =>
     inFolder(async (folder) => {
       const since = new Date().toISOString();
       await scoredAgain(at(6), { strength_score: 12 });
@@ -283,7 +283,7 @@ describe('pull --compare', () => {
       assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(told)], [1, true], told);
     }));
 
-  test('a copy of lines that pull made, though a crash left half a line behind them', () =>
+  test('accepts a copy of lines with half a line at its end, as after a crash', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.ndjson');
       const format = ['--format', 'ndjson'];
@@ -303,7 +303,7 @@ describe('pull --compare', () => {
       assert.equal(other.code, 2, other.told);
     }));
 
-  test('refuses what is no whole copy, and options that do not fit', () =>
+  test('refuses an incomplete copy, and conflicting options', () =>
     inFolder(async (folder) => {
       const into = await fullCopy(folder);
       const notes = join(folder, 'notes.txt');

@@ -13,7 +13,7 @@ import { inFolder, runProgram } from '../support/program.ts';
 
 const TEXT = { type: 'string', content_types: ['text'] };
 
-test('a cell that a spreadsheet would take for a formula is text, and what CSV needs is quoted', () => {
+test('a cell that looks like a formula is escaped, and CSV is quoted', () => {
   const { head, line } = csvForm({
     fields: [
       { path: 'id', column: 'id', ...TEXT },
@@ -69,7 +69,7 @@ describe('against the appliance', () => {
   const csvText = (headline: string) => (/^'*[=+\-@\t]/.test(headline) ? `'${headline}` : headline);
   const since = ['--since', new Date(Date.now() - MINUTE_MS).toISOString()];
 
-  test('a CSV copy has the columns of the schema, a line for each version, and goes on where it was', () =>
+  test('a CSV copy has the columns of the schema, a line for each version, and is continued', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.csv');
       const args = pullArgs(folder, '--into', into, '--format', 'csv');
@@ -94,7 +94,7 @@ describe('against the appliance', () => {
       assert.match(other.told(), /columns/);
     }));
 
-  test('a copy is not continued in another format; without --format, the extension says which', () =>
+  test('a copy is not continued in another format; without --format, the extension decides', () =>
     inFolder(async (folder) => {
       const formats = ['sqlite', 'ndjson', 'csv'];
       for (const made of formats) {
@@ -113,14 +113,14 @@ describe('against the appliance', () => {
       }
     }));
 
-  test('a CSV copy that has no rows yet has its columns', () =>
+  test('an empty CSV copy has its header', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.csv');
       assert.equal(await runProgram(pullArgs(folder, '--into', into, '--format', 'csv')).ended, 0);
       assert.match(readFileSync(into, 'utf8'), /^id,version,[^\n]*,classification\n$/);
     }));
 
-  test('killed at any moment and started again, a CSV copy has each version once, and is the right one', () =>
+  test('killed at any moment and restarted, a CSV copy has each version once, and is correct', () =>
     inFolder(async (folder) => {
       await drop(oddities);
       const into = join(folder, 'copy.csv');
@@ -158,7 +158,7 @@ describe('against the appliance', () => {
       );
     }));
 
-  test('--follow has the service wait, so a change is there long before anything is asked again', () =>
+  test('--follow waits at the service, so a change arrives before the next poll', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'lines');
       const args = pullArgs(folder, '--into', into, '--format', 'ndjson', '--follow', ...since);

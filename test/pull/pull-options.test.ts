@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { inFolder } from '../support/program.ts';
 import { pulled, subscription, withService } from '../support/pull.ts';
 
-test('the key file may be what key create --json printed', () =>
+test('the key file may be the output of key create --json', () =>
   withService([subscription(7001, 'text')], [], async (to, folder) => {
     const args = [...to, '--into', join(folder, 'copy.db')];
     writeFileSync(join(folder, 'key'), JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
@@ -23,7 +23,7 @@ test('the key file may be what key create --json printed', () =>
     }
   }));
 
-test('without a key file, and with one that holds no key', () =>
+test('no key file, and one without a key', () =>
   inFolder(async (folder) => {
     const options = [
       'pull',
@@ -41,7 +41,7 @@ test('without a key file, and with one that holds no key', () =>
     assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
   }));
 
-test('a file that is no copy is not touched, nor is one that lacks lines', () =>
+test('a file that is not a copy, or lacks lines, is not changed', () =>
   inFolder(async (folder) => {
     writeFileSync(join(folder, 'key'), 'ww_live_x');
     const into = join(folder, 'notes.txt');
@@ -56,7 +56,7 @@ test('a file that is no copy is not touched, nor is one that lacks lines', () =>
     assert.equal(readFileSync(into, 'utf8'), 'my notes');
   }));
 
-test('a base address that is none, a format that is none, --since with --full, streams that are none', () =>
+test('an invalid base address, format or stream, and --since with --full', () =>
   inFolder(async (folder) => {
     writeFileSync(join(folder, 'key'), 'ww_live_x');
     const common = ['pull', '--key-file', join(folder, 'key'), '--into', join(folder, 'copy.db')];

@@ -17,7 +17,7 @@ describe('pull of some streams', () => {
   const twelve = Array.from({ length: 12 }, (_, index) => subscription(7001 + index, 'text', 'image'));
 
   for (const format of ['sqlite', 'ndjson']) {
-    test(`every request names them, and the copy goes on with them only (${format})`, () =>
+    test(`every request names them, and the copy continues with them only (${format})`, () =>
       withService(three, [], async (to, folder, asked) => {
         const args = [...to, '--into', join(folder, 'copy'), '--format', format];
         const some = ['--subscription', '7002,7001', '--content-type', 'text'];
@@ -46,7 +46,7 @@ describe('pull of some streams', () => {
         assert.deepEqual(asked, []);
       }));
 
-    test(`a copy that an earlier version began is of all of them, or refused (${format})`, () =>
+    test(`a copy started by an earlier version has all of them, or is refused (${format})`, () =>
       withService(three, [], async (to, folder, asked) => {
         const into = join(folder, 'copy');
         const args = [...to, '--into', into, '--format', format];
@@ -69,7 +69,7 @@ describe('pull of some streams', () => {
       }));
   }
 
-  test('a copy whose position is damaged is refused', () =>
+  test('a copy with a damaged position is refused', () =>
     withService(three, [], async (to, folder) => {
       const args = [...to, '--into', join(folder, 'copy.db')];
       assert.equal((await pulled(args)).code, 0);
@@ -78,14 +78,14 @@ describe('pull of some streams', () => {
       assert.deepEqual([code, /does not contain the position of a copy.*--into/.test(told)], [1, true], told);
     }));
 
-  test('20 are not too many', () =>
+  test('20 streams are accepted', () =>
     withService(twelve.slice(0, 10), [], async (to, folder) => {
       const { code, told } = await pulled([...to, '--into', join(folder, 'copy.db')]);
       assert.equal(code, 0, told);
     }));
 });
 
-test('a full copy begins the stream with as_of before it reads on, and follows it by cursor for ever', () =>
+test('a full copy starts the stream at as_of first, and then follows it by cursor', () =>
   withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
     const into = join(folder, 'copy.db');
     const [fromMs, toMs] = [Date.now() - 62_000, Date.now()];
@@ -104,7 +104,7 @@ test('a full copy begins the stream with as_of before it reads on, and follows i
     );
   }));
 
-test('a full copy that was broken off goes on without a stream that the key has lost', () =>
+test('an interrupted full copy continues without a stream that the key has lost', () =>
   withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
     const into = join(folder, 'copy.ndjson');
     const period = { from: '2026-11-01', to: '2026-11-20' };

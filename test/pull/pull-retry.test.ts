@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type Answers, pulled, withService } from '../support/pull.ts';
 
-describe('pull and answers that are no pages', () => {
+describe('pull, when the response is not a page', () => {
   const against = (
     answers: Answers,
     use: (program: { code: number | null; told: string }, asked: string[]) => void,
@@ -21,10 +21,10 @@ describe('pull and answers that are no pages', () => {
       assert.equal(asked.length, 1);
     });
 
-  test('400 is never asked for again', () => isNeverRepeated(400));
-  test('401 is never asked for again', () => isNeverRepeated(401));
-  test('403 is never asked for again', () => isNeverRepeated(403));
-  test('404 is never asked for again', () => isNeverRepeated(404));
+  test('400 is never retried', () => isNeverRepeated(400));
+  test('401 is never retried', () => isNeverRepeated(401));
+  test('403 is never retried', () => isNeverRepeated(403));
+  test('404 is never retried', () => isNeverRepeated(404));
 
   const isRepeated = (status: number) =>
     against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
@@ -34,11 +34,11 @@ describe('pull and answers that are no pages', () => {
       assert.equal(asked[0], asked[1], 'the same request');
     });
 
-  test('429 is asked for again after Retry-After', () => isRepeated(429));
-  test('500 is asked for again after Retry-After', () => isRepeated(500));
-  test('502 is asked for again after Retry-After', () => isRepeated(502));
-  test('503 is asked for again after Retry-After', () => isRepeated(503));
-  test('504 is asked for again after Retry-After', () => isRepeated(504));
+  test('429 is retried after Retry-After', () => isRepeated(429));
+  test('500 is retried after Retry-After', () => isRepeated(500));
+  test('502 is retried after Retry-After', () => isRepeated(502));
+  test('503 is retried after Retry-After', () => isRepeated(503));
+  test('504 is retried after Retry-After', () => isRepeated(504));
 
   test('without Retry-After the wait doubles', () =>
     against(

@@ -127,7 +127,7 @@ describe('pull', () => {
       assert.deepEqual(copyIn(into), walked);
     }));
 
-  test('killed at any moment and started again, the copy ends equal', () =>
+  test('killed at any moment and restarted, the copy ends equal', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       for (let kill = 0; kill < KILLS; kill += 1) {
@@ -141,7 +141,7 @@ describe('pull', () => {
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
-  test('a copy goes on with its cursor and takes over what changed since', () =>
+  test('a copy continues at its cursor and gets the changes since', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       assert.equal((await pulled(pullArgs(folder, '--into', into, '--full'))).code, 0);
@@ -162,7 +162,7 @@ describe('pull', () => {
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
-  test('without --full a new copy begins at --since, and by default with the present', () =>
+  test('without --full a new copy starts at --since, by default now', () =>
     inFolder(async (folder) => {
       const all = join(folder, 'all.db');
       const since = new Date(Date.now() - 3_600_000).toISOString();
@@ -177,7 +177,7 @@ describe('pull', () => {
       assert.doesNotMatch(again.printed, /--full/);
     }));
 
-  test('--follow goes on until it is stopped, which is a good end', () =>
+  test('--follow runs until it is stopped, with exit code 0', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'lines');
       const program = runProgram(
@@ -202,7 +202,7 @@ describe('pull', () => {
       assert.equal(await program.ended, 0, program.told());
     }));
 
-  test('--format ndjson writes each version once, also when it was killed', () =>
+  test('--format ndjson writes each version once, even after a kill', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'changes.ndjson');
       const args = pullArgs(folder, '--into', into, '--format', 'ndjson');
@@ -225,7 +225,7 @@ describe('pull', () => {
       assert.equal(new Set(versions.map((version) => version.split(' ')[0])).size, (await periodWalk()).size);
     }));
 
-  test('a copy of one stream is that stream, and a key with many streams takes groups', () =>
+  test('a copy of one stream has only that stream, and a key with many streams copies them in groups', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       const some = ['--subscription', '7001', '--content-type', 'text'];

@@ -86,7 +86,7 @@ function withStore(use: (store: TestStore) => void, gap?: number): void {
   }
 }
 
-test('pages of any size put together are exactly the matching rows, in order of arrival', () => {
+test('pages of any size together are exactly the matching rows, in order of arrival', () => {
   const streams = fc.subarray(STREAMS, { minLength: 1 });
   fc.assert(
     fc.property(
@@ -115,7 +115,7 @@ test('pages of any size put together are exactly the matching rows, in order of 
   );
 });
 
-test('a page ends after fifty chunks of its streams, with a cursor past what the filter dropped', () => {
+test('a page ends after fifty chunks, with a cursor past the filtered rows', () => {
   const scanned = 50 * CHUNK_ROWS;
   const text = (article_id: number): TestRow => ({
     content_type: 'text',
@@ -237,7 +237,7 @@ test('since on an empty store, and a cursor from the very beginning', () => {
   });
 });
 
-test('as_of is the earliest of the newest finished windows of what is read', () => {
+test('as_of is the earliest of the newest finished windows of the types read', () => {
   withStore((store) => {
     const asOf = (...types: ContentType[]) =>
       readChangesPage(store.reader, query({ content_types: types })).as_of_ms;
@@ -259,7 +259,7 @@ test('as_of is the earliest of the newest finished windows of what is read', () 
   });
 });
 
-test('the base address stands in own photo addresses, with and without fields, and in one detection', () => {
+test('our photo URLs contain the base address, with and without fields, and in one detection', () => {
   withStore((store) => {
     store.deliver(
       [
@@ -336,7 +336,7 @@ test('no statement of a page sorts, and none reads more than its streams', () =>
   });
 });
 
-test('the statements beside a page find what they need by index', () => {
+test('the other statements of a page use an index', () => {
   withStore(({ reader }) => {
     assert.match(
       planOf(reader, STREAM_HEAD),

@@ -74,7 +74,7 @@ for (const query of [
   `${DAYS}&min_score=1`,
   `${DAYS}&content_type=image`,
 ])
-  test(`an entry is the digest of the page that its cursor begins: ${query}`, async () => {
+  test(`an entry is the digest of the page at its cursor: ${query}`, async () => {
     let path: string | null = `${query}&limit=7`;
     let expectedCursor: string | null = null;
     let seen = 0;
@@ -98,7 +98,7 @@ for (const query of [
     assert.equal(seen, expected);
   });
 
-test('a new score in place changes no digest, and any other change does', async () => {
+test('a rescore in place changes no digest, and any other change does', async () => {
   const query = `${DAYS}&content_type=text`;
   const [first] = (await digests(query)).data;
   const db = server.store.writer;
@@ -116,7 +116,7 @@ test('a new score in place changes no digest, and any other change does', async 
   db.prepare('DELETE FROM rescored').run();
 });
 
-test('an answer has at most so many digests, and names the call for the next', async () => {
+test('a response has a bounded number of digests, and a link to the next', async () => {
   const query = `${DAYS}&content_type=text&limit=1`;
   const { headers, text } = await ask(`/v1/digests?${query}`);
   const page: Page<Digest> = JSON.parse(text);
@@ -130,7 +130,7 @@ test('an answer has at most so many digests, and names the call for the next', a
   assert.notEqual(next.data[0]?.last.id, page.data.at(-1)?.last.id);
 });
 
-test('a digest counts as one row; once the allowance is used there are none', async () => {
+test('a digest counts as one row; once the allowance is used up, there are none', async () => {
   const usedBefore = server.dailyRows.used('key', keyId, NOW_MS);
   await digests(`${DAYS}&content_type=text&limit=10`);
   assert.equal(server.dailyRows.used('key', keyId, NOW_MS) - usedBefore, ROWS / 10);
@@ -139,7 +139,7 @@ test('a digest counts as one row; once the allowance is used there are none', as
   setKey(server.access, keyId, { daily_rows: null });
 });
 
-test('what is asked wrongly, or of a foreign subscription, is refused as for the rows', async () => {
+test('invalid parameters and foreign subscriptions are refused as for rows', async () => {
   for (const query of [
     '',
     'from=2026-11-19',

@@ -105,7 +105,7 @@ const REFUSED: readonly [query: string, detail: RegExp][] = [
   [`since=${new Date(OLDEST_MS - 1).toISOString()}`, /since: must be within the last 31 days/],
 ];
 
-test('what is not allowed is refused, and the detail names the parameter', () => {
+test('invalid values are refused, and the detail names the parameter', () => {
   for (const [query, detail] of REFUSED) assert.throws(() => parse(query), refusal(detail), query);
 });
 
@@ -125,13 +125,13 @@ const SINCE: readonly [text: string, expected: string][] = [
   [new Date(OLDEST_MS).toISOString(), new Date(OLDEST_MS).toISOString()],
 ];
 
-test('since is an instant with Z or an offset; a raw + in the offset is read as +', () => {
+test('since is an instant with Z or an offset; a raw + in the offset is parsed as +', () => {
   for (const [text, expected] of SINCE) {
     assert.deepEqual(parse(`since=${text}`).start, { kind: 'since', since_ms: Date.parse(expected) }, text);
   }
 });
 
-test('lists may be repeated, comma-separated and mixed; duplicates collapse before they are counted', () => {
+test('lists may be repeated, comma-separated and mixed; duplicates count once', () => {
   assert.deepEqual(parseFilters('publisher_id=3,1&publisher_id=2,3').publisher_id, [3, 1, 2]);
   assert.deepEqual(parseFilters('publisher_id=3%2C1').publisher_id, [3, 1]);
   assert.deepEqual(
@@ -142,7 +142,7 @@ test('lists may be repeated, comma-separated and mixed; duplicates collapse befo
   assert.deepEqual(parseFilters('domain=Example.com,https://example.com/').domain, ['example.com']);
 });
 
-test('filters are read as what they mean', () => {
+test('filters are parsed', () => {
   assert.equal(parseFilters('min_band=off').min_band, 0);
   assert.deepEqual(parseFilters('band=max,off').band, [4, 0]);
   assert.equal(parseFilters('print=false').print, false);
@@ -156,7 +156,7 @@ test('filters are read as what they mean', () => {
   assert.deepEqual(parse('cursor=c&&schema_version=v1&').start, { kind: 'after', position: 17 });
 });
 
-test('the id endpoint takes fields and schema_version alone', () => {
+test('the id endpoint accepts only fields and schema_version', () => {
   assert.equal(readParameters('schema_version=v1', VIEW_PARAMETERS).fields, null);
   assert.throws(() => readParameters('limit=1', VIEW_PARAMETERS), refusal(/unknown parameter "limit"/));
 });
@@ -218,7 +218,7 @@ const PROJECTIONS: readonly [fields: string, expected: string][] = [
   ['customer,customer', '{"id":"i.1.2.3","version":2,"customer":null}'],
 ];
 
-test('fields keeps the order of the detection, takes objects whole and leaves absent what a type lacks', () => {
+test('fields keeps the order of the detection, accepts complete objects and omits what a type lacks', () => {
   for (const [fields, expected] of PROJECTIONS) {
     assert.equal(renderProjected(DETECTION, parseFields(fields)), expected, fields);
   }
@@ -237,7 +237,7 @@ const SUBSCRIPTIONS = [
 const BOTH = new Set(['text', 'image'] as const);
 const ALL = { subscription_id: null, content_type: null };
 
-test('a request reads the streams of its key, as far as it names them', () => {
+test('a request reads the streams of its key that it selects', () => {
   const select = (ids: number[] | null, type: 'text' | 'image' | null, enabled = BOTH) =>
     selectStreams(SUBSCRIPTIONS, { subscription_id: ids, content_type: type }, enabled);
   assert.deepEqual(select(null, null), {

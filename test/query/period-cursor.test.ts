@@ -30,7 +30,7 @@ function refusal(text: string, { secret = SECRET, request = REQUEST } = {}): str
 const NOT_OURS = 'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again';
 const CHANGED = 'cursor: the period or filters changed; start again';
 
-test('a cursor holds place and period, and another process with the secret reads it', () => {
+test('a cursor contains place and period, and another process with the secret can read it', () => {
   const second = fc.integer({ min: -62_200_000_000, max: 253_500_000_000 });
   const part = fc.integer({ min: 0, max: NUMBER_MAX });
   const id = fc.tuple(fc.constantFrom('t', 'i'), part, part, part).map((parts) => parts.join('.'));
@@ -45,7 +45,7 @@ test('a cursor holds place and period, and another process with the secret reads
   );
 });
 
-test('a period cursor that an earlier version gave is good: its form stays', () => {
+test('a period cursor of an earlier version is valid: its format is stable', () => {
   const given =
     'AQMDAwMDAwMDAwMDAwMDAwMAAAAAav2GwAAAAABrBq6AAAAAAGr_DWB0LjcwMDEuMTIzLjQ1NiBFdXJvcGUvQmVybGluf-y1iI4nWdSixL4tQl2z_w';
   const cursors = createQueryCursors(Buffer.alloc(32, 7));
@@ -59,7 +59,7 @@ test('a period cursor that an earlier version gave is good: its form stays', () 
   assert.equal(cursors.encode(request, walk), given);
 });
 
-test('any changed character is refused, in every place', () => {
+test('any changed character is refused, at every position', () => {
   const cursor = createQueryCursors(SECRET).encode(REQUEST, WALK);
   for (let at = 0; at < cursor.length; at += 1) {
     for (const character of `${ALPHABET}=+/ .`) {
@@ -82,12 +82,12 @@ test('other lengths, other spellings, other secrets and cursors of the stream ar
   assert.equal(refusal(cursor), null);
 });
 
-test('a cursor of another request is refused with what to do', () => {
+test('a cursor of another request is refused, with a hint', () => {
   const cursor = createQueryCursors(SECRET).encode(REQUEST, WALK);
   assert.equal(refusal(cursor, { request: hashRequest(['b']) }), CHANGED);
 });
 
-test('no text that was not given is accepted', () => {
+test('no text that was not issued is accepted', () => {
   fc.assert(fc.property(fc.string({ maxLength: 220 }), (text) => refusal(text) === NOT_OURS));
   fc.assert(
     fc.property(

@@ -132,7 +132,7 @@ function expected(rows: readonly TestRow[], { streams, filters, period, sort }: 
     .map(([id, one]) => `${id} ${one.version}`);
 }
 
-test('pages of any size put together are exactly the matching detections, in order, in both sorts', () => {
+test('pages of any size together are exactly the matching detections, in order, in both sorts', () => {
   fc.assert(
     fc.property(
       fc.record({
@@ -170,7 +170,7 @@ test('pages of any size put together are exactly the matching detections, in ord
   );
 });
 
-test('ties stand by ascending id in bytes in both sorts, over all streams', () => {
+test('ties are sorted by ascending id in bytes in both sorts, across streams', () => {
   const ids = [2, 10, 1].map(
     (source_internal_id): TestRow => ({ content_type: 'text', version: 1, row: { source_internal_id } }),
   );
@@ -210,7 +210,7 @@ test('from is inclusive, to is not', () => {
   });
 });
 
-test('a filter that matches little ends a page after 50 chunks, within a second as well, and moves on', () => {
+test('a filter that matches little ends a page after 50 chunks, even within a second, and its cursor advances', () => {
   const scanned = 50 * CHUNK_ROWS;
   const text = (article_id: number, source_internal_id: number): TestRow => ({
     content_type: 'text',
@@ -236,7 +236,7 @@ test('a filter that matches little ends a page after 50 chunks, within a second 
   });
 });
 
-test('a full page with nothing behind it is the last', () => {
+test('a full page without more rows is the last', () => {
   const one = (id: number): TestRow => ({
     content_type: 'text',
     version: 1,
@@ -261,7 +261,7 @@ test('a full page with nothing behind it is the last', () => {
   });
 });
 
-test('what is current is read, without event and with own photo addresses, whole and with fields', () => {
+test('current versions are read, without event and with our photo URLs, complete and with fields', () => {
   withStore((store) => {
     store.deliver(
       [1, 2].map((version) => ({ content_type: 'image', version, row: { strength_score: 40 + version } })),
@@ -276,7 +276,7 @@ test('what is current is read, without event and with own photo addresses, whole
   });
 });
 
-test('as_of covers the content types that are read, as on the change stream', () => {
+test('as_of covers the content types read, as on the change stream', () => {
   withStore((store) => {
     store.finishWindow('newswire', 1_200_000);
     const asOf = (changes: Partial<PeriodQuery>) => readPeriodPage(store.reader, query(changes)).as_of_ms;

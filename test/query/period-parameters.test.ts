@@ -50,7 +50,7 @@ test('dates are whole days of the time zone; from and to of one date are one day
   );
 });
 
-test('a day that a zone never had is empty by itself, and no more than nothing within others', () => {
+test('a day that a zone skipped is empty, alone and within a range', () => {
   refused(() => resolve('2011-12-30', '2011-12-30', 'Pacific/Apia'), /^to: .*skipped/);
   assert.equal(
     shown('2011-12-29', '2011-12-30', 'Pacific/Apia'),
@@ -62,7 +62,7 @@ test('a day that a zone never had is empty by itself, and no more than nothing w
   );
 });
 
-test('instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one', () => {
+test('instants have Z or an offset and up to nine fractional digits; a raw + in the offset is accepted', () => {
   const expected = '2026-11-20T08:00:00.000Z 2026-11-20T09:00:00.000Z';
   assert.equal(shown('2026-11-20T08:00:00Z', '2026-11-20T10:00:00+01:00'), expected);
   assert.equal(shown('2026-11-20T08:00:00.000Z', '2026-11-20T10:00:00.000 01:00'), expected);
@@ -79,7 +79,7 @@ test('instants have Z or an offset and up to nine fractional digits; a raw + in 
   );
 });
 
-test('an end is a date or an instant, strictly', () => {
+test('a bound is strictly a date or an instant', () => {
   for (const text of [
     '2026-02-30',
     '2026-02-30T00:00:00Z',
@@ -110,7 +110,7 @@ test('an end is a date or an instant, strictly', () => {
   );
 });
 
-test('whole seconds hold the same detections as the milliseconds asked for', () => {
+test('whole seconds cover the same detections as the requested milliseconds', () => {
   assert.equal(
     shown('2026-11-20T08:00:00.001Z', '2026-11-20T08:00:02.001Z'),
     '2026-11-20T08:00:01.000Z 2026-11-20T08:00:03.000Z',
@@ -121,7 +121,7 @@ test('whole seconds hold the same detections as the milliseconds asked for', () 
   );
 });
 
-test('a future to is now, before anything is judged', () => {
+test('a future to becomes now, before other checks', () => {
   for (const to of ['2026-11-21', '2027-12-31', '2026-11-21T12:00:00.501Z', '9999-12-31']) {
     assert.equal(shown('2026-11-21', to), '2026-11-21T00:00:00.000Z 2026-11-21T12:00:00.000Z', to);
   }
@@ -201,7 +201,7 @@ test('from may not be earlier than the day on which records begin, in the zone',
   requireRecords(resolve('2000-01-01', '2000-01-02'), null, 'UTC');
 });
 
-test('sort and time zone are taken in the contract’s words', () => {
+test('sort and time zone accept only the contract’s values', () => {
   const period = 'from=2026-11-20&to=2026-11-20';
   const sort = (text: string) => parsePeriodParameters(`${period}&sort=${text}`).sort;
   assert.equal(parsePeriodParameters(period).sort, 'descending');
@@ -270,7 +270,7 @@ test('at most four subscriptions are read, named or not', () => {
   assert.equal(request('', five.slice(1)).streams.length, 7);
 });
 
-test('limit is taken up to 1000, and is 200 at most over more than one stream', () => {
+test('limit is at most 1000, and 200 over more than one stream', () => {
   const one = [subscription(7001, ['text'])];
   const two = [subscription(7001)];
   assert.equal(request('&limit=1000', one).limit, 1000);
@@ -284,7 +284,7 @@ test('limit is taken up to 1000, and is 200 at most over more than one stream', 
   }
 });
 
-test('the hash of a request is that of an earlier version: its cursors stay good', () => {
+test('the hash of a request is stable across versions, so cursors stay valid', () => {
   const query =
     'from=2026-11-01&to=2026-11-20T10:00:00Z&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
   const both = [subscription(7001), subscription(7002)];
@@ -292,7 +292,7 @@ test('the hash of a request is that of an earlier version: its cursors stay good
   assert.equal(hash.toString('hex'), '1d6f2863ca195e0a06255e4933f6a247');
 });
 
-test('the hash of a request is that of what was asked, not of its spelling nor of what the key reads', () => {
+test('the hash covers the request, not its spelling or what the key reads', () => {
   const both = [subscription(7001), subscription(7002)];
   const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash.toString('hex');
   const same: [string, string][] = [

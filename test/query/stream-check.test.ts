@@ -19,7 +19,7 @@ const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
 
 for (const kind of ['bit', 'block'] as const satisfies Kind[]) {
-  test(`a ${kind} flipped anywhere: a walk of the stream has every row, or is refused`, () => {
+  test(`a ${kind} flipped anywhere: a walk of the stream has every row or is refused`, () => {
     const outcomes = damageOften(kind, TIMES, 'stream-check');
     assert.equal(outcomes['served wrong'], 0, JSON.stringify(outcomes));
     assert.ok(outcomes.refused > 0 && outcomes['all as it was'] > 0, JSON.stringify(outcomes));
@@ -137,7 +137,7 @@ const DAMAGES: readonly [
   ],
 ];
 
-test('damage that SQLite does not see is refused', () => {
+test('damage that SQLite does not detect is refused', () => {
   for (const [what, sql, more, head] of DAMAGES) {
     withRows((store) => {
       // What holds for all of the table is looked at once a head: this reader has seen it, unless the head is a new one.
@@ -166,7 +166,7 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
   define(written);
 }
 
-test('an index that leads elsewhere is refused where a row would be missed', () => {
+test('a wrong index is refused if a row would be missed', () => {
   const cases: [index: string, sql: string, more: Parameters<typeof pageOf>[1]][] = [
     ['stream_row_by_position', 'UPDATE stream_row SET position = 15 WHERE position = 30', textAfter(20)],
     ['stream_row_by_position', 'UPDATE stream_row SET position = 45 WHERE position = 30', textAfter(30)],
@@ -195,7 +195,7 @@ function textAfter(position: number): Parameters<typeof pageOf>[1] {
   return { start: { kind: 'after', position }, streams: [TEXT] };
 }
 
-test('what checks a page finds what it needs by index', () => {
+test('the checks of a page use an index', () => {
   withRows(({ reader }) => {
     const planOf = (sql: string) =>
       reader

@@ -23,7 +23,7 @@ function isRefused(text: string, secret = SECRET): boolean {
   }
 }
 
-test('a cursor holds its position, and another process with the secret reads it', () => {
+test('a cursor contains its position, and another process with the secret can read it', () => {
   fc.assert(
     fc.property(position, position, (first, second) => {
       const cursors = createStreamCursors(SECRET);
@@ -35,14 +35,14 @@ test('a cursor holds its position, and another process with the secret reads it'
   );
 });
 
-test('a cursor that an earlier version gave is good: its form stays', () => {
+test('a cursor of an earlier version is valid: its format is stable', () => {
   const given = 'vEEz9_nMB-9gd7TQcKD5Tw';
   const secret = Buffer.alloc(32, 7);
   assert.equal(createStreamCursors(secret).decode(given), 1_795_000_000_000_000);
   assert.equal(createStreamCursors(secret).encode(1_795_000_000_000_000), given);
 });
 
-test('cursors show nothing of their positions: between two neighbours every bit changes half of the time', () => {
+test('cursors reveal nothing of their positions: between neighbours every bit changes half of the time', () => {
   const cursors = createStreamCursors(SECRET);
   const blockAt = (at: number) => [...Buffer.from(cursors.encode(1_795_000_000_000_000 + at), 'base64url')];
   const changes = Array<number>(16 * 8).fill(0);
@@ -58,7 +58,7 @@ test('cursors show nothing of their positions: between two neighbours every bit 
   assert.ok(Math.min(...changes) > 400 && Math.max(...changes) < 600, changes.join(' '));
 });
 
-test('any changed character is refused, in every place', () => {
+test('any changed character is refused, at every position', () => {
   const cursor = createStreamCursors(SECRET).encode(1_763_719_200_000_000);
   for (let at = 0; at < cursor.length; at += 1) {
     for (const character of `${ALPHABET}=+/ .`) {
@@ -84,7 +84,7 @@ test('other lengths, other spellings and other secrets are refused', () => {
   assert.ok(isRefused(cursor, Buffer.alloc(32, 2)));
 });
 
-test('what was made last is read and made as before', () => {
+test('the cache of the last cursor changes no result', () => {
   const cursors = createStreamCursors(SECRET);
   const fresh = (position: number) => createStreamCursors(SECRET).encode(position);
   for (const position of [5, 5, 6, 5, 0, 0]) {
@@ -96,7 +96,7 @@ test('what was made last is read and made as before', () => {
   }
 });
 
-test('no text that was not given is accepted', () => {
+test('no text that was not issued is accepted', () => {
   fc.assert(fc.property(fc.string({ maxLength: 40 }), (text) => isRefused(text)));
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) =>
@@ -105,7 +105,7 @@ test('no text that was not given is accepted', () => {
   );
 });
 
-test('a block that no position fills is refused, also one that the key has encrypted', () => {
+test('a block without a valid position is refused, even if encrypted with the key', () => {
   const key = deriveKey(SECRET, 'stream-cursor-block');
   const cursorOf = (hex: string) => {
     const cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);

@@ -60,7 +60,7 @@ test('days follow each other without gap or overlap, and an instant lies in the 
   );
 });
 
-test('a day is a day of the calendar, written in full', () => {
+test('a day is a calendar day, written in full', () => {
   for (const text of ['2026-11-21', '2024-02-29', '2000-02-29', '0001-01-01', '9999-12-31']) {
     assert.ok(isDay(text), text);
   }
@@ -88,13 +88,13 @@ test('a day is a day of the calendar, written in full', () => {
   }
 });
 
-test('days are counted with both ends', () => {
+test('days are counted inclusively', () => {
   assert.equal(daysFromTo('2026-03-29', '2026-03-29'), 1);
   assert.equal(daysFromTo('2026-03-01', '2026-03-31'), 31);
   assert.equal(daysFromTo('2024-02-01', '2024-03-01'), 30);
 });
 
-test('names of one zone come to one spelling for calculating', () => {
+test('spellings of a zone name are normalized', () => {
   assert.equal(zoneId('europe/BERLIN'), zoneId('Europe/Berlin'));
   assert.equal(zoneId('Europe/Kyiv'), zoneId('europe/kiev'));
   assert.throws(() => zoneId('Europe/Nowhere'));

@@ -47,7 +47,7 @@ describe('metrics in rules and dashboard', () => {
     }
   });
 
-  test('each rule has a severity and a summary, and names labels that its metric has', () => {
+  test('each rule has a severity and a summary, and uses existing labels', () => {
     const rules = sample('prometheus-rules.yml').split('- alert: ').slice(1);
     assert.ok(rules.length > 5);
     const severities = rules.map((rule) => /labels: \{ severity: (page|warning|info) \}/.exec(rule)?.[1]);
@@ -61,7 +61,7 @@ describe('metrics in rules and dashboard', () => {
     }
   });
 
-  test('the dashboard has panels of their own place and id, and legends of labels that are there', () => {
+  test('dashboard panels have unique positions and ids, and legends use existing labels', () => {
     const { panels } = JSON.parse(sample('grafana-dashboard.json'));
     const places = panels.map(
       ({ gridPos }: { gridPos: { x: number; y: number } }) => `${gridPos.x} ${gridPos.y}`,
@@ -81,7 +81,7 @@ describe('metrics in rules and dashboard', () => {
 
 const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
 
-test('nginx takes its file', { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
+test('nginx accepts its file', { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
   inFolder(async (folder) => {
     const { certificate, key } = makeCertificate(folder, 'served');
     let listeners = 0;
@@ -104,7 +104,7 @@ test('nginx takes its file', { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
   }),
 );
 
-test("certbot's hook hands both files over for its own domain, and does nothing for others", () =>
+test("certbot's hook installs both files for its own domain, and ignores others", () =>
   inFolder(async (folder) => {
     const group = spawnSync('id', ['-gn'], { encoding: 'utf8' }).stdout.trim();
     const target = join(folder, 'tls');

@@ -33,8 +33,8 @@ function load(root: string) {
   return loadConfig({ flags: {}, env: {}, file: path.join(root, CONFIG), dataFolder: '/var/lib/wirewatch' });
 }
 
-describe('what is written', () => {
-  test('a configuration with what was chosen, a unit, and the user; a second time nothing changes', () => {
+describe('new installation', () => {
+  test('writes the configuration, the unit and the user; a second run changes nothing', () => {
     const root = newRoot();
     const options = [
       '--drop',
@@ -85,7 +85,7 @@ describe('what is written', () => {
     for (const file of shown.files) assert.equal(file.text, read(root, file.path));
   });
 
-  test('without systemd, or with --no-service: the configuration alone, which serve finds', async () => {
+  test('without systemd, or with --no-service: only the configuration, which serve finds', async () => {
     const bare = newRoot();
     const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
     const result: Result = JSON.parse(stdout);
@@ -135,7 +135,7 @@ describe('what is written', () => {
     });
   });
 
-  test('a user that is there is used as it is; --dynamic-user needs none', () => {
+  test('an existing user is used; --dynamic-user needs none', () => {
     const root = newRoot();
     mkdirSync(path.join(root, 'etc'));
     writeFileSync(path.join(root, 'etc', 'passwd'), 'root:x:0:0::/:/bin/sh\nnews:x:9:9::/:/bin/sh\n');
@@ -145,7 +145,7 @@ describe('what is written', () => {
     assert.deepEqual(settingsOf(read(root, UNIT)).get('DynamicUser'), ['yes']);
   });
 
-  test('systemd-notify decides the type: without it systemd would wait in vain', () => {
+  test('the unit type depends on systemd-notify', () => {
     const root = newRoot();
     mkdirSync(path.join(root, 'usr/lib/systemd'), { recursive: true });
     writeFileSync(path.join(root, 'usr/lib/systemd/systemd'), '');
@@ -163,7 +163,7 @@ describe('what is written', () => {
     assert.deepEqual(typeOf(), ['notify']);
   });
 
-  test('a port below 1024 brings the one capability it needs', () => {
+  test('a port below 1024 adds the one capability it needs', () => {
     const root = newRoot();
     setup(root, '--port', '443');
     const unit = settingsOf(read(root, UNIT));
@@ -173,7 +173,7 @@ describe('what is written', () => {
   });
 });
 
-test('for this system it prints what is left to run: folders that are missing, the start, the first key', () => {
+test('prints the next steps: missing folders, the start, the first key', () => {
   const here = wirewatch(
     ...['setup', '--dry-run', '--json', '--service', '--program', PROGRAM, '--user', 'no-such-user'],
     ...[
@@ -204,8 +204,8 @@ test('for this system it prints what is left to run: folders that are missing, t
   ]);
 });
 
-describe('what is kept', () => {
-  test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
+describe('existing installation', () => {
+  test('an existing configuration is kept, the unit follows it, and overruled options are named', () => {
     const root = newRoot();
     const file = path.join(root, CONFIG);
     const own =
@@ -229,7 +229,7 @@ describe('what is kept', () => {
     assert.equal(wirewatch(...args, '--port', '7000').status, 0);
   });
 
-  test('a configuration that is wrong stops it, with nothing written', () => {
+  test('an invalid configuration stops it, with nothing written', () => {
     const root = newRoot();
     mkdirSync(path.join(root, 'etc/wirewatch'), { recursive: true });
     writeFileSync(path.join(root, CONFIG), '[server]\nport = "x"\n');
@@ -239,7 +239,7 @@ describe('what is kept', () => {
     assert.deepEqual(everyFile(root), [CONFIG.slice(1)]);
   });
 
-  test('a unit is renewed while it is as setup made it; one that was changed, or is not its own, is left alone', () => {
+  test('an unmodified unit is updated; a modified or foreign one is left alone', () => {
     const root = newRoot();
     setup(root);
     assert.deepEqual(outcomes(setup(root, '--user', 'news')).slice(1, 2), [`${UNIT} renewed`]);
@@ -251,7 +251,7 @@ describe('what is kept', () => {
     }
   });
 
-  test('a unit that was changed and does not follow what is asked for now is told, with exit code 1', () => {
+  test('a modified unit that differs from the request is reported, with exit code 1', () => {
     const root = newRoot();
     const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
     assert.equal(wirewatch(...args).status, 0);
@@ -271,7 +271,7 @@ describe('what is kept', () => {
   });
 });
 
-test('of a service that is enabled, the restart is printed: enable --now would leave the old one running', () => {
+test('for an enabled service, a restart is printed: enable --now would leave the old one running', () => {
   const choices = {
     root: '/',
     data: '/nonexistent/data',
@@ -301,7 +301,7 @@ test('below a root, paths are printed as they are here', () => {
   assert.ok(stdout.includes(`  wirewatch serve --data ${path.join(root, 'data')}\n`), stdout);
 });
 
-test('what cannot work is refused, with what to do', () => {
+test('what cannot work is refused, with a hint', () => {
   assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
   assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);

@@ -17,7 +17,7 @@ import {
 } from '../support/setup.ts';
 
 describe('--undo', () => {
-  test('removes what setup made, and nothing else', () => {
+  test('removes what setup created, and nothing else', () => {
     const root = newRoot();
     mkdirSync(path.join(root, 'var/lib/wirewatch'), { recursive: true });
     writeFileSync(path.join(root, 'var/lib/wirewatch/detections.db'), 'data');
@@ -56,7 +56,7 @@ describe('--undo', () => {
     assert.ok(next.includes('# /srv/exports: the drop folder'), next.join('\n'));
   });
 
-  test('keeps what was changed since, and says so', () => {
+  test('keeps modified files, and says so', () => {
     const root = newRoot();
     setup(root);
     writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
@@ -78,7 +78,7 @@ describe('--undo', () => {
     assert.match(read(root, CONFIG), /^port = 8081$/m);
   });
 
-  test('finds what a service has also where systemd does not', () => {
+  test("finds a service's files even without systemd", () => {
     const root = newRoot();
     setup(root);
     const undone = wirewatch('setup', '--undo', '--root', root, '--data', '/data', '--json');

@@ -52,14 +52,14 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
     }
   });
 
-  test('lets it see what the configuration names in a home, and have it give way to others', () => {
+  test('allows the paths that the configuration names in a home, and gives it a lower priority', () => {
     const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
       /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
     assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
     assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
   });
 
-  test('rates the exposure below 1.5, of 10', () => {
+  test('rates the exposure below 1.5 of 10', () => {
     for (const more of [
       {},
       { isDynamic: true, user: 'wirewatch' },

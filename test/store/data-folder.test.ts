@@ -31,7 +31,7 @@ async function startedAndStopped(run: RunningProgram): Promise<void> {
   assert.equal(await run.ended, 0);
 }
 
-test('a link to a folder is a data folder: systemd makes one for a dynamic user', async () => {
+test('a link to a folder is accepted as data folder: systemd creates one for a dynamic user', async () => {
   await inFolder(async (folder) => {
     mkdirSync(join(folder, 'private'), { mode: 0o700 });
     symlinkSync('private', join(folder, 'data'));
@@ -44,7 +44,7 @@ test('a link to a folder is a data folder: systemd makes one for a dynamic user'
   });
 });
 
-test('a secret that is missing beside a database in use is not replaced: every cursor would be refused', async () => {
+test('a missing secret of a database in use is not replaced: every cursor would be refused', async () => {
   await inFolder(async (folder) => {
     const serve = () => serveOn(join(folder, 'data'));
     await startedAndStopped(serve());
@@ -60,7 +60,7 @@ test('a secret that is missing beside a database in use is not replaced: every c
   });
 });
 
-test('a database that is damaged behind its first page is made anew by the start', async () => {
+test('a database damaged after its first page is rebuilt by the start', async () => {
   await inFolder(async (folder) => {
     const serve = () => serveOn(join(folder, 'data'));
     await startedAndStopped(serve());
@@ -75,7 +75,7 @@ test('a database that is damaged behind its first page is made anew by the start
   });
 });
 
-test('in the folder of another user root acts as that one', async (context) => {
+test('in the folder of another user, root acts as that user', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
@@ -110,7 +110,7 @@ test('in the folder of another user root acts as that one', async (context) => {
   });
 });
 
-test('root that acts as another user cannot come back', (context) => {
+test('root acting as another user cannot switch back', (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   return inFolder(async (folder) => {
     chownSync(folder, NOBODY, NOBODY);
@@ -148,7 +148,7 @@ test('root does not serve the folder of another user, and opens nothing in it', 
   });
 });
 
-test('nothing that is kept in the folder may be a link, neither for a start nor for a command', async () => {
+test('no file in the folder may be a link, for a start or a command', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
     await startedAndStopped(serveOn(data));
@@ -180,7 +180,7 @@ test('nothing that is kept in the folder may be a link, neither for a start nor 
   });
 });
 
-test('what is kept is for its user alone, also in a folder that others can read, and without a umask', async () => {
+test('files are accessible to their user only, even in a readable folder and without a umask', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
     mkdirSync(data, { mode: 0o755 });
@@ -228,7 +228,7 @@ test('what is kept is for its user alone, also in a folder that others can read,
   });
 });
 
-test('so it does where it makes access.db anew, only to look into it', async (context) => {
+test('so it does when it rebuilds access.db only to read it', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {
     chmodSync(folder, 0o755);
@@ -248,7 +248,7 @@ test('so it does where it makes access.db anew, only to look into it', async (co
   });
 });
 
-test('a command that ingests is refused on another drop folder than the one that files were taken out of', async () => {
+test('a command that ingests is refused on a drop folder other than the one in use', async () => {
   await inFolder(async (folder) => {
     const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
     await startedAndStopped(serveOn(data, '--drop', drop));
@@ -262,7 +262,7 @@ test('a command that ingests is refused on another drop folder than the one that
   });
 });
 
-test('a data folder that is made is there after a power cut, with its parents', {
+test('a new data folder survives a power cut, with its parents', {
   skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
@@ -274,7 +274,7 @@ test('a data folder that is made is there after a power cut, with its parents', 
   });
 });
 
-test('a drop folder is made, but not its parents: a share may not be mounted', async () => {
+test('a drop folder is created, but not its parents: a share may not be mounted', async () => {
   await inFolder(async (folder) => {
     const drop = join(folder, 'share', 'exports');
     const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
@@ -291,7 +291,7 @@ test('a drop folder is made, but not its parents: a share may not be mounted', a
   });
 });
 
-test('what is no folder is refused with exit code 78', async () => {
+test('a path that is not a folder is refused with exit code 78', async () => {
   await inFolder(async (folder) => {
     writeFileSync(join(folder, 'data'), '');
     for (const args of [
@@ -310,7 +310,7 @@ for (const args of [
   ['serve', '--port', '0'],
   ['account', 'add', 'a', '--name', 'A'],
 ]) {
-  test(`one that may not be written to is refused with what to do: ${args[0]}`, async (context) => {
+  test(`an unwritable folder is refused, with a hint: ${args[0]}`, async (context) => {
     await inFolder(async (folder) => {
       const data = join(folder, 'data');
       mkdirSync(data);

@@ -11,7 +11,7 @@ import { createTestStore } from '../support/store.ts';
 const ordinal = fc.integer({ min: 1, max: 2 ** 19 - 1 });
 const sequence = fc.integer({ min: 0, max: 2 ** 34 - 1 });
 
-test('a place is a safe integer that tells ordinal and sequence, as in SQL; places of streams do not overlap', () => {
+test('a place is a safe integer of ordinal and sequence, as in SQL; places of streams do not overlap', () => {
   const store = createTestStore();
   const shift = store.reader.prepare<unknown[], number>('SELECT ? >> 34').pluck();
   try {
@@ -59,7 +59,7 @@ test('the database itself refuses ordinals and sequence numbers beyond the limit
   }
 });
 
-test('ordinals follow the order in which streams first appear, and are never given again', async () => {
+test('ordinals follow the order in which streams first appear, and are never reused', async () => {
   const history = await createHistory();
   const row = (subscription_id: number, content_type: HistoryRow['content_type']): HistoryRow => ({
     content_type,

@@ -1,4 +1,4 @@
-/** Commands on one data folder with two accounts and three subscriptions, and checks of how they end. */
+/** Commands on one data folder with two accounts and three subscriptions, and assertions on their results. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ export interface End {
 /** The data folder of all tests of a file. */
 export let root: string;
 
-/** To be called once, at the top of a test file. */
+/** Call it once, at the top of a test file. */
 export function prepareAccess(): void {
   before(async () => {
     root = mkdtempSync(join(tmpdir(), 'wirewatch-commands-'));
@@ -50,7 +50,7 @@ export async function json(...args: string[]) {
   return JSON.parse(stdout);
 }
 
-/** Runs what must fail: with this exit code, saying why, and printing nothing. */
+/** Runs a command that must fail: with this exit code, a reason on stderr, and no output. */
 export async function failing(code: number, message: RegExp, ...args: string[]): Promise<void> {
   const end = await wirewatch(...args);
   assert.equal(end.code, code, `${args.join(' ')}: ${end.stderr}`);

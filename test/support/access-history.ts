@@ -1,4 +1,4 @@
-/** An access.db with an account, a subscription and two keys, opened anew for each test. */
+/** An access.db with an account, a subscription and two keys, created for each test. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ export function keyOf(id: string) {
   };
 }
 
-/** All that is logged. */
+/** All entries of the log. */
 export function contentOf(from: Database): Record<string, unknown[]> {
   const rows = (table: string) => from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all();
   return Object.fromEntries(ACCESS_TABLES.map((table) => [table, rows(table)]));
@@ -69,7 +69,7 @@ export function reopened(compare = false): { content: Record<string, unknown[]>;
   return { content: contentOf(db), recovered };
 }
 
-/** Opens it for another actor. */
+/** Opens it as another actor. */
 export function reopenAs(operation: Operation): void {
   db = openAccess(folder.root, { operation });
 }

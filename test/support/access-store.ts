@@ -39,7 +39,7 @@ after(() => {
   rmSync(root, { recursive: true });
 });
 
-/** Makes a key in the store. */
+/** Creates a key. */
 export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {
   const made = createKey('ww');
   const usual: KeyTerms = {
@@ -55,7 +55,7 @@ export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id
   return made;
 }
 
-/** The detail of the refusal; fails when it is not refused with this code. */
+/** @returns the detail of the refusal; fails if it is not refused with this code */
 export function refusal(code: RefusedCode, work: () => unknown): string {
   try {
     work();

@@ -1,5 +1,5 @@
 /**
- * The real program in a folder of its own: set up by its commands, started, fed with files, asked over HTTP.
+ * Runs the real program in its own folder: set up by its commands, fed with files, read over HTTP.
  *
  * `dist/main.cjs` is run, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
@@ -12,11 +12,11 @@ import type { Match } from '../../src/detection/match.ts';
 import { programCommand } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
-/** Far longer than anything here takes: only a test that must fail waits so long. */
+/** Much longer than anything here takes: only a failing test waits so long. */
 const PATIENCE_MS = 120_000;
 const LOG_LINES_SHOWN = 60;
 
-/** Fast, and without limits that a test does not ask for. */
+/** Fast, and without limits unless a test sets them. */
 export const TEST_SETTINGS = {
   WIREWATCH_INGEST_QUIET_MS: '20',
   WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.5',
@@ -36,11 +36,11 @@ export interface Installation {
   readonly data: string;
   readonly drop: string;
   readonly key: string;
-  /** Runs a command on the data folder; throws when it does not end well, unless `anyStatus`. */
+  /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
   cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): CommandResult;
   /** Starts `serve`; settles when it listens. */
   serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
-  /** Starts `serve`, and waits for nothing. */
+  /** Starts `serve` without waiting. */
   begin(settings?: Readonly<Record<string, string>>): Starting;
   remove(): void;
 }
@@ -50,13 +50,13 @@ export interface Starting {
   /** @returns the address, once it listens */
   listening(): Promise<string>;
   readonly log: readonly LogLine[];
-  /** Takes the lines out of the log: a run of hours would hold millions. */
+  /** Removes the lines from memory: a run of hours would have millions. */
   takeLog(): LogLine[];
-  /** The first line, since the start of the run, for which the condition holds. */
+  /** Waits for the first line of the run that fulfils the condition. */
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
   /** SIGTERM; @returns the exit code */
   stop(): Promise<number | null>;
-  /** SIGKILL, and waits until the process is gone. */
+  /** SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export function createInstallation(
     },
     begin,
     remove() {
-      // A test that failed may have left one running, which would keep the test's process too.
+      // A failed test may have left one running, which would keep the test process alive.
       for (const run of runs) run.kill('SIGKILL');
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
@@ -116,7 +116,7 @@ function installationTemplate(): string {
   return existsSync(template) ? template : makeTemplate(template);
 }
 
-/** @returns the folder, which is made whole, by us or by another test file that was faster */
+/** @returns the folder, completed by this process or by another test file */
 function makeTemplate(folder: string): string {
   const draft = mkdtempSync(`${folder}-`);
   const cli: Installation['cli'] = (args) =>
@@ -135,7 +135,7 @@ function makeTemplate(folder: string): string {
 
 let template: string | undefined;
 
-/** Gone when this process ends. */
+/** Removed when this process ends. */
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -164,20 +164,20 @@ export interface Detection extends Match {
   readonly event?: string;
 }
 
-/** An installation that serves; one for a whole test file. */
+/** A running installation, shared by a test file. */
 export interface Appliance extends Installation {
-  /** The present run. */
+  /** The current run. */
   serving(): Serving;
   get(path: string, key?: string): Promise<Response>;
-  /** The detection with this id; null when there is none that the key reads. */
+  /** The detection with this id; null if the key cannot read one. */
   detection(id: string, key?: string): Promise<Detection | null>;
   /** Puts a file into the drop folder as a careful writer does: under another name, then renamed. */
   put(name: string, content: string | Buffer): void;
-  /** The next line that says what became of the file, each given once. */
-  dealtWith(name: string): Promise<LogLine>;
-  /** {@link put}, then {@link dealtWith}. */
+  /** The next log line with an outcome of the file; each is returned once. */
+  processed(name: string): Promise<LogLine>;
+  /** {@link put}, then {@link processed}. */
   dropped(name: string, content: string | Buffer): Promise<LogLine>;
-  /** Stops and starts again on the same folder. */
+  /** Restarts on the same folder. */
   restart(settings?: Readonly<Record<string, string>>): Promise<void>;
   stop(): Promise<void>;
 }
@@ -202,7 +202,7 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
       return JSON.parse(body);
     },
     put: (name, content) => putFile(installation.drop, name, content),
-    async dealtWith(name) {
+    async processed(name) {
       const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !given.has(line);
       const line = await serving.logged(`what became of ${name}`, isNew);
       given.add(line);
@@ -210,7 +210,7 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     },
     async dropped(name, content) {
       appliance.put(name, content);
-      return appliance.dealtWith(name);
+      return appliance.processed(name);
     },
     async restart(more) {
       await serving.stop();
@@ -230,7 +230,7 @@ export function putFile(drop: string, name: string, content: string | Buffer): v
   renameSync(draft, join(drop, name));
 }
 
-/** After a test that failed, prints what the program logged: call it once, at the top of a test file. */
+/** Prints the program's log after a failed test. Call it once, at the top of a test file. */
 export function showLogOfFailures(serving: () => Serving | undefined): void {
   afterEach((context) => {
     if (!('passed' in context) || context.passed === true) return;

@@ -1,8 +1,8 @@
-/** What reaches the change stream of a running appliance from a moment on. */
+/** Reads what arrives on the change stream of a running appliance from now on. */
 import assert from 'node:assert/strict';
 import type { Appliance } from './appliance.ts';
 
-/** Stands at the end of the stream. @returns what tells what has come since: `id version event`, in order of arrival */
+/** Starts at the end of the stream. @returns a function for the arrivals since then: `id version event`, in order */
 export async function followStream(appliance: Appliance): Promise<() => Promise<string[]>> {
   const read = async (start: string) => {
     const response = await appliance.get(`/v1/detections/changes?${start}&limit=1000`);

@@ -9,7 +9,7 @@ import { delimiter, join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-/** No GPU, no sandbox (tests run as root in containers), and nothing asked of the network. */
+/** No GPU, no sandbox (tests run as root in containers), no network. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -20,12 +20,12 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Far longer than anything takes: only a test that must fail waits so long. */
+/** Much longer than anything takes: only a failing test waits so long. */
 const PATIENCE_MS = 60_000;
 
 export const browserPath: string | null = findBrowser();
 
-/** For `describe` and `test`: why they are skipped; false where there is a browser. */
+/** For `describe` and `test`: why they are skipped; false if there is a browser. */
 export const skip: string | false =
   browserPath === null && 'no Chromium on PATH: install one, or name it in WIREWATCH_TEST_BROWSER';
 
@@ -44,9 +44,9 @@ export function launchBrowser(): Promise<Browser> {
 
 export interface Watched {
   readonly page: Page;
-  /** Origins that were asked for anything. */
+  /** Origins that got a request. */
   readonly origins: Set<string>;
-  /** What the page complained of. */
+  /** Errors of the page. */
   readonly errors: string[];
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export interface Watched {
 export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },
-    // Colours that are on their way to others would be judged as they are.
+    // axe would check colours in the middle of a transition.
     reducedMotion: 'reduce',
     ...options,
   });
@@ -81,7 +81,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Fails on what axe-core finds serious or critical in the page as it stands. */
+/** Fails if axe-core finds something serious or critical in the page. */
 export async function assertAccessible(page: Page, what: string): Promise<void> {
   await page.evaluate(AXE);
   const violations: Violation[] = await page.evaluate(

@@ -1,4 +1,4 @@
-/** Certificates for tests, made on the spot by openssl: none is kept, and no private key lies in the sources. */
+/** Certificates for tests, created by openssl when needed, so that the sources contain no private key. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 
-/** Why tests that need certificates are left out; false where they are not. */
+/** Why tests that need certificates are skipped; false if they are not. */
 export const WITHOUT_OPENSSL =
   spawnSync('openssl', ['version']).status === 0 ? false : 'openssl is not installed';
 
@@ -16,7 +16,7 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** Makes NAME.pem and NAME.key: for localhost, 127.0.0.1 and ::1, signed by itself, valid for 90 days from now. */
+/** Creates NAME.pem and NAME.key: self-signed, for localhost, 127.0.0.1 and ::1, valid for 90 days. */
 export function makeCertificate(
   folder: string,
   name: string,
@@ -38,10 +38,10 @@ export function makeCertificate(
 /** A folder of certificates, which the tests of the file share and remove. */
 export interface TestCertificates {
   readonly folder: string;
-  /** Of two servers; there once the tests begin. */
+  /** Of two servers; created before the tests run. */
   readonly first: CertificateFiles;
   readonly second: CertificateFiles;
-  /** A copy of a pair, to be written over. */
+  /** A copy of a pair, to overwrite. */
   copyOf(pair: CertificateFiles, name: string): CertificateFiles;
 }
 
@@ -70,13 +70,13 @@ export function useCertificates(): TestCertificates {
   };
 }
 
-/** As a renewal in place does. */
+/** Like a renewal in place. */
 export function overwrite(target: CertificateFiles, { certificate, key }: CertificateFiles): void {
   writeFileSync(target.certificate, readFileSync(certificate));
   writeFileSync(target.key, readFileSync(key));
 }
 
-/** A connection whose server has shown one of these certificates; rejects when it has not. */
+/** A connection to a server with one of these certificates; rejects otherwise. */
 export function connectTls(port: number, ...trusted: CertificateFiles[]): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const ca = trusted.map(({ certificate }) => readFileSync(certificate));
@@ -85,7 +85,7 @@ export function connectTls(port: number, ...trusted: CertificateFiles[]): Promis
   });
 }
 
-/** The subject's name in the certificate that a server shows to a new connection. */
+/** The subject of the certificate that a server presents to a new connection. */
 export async function shownName(port: number, ...trusted: CertificateFiles[]): Promise<string> {
   const socket = await connectTls(port, ...trusted);
   const { CN } = socket.getPeerCertificate().subject;
@@ -93,7 +93,7 @@ export async function shownName(port: number, ...trusted: CertificateFiles[]): P
   return String(CN);
 }
 
-/** Sends a request on an open connection; @returns the head of its answer and what of the body came with it */
+/** Sends a request on an open connection. @returns the head of the response and the part of the body received with it */
 export function ask(socket: Socket, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     socket.once('data', (chunk) => resolve(chunk.toString()));
@@ -102,7 +102,7 @@ export function ask(socket: Socket, path: string): Promise<string> {
   });
 }
 
-/** Sends bytes as they are; @returns all that comes back until the server ends the connection */
+/** Sends bytes unchanged. @returns everything received until the server ends the connection */
 export function exchange(port: number, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];

@@ -44,7 +44,7 @@ export async function stoppedAfterStart(data: string): Promise<void> {
   await running.ended;
 }
 
-/** Every path below a folder with what could have changed of it; logs of SQLite belong to who writes there. */
+/** Every path below a folder, with everything that could change, except write-ahead logs of a writer. */
 export function picture(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')

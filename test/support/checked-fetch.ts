@@ -1,6 +1,6 @@
 /**
- * Holds every answer that a test gets by `fetch` against the OpenAPI document: path, method, status, content type,
- * headers, body. What the document does not name is a failure of the request.
+ * Checks every response that a test gets by `fetch` against the OpenAPI document: path, method, status, content type,
+ * headers, body. Anything undocumented fails the request.
  *
  * `fetch` itself is replaced, so that clients which bring their own calls are covered as well; other servers than
  * those that were announced are left alone.
@@ -15,7 +15,7 @@ import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
 import { type Response as Documented, UNROUTED } from '../../src/openapi/responses.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
 
-/** Where the parts of an answer are looked up by the tests that do without `fetch`. */
+/** A response, for tests without `fetch`. */
 export interface ReceivedAnswer {
   readonly method: string;
   /** Path and query as sent. */
@@ -25,7 +25,7 @@ export interface ReceivedAnswer {
   readonly body: string;
 }
 
-/** Headers that mean something: one that the document does not name for an answer must not be there. */
+/** Headers that a response must not have unless the document names them. */
 const MEANINGFUL_HEADERS = [
   'RateLimit-Limit',
   'RateLimit-Policy',
@@ -70,7 +70,7 @@ globalThis.fetch = async (input, init) => {
   if (!origins.has(new URL(response.url).origin)) return response;
   const { pathname, search } = new URL(response.url);
   const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
-  // Of the protocol that browsers have with every service, not of this one.
+  // Part of CORS, not of this API.
   if (method === 'OPTIONS' && response.status === 204) return response;
   const isText = response.headers.get('content-type')?.includes('json') === true;
   checkAnswer({
@@ -83,7 +83,7 @@ globalThis.fetch = async (input, init) => {
   return response;
 };
 
-/** Announces a server whose answers are to be checked. */
+/** Registers a server whose responses are checked. */
 export function checkAnswersOf(url: string): void {
   origins.add(new URL(url).origin);
 }
@@ -111,7 +111,7 @@ export function checkAnswer(answer: ReceivedAnswer): void {
   } else checkDetections(what, path, new URLSearchParams(query).has('fields'), value);
 }
 
-/** What the document says of a status; of a path or method that it has not, what holds for those. */
+/** The documented response for a status; for unknown paths and methods, the common ones. */
 function documentedAnswer(path: string, method: string, status: number): Documented | undefined {
   const operations = operationsAt(path);
   if (operations.length === 0) return status === 404 ? UNROUTED[404] : undefined;
@@ -144,7 +144,7 @@ function checkHeaders(what: string, documented: Documented, headers: Headers): v
   assert.ok(rate.length === 0 || rate.length === 4, `${what} has only ${rate}`);
 }
 
-/** Whether a value fits a schema of the document; of none, nothing does. @throws AssertionError */
+/** Checks a value against a schema of the document; without a schema, no value is valid. @throws AssertionError */
 export function checkBody(what: string, schema: TSchema | undefined, value: unknown): void {
   assert.ok(schema, `${what}: there is no schema`);
   checkSchema(what, schema, value);
@@ -185,7 +185,7 @@ const COMPLETE = new Map(
 );
 const FIELD_ORDER = new Map(FIELDS.map(({ path }, index) => [path, index]));
 
-/** Without `fields` every member is there; with and without, in the order of the field table. */
+/** Without `fields` every member is present; members are in the order of the field table. */
 function checkDetections(what: string, path: string, hasFields: boolean, value: unknown): void {
   if (!path.startsWith('/v1/detections')) return;
   const { data } = membersOf(value);
@@ -205,7 +205,7 @@ function checkDetections(what: string, path: string, hasFields: boolean, value: 
   }
 }
 
-/** The paths of the fields within, in their order; of an object that is null, its first. */
+/** The paths of its fields, in order; for an object that is null, its first. */
 function leaves(value: unknown, prefix: string): string[] {
   return Object.entries(membersOf(value)).flatMap(([name, member]) => {
     const path = `${prefix}${name}`;

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
-/** By which the program checks and tries again faster than it would (src/pace.ts). */
+/** Makes the program check and retry faster (src/pace.ts). */
 const HASTE = '20';
 
 export interface ProgramCommand {
@@ -20,11 +20,11 @@ export interface ProgramCommand {
   readonly options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string };
 }
 
-/** Why a test that has the program load something more, by NODE_OPTIONS, does not run. */
+/** Why a test that preloads code with NODE_OPTIONS is skipped. */
 export const NO_PRELOAD =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
 
-/** @param settings all of its environment but PATH */
+/** @param settings its environment, besides PATH */
 export function programCommand(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -58,7 +58,7 @@ export function runToEnd(
 
 let folders: { cwd: string; addon: string } | undefined;
 
-/** For all starts of one test process: the home is not to be filled, nor the addon to be written for each. */
+/** Shared by all starts of a test process, so that the addon is written once, and not to the home. */
 function executableFolders(): { cwd: string; addon: string } {
   if (folders === undefined) {
     const cwd = mkdtempSync(join(tmpdir(), 'wirewatch-empty-'));

@@ -37,7 +37,7 @@ const DAY_WINDOWS = 144;
 const FAILED = 200;
 const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
 
-/** @returns an answer for each path that is asked with GET, by path without its query */
+/** @returns the response to GET for each path, by path without query */
 export function busyAnswers(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);

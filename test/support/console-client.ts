@@ -1,4 +1,4 @@
-/** A person's browser, as far as the console's server sees it: a link redeemed, a cookie kept, changes from its own pages. */
+/** A browser, as the console's server sees it: redeems a link, keeps a cookie, sends changes from its own pages. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
@@ -12,7 +12,7 @@ export interface Reply {
   readonly text: string;
 }
 
-/** What the console's own pages send with a change. */
+/** The headers that the console's pages send with a change. */
 export const OWN_PAGE = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
 
 /** @param url of the administration, with the path */
@@ -22,7 +22,7 @@ export async function send(
   headers: Readonly<Record<string, string>> = {},
   body?: unknown,
 ): Promise<Reply> {
-  // A connection that is kept could be closed by the server in the same moment.
+  // The server could close a keep-alive connection at the same moment.
   const sent = request(url, { method, headers, agent: false }).end(
     body === undefined ? undefined : JSON.stringify(body),
   );
@@ -46,7 +46,7 @@ export async function redeem(link: string): Promise<Reply> {
 export interface Console {
   readonly origin: string;
   readonly cookie: string;
-  /** The answer to a GET that must be 200. */
+  /** The response to a GET, which must be 200. */
   get<Value>(path: string): Promise<Value>;
   ask(path: string): Promise<Reply>;
   post(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;

@@ -1,4 +1,4 @@
-/** Answers of the console's endpoints for what is listed one by one: detections, customers, history; with hostile content. */
+/** Responses of the console's endpoints for lists: detections, customers, history; with hostile content. */
 import type { Time } from '../../src/admin/console/api.ts';
 import type {
   AccountEntry,

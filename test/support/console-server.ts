@@ -1,10 +1,10 @@
-/** Serves the console's app with answers of a test's own, under the headers that the program sends with it. */
+/** Serves the console's app with a test's responses, and the program's headers. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { consoleFiles } from '../../src/packed.ts';
 
-/** What a page may do: nothing but what stands on this server. */
+/** A page may load only from this server. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
@@ -23,10 +23,10 @@ export interface ConsoleServer {
   readonly url: string;
   /** By path; a test may change it. */
   readonly answers: Record<string, unknown>;
-  /** What POST to a path is answered; by default that it was done. */
+  /** The response to POST, by path; by default success. */
   readonly results: Record<string, Answer>;
   readonly posted: Posted[];
-  /** Tells every page that something changed. */
+  /** Sends an event to every page. */
   tell(event: string): void;
   /** How many event streams are open. */
   streams(): number;

@@ -1,4 +1,4 @@
-/** Damage to a database, one place at a time, and what a walk of the change stream makes of it. */
+/** Damages a database, one place at a time, and walks its change stream. */
 
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -12,16 +12,16 @@ import { createTestStore, type TestRow } from './store.ts';
 
 export type Kind = 'bit' | 'block';
 
-/** What clients got from a damaged database. */
+/** What clients receive from a damaged database. */
 export type Outcome =
-  /** Every row, each with its text. */
+  /** Every row, unchanged. */
   | 'all as it was'
-  /** Every row in its place, but a text is another one. */
+  /** Every row in order, but one with another text. */
   | 'another text'
   /** Every row with its text, each stream in its order, but one stream's before another's where it came behind it. */
   | 'streams interleaved otherwise'
   | 'refused'
-  /** A row less, or more, or out of order, or not as text: none of these may ever be. */
+  /** A row too few or too many, or out of order, or not text: must never happen. */
   | 'served wrong';
 
 const BLOCK_BYTES = 64;
@@ -89,7 +89,7 @@ function outcomeOf(path: string, before: Buffer): Outcome {
     db = openDatabase(path, 'read');
     const after = walk(db);
     if (after.equals(before)) return 'all as it was';
-    // What was overwritten within texts leaves everything else where it was.
+    // Overwritten text leaves everything else in place.
     const isSameLength = after.length === before.length;
     let changed = 0;
     for (let at = 0; isSameLength && at < after.length; at += 1) if (after[at] !== before[at]) changed += 1;
@@ -114,7 +114,7 @@ function byStream(pages: Buffer): string {
   return JSON.stringify([...streams].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** From the beginning to where it says that nothing is left. */
+/** From the start until has_more is false. */
 function walk(db: Database): Buffer {
   const pages: Buffer[] = [];
   const query: Omit<ChangesQuery, 'start'> = {

@@ -1,4 +1,4 @@
-/** Everything that a database holds, column by column: what must be equal after it was made anew. */
+/** The complete content of a database, column by column: it must be equal after a rebuild. */
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ export type Content = Readonly<Record<string, readonly unknown[]>>;
 
 const TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
 
-/** Every row of every table but the number that SQLite gives to a row that has no other. */
+/** Every row of every table, without implicit rowids. */
 export function contentOfDatabase(db: Database): Content {
   const tables = db.prepare<[], { name: string }>(TABLES).all();
   return Object.fromEntries(
@@ -41,7 +41,7 @@ export function contentOfDetections(data: string): Content {
   }
 }
 
-/** Row by row: a difference of two whole databases is too long to read, and takes minutes to be found. */
+/** Row by row: a diff of two complete databases is too long to read and takes minutes. */
 export function assertSameContent(actual: Content, expected: Content, what = ''): void {
   assert.deepEqual(Object.keys(actual), Object.keys(expected));
   for (const [table, rows] of Object.entries(expected)) {
@@ -51,7 +51,7 @@ export function assertSameContent(actual: Content, expected: Content, what = '')
   }
 }
 
-/** The delivery time that a kill has left open is set by the start that follows, in an entry of its own. */
+/** A delivery time left open by a kill is set by the next start, in its own entry. */
 export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: Content): Content {
   const closed = delivery.map((row, index) =>
     index < delivery.length - 1 ? row : { ...Object(row), delivered_at: null },

@@ -1,4 +1,4 @@
-/** `wirewatch demo` in a folder of its own, until it shows what it has. */
+/** Runs `wirewatch demo` in its own folder until it is ready. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,9 +6,9 @@ import { runProgram } from './program.ts';
 
 export interface Demonstration {
   readonly drop: string;
-  /** What it printed. */
+  /** Its output. */
   readonly shown: {
-    /** The link into its console. */
+    /** The link to its console. */
     readonly console: string;
     readonly url: string;
     readonly detections: number;

@@ -102,7 +102,7 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
   };
 }
 
-/** Runs work, and says what it did. */
+/** Runs `work`. @returns its calls */
 export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
   const calls: DiskCall[] = [];
   const end = recordDiskCalls((call) => calls.push(call));
@@ -120,7 +120,7 @@ const RECORDER = pathToFileURL(join(import.meta.dirname, 'record-disk.ts')).href
 export function programCalls(folder: string) {
   const file = join(folder, 'calls');
   return {
-    /** With which the program must run. */
+    /** The settings that the program must run with. */
     settings: { NODE_OPTIONS: `--import=${RECORDER}`, WIREWATCH_TEST_CALLS: file },
     calls: (): DiskCall[] =>
       readFileSync(file, 'utf8')
@@ -139,12 +139,12 @@ export function syncedAfter(calls: readonly DiskCall[], path: string, count: num
   return syncs.slice(0, count).map((sync) => sync.path);
 }
 
-/** What would be lost if the power was cut now. */
+/** What a power cut would lose now. */
 export class Unsynced {
   readonly #content = new Set<string>();
   readonly #names = new Set<string>();
   readonly #gone = new Set<string>();
-  /** Files that got a name before their content was on the disk: a power cut could leave the name alone. */
+  /** Files named before their content was on the disk: a power cut could leave an empty file. */
   readonly tooEarly: string[] = [];
 
   constructor(calls: Iterable<DiskCall> = []) {
@@ -156,17 +156,17 @@ export class Unsynced {
     return [...this.#content];
   }
 
-  /** Names that are not on the disk: of new files and folders, and of those that were renamed or linked. */
+  /** Names that are not on the disk: of files and folders that were created, renamed or linked. */
   get names(): string[] {
     return [...this.#names];
   }
 
-  /** Names that a rename has taken away, and that a power cut could bring back. */
+  /** Names that a rename removed, and that a power cut could restore. */
   get gone(): string[] {
     return [...this.#gone];
   }
 
-  /** Takes note of one call more. */
+  /** Records one call. */
   note(call: DiskCall): void {
     const { path } = call;
     switch (call.call) {
@@ -191,7 +191,7 @@ export class Unsynced {
 
   #name({ call, path, to }: Extract<DiskCall, { to: string }>): void {
     if (this.#content.has(path)) this.tooEarly.push(to);
-    // What had that name before is gone.
+    // The rename replaced what had that name.
     if (call === 'rename') this.#content.delete(to);
     const isWithin = (each: string) => each === path || each.startsWith(`${path}/`);
     for (const set of [this.#content, this.#names])

@@ -1,4 +1,4 @@
-/** What the tests of all endpoints share: where they are, a server with two detections, and what every problem has. */
+/** Shared by tests of all endpoints: their paths, a server with two detections, and the members of every problem. */
 import assert from 'node:assert/strict';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 
@@ -46,7 +46,7 @@ export async function tokenOf(
   return JSON.parse(text).access_token;
 }
 
-/** @param rate how many of the rate-limit headers are there: all four or none */
+/** @param rate the number of rate-limit headers: all four or none */
 export async function assertProblem(
   response: Response,
   [status, code, title]: readonly [number, string, string],
@@ -67,7 +67,7 @@ export async function assertProblem(
   return problem;
 }
 
-/** Use of a server of its own, for what would disturb the others. */
+/** Runs a test on its own server, if it would disturb the others. */
 export async function withServer(
   options: TestServerOptions,
   use: (other: TestServer, key: string) => Promise<void>,

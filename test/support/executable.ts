@@ -1,4 +1,4 @@
-/** An executable as `npm run build` makes it, in a folder of its own, and the empty places in which tests run it. */
+/** Builds an executable as `npm run build` does, in its own folder, and runs it in empty folders. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 
 export const PROJECT = join(import.meta.dirname, '..', '..');
 
-/** Of the addon that is packed in. */
+/** Of the addon inside it. */
 export function sqliteVersion(): unknown {
   const db = new Database(':memory:');
   try {
@@ -34,7 +34,7 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
   const source = JSON.stringify(join(PROJECT, 'build', 'executable.mjs'));
   const script = `const { makeExecutable } = await import(${source});
     await makeExecutable(${JSON.stringify({ output: path, entries })});`;
-  // No home and no search path but the system's: the build needs neither.
+  // The build needs no home and only the system's PATH.
   const result = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     cwd: scratch,
     env: { PATH: '/usr/bin:/bin', HOME: join(scratch, 'absent') },

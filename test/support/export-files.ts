@@ -1,4 +1,4 @@
-/** Rows and files of exports, as a writer would make them; each file for a window that no other test uses. */
+/** Rows and files of exports, as a writer would create them; each file is for its own window. */
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { Form } from '../../src/ingest/format/file-name.ts';
@@ -9,7 +9,7 @@ export type Row = Readonly<Record<string, unknown>>;
 let lastArticle = 1000;
 let lastWindowMs = Math.floor((Date.now() - 20 * DAY_MS) / WINDOW_MS) * WINDOW_MS;
 
-/** The start of a window that ended long ago, a later one with each call. */
+/** The start of a past window, a later one with each call. */
 export function nextWindowMs(): number {
   lastWindowMs += WINDOW_MS;
   return lastWindowMs;
@@ -19,7 +19,7 @@ export function fileName(exportName: ExportName, windowMs: number, form: Form = 
   return `${exportName}.${formatWindowStart(windowMs)}.${form}`;
 }
 
-/** A row with what is required, of a detection that no other row has. */
+/** A row with the required columns, of a new detection. */
 export function newRow(members: Row = {}): Row {
   lastArticle += 1;
   return {
@@ -33,7 +33,7 @@ export function newRow(members: Row = {}): Row {
   };
 }
 
-/** The id of the detection that a row states. */
+/** The id of a row's detection. */
 export function idOf(row: Row, exportName: ExportName = 'newswire'): string {
   const type = exportName === 'newswire' ? 't' : 'i';
   return `${type}.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
@@ -56,7 +56,7 @@ export function packed(form: Form, content: string | Buffer): Buffer {
   return form.endsWith('.zst') ? zstdCompressSync(bytes) : bytes;
 }
 
-/** The rows in a form, packed. */
+/** The rows as a file of a form, compressed if the form is. */
 export function contentOf(form: Form, rows: readonly Row[]): Buffer {
   return packed(form, form.startsWith('csv') ? csv(rows) : ndjson(rows));
 }

@@ -1,4 +1,4 @@
-/** Drops export files on a running appliance and checks what becomes of them. */
+/** Drops export files on a running appliance and checks their outcome. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ import type { Appliance } from './appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import type { LogLine } from './program.ts';
 
-/** @param appliance the one that runs at the moment of a call */
+/** @param appliance returns the one that runs now */
 export function exportTrials(appliance: () => Appliance) {
   const inDrop = (...names: string[]) => join(appliance().drop, ...names);
   const reasonBeside = (destination: unknown) =>
     JSON.parse(readFileSync(inDrop(`${destination}.reason.json`), 'utf8'));
 
-  /** Drops a file for a window of its own. */
+  /** Drops a file for its own window. */
   function dropped(form: Form, content: string | Buffer): Promise<LogLine> {
     return appliance().dropped(fileName('newswire', nextWindowMs(), form), content);
   }
@@ -70,7 +70,7 @@ export function exportTrials(appliance: () => Appliance) {
     return reason.errors;
   }
 
-  /** Drops one more file and waits for it: by then what was there before has been seen. */
+  /** Drops another file and waits for it: by then, earlier files have been scanned. */
   async function anotherRead(): Promise<void> {
     const line = await appliance().dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');

@@ -1,4 +1,4 @@
-/** A file whose reads fail in this process, as those of a disk that goes bad do. */
+/** Makes reads of a file fail in this process, as on a failing disk. */
 import assert from 'node:assert/strict';
 import fs, { fstatSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,6 +1,5 @@
 /**
- * A proxy in front of a service that has bad moments: it answers as proxies and networks do on bad days, in a given
- * order, and passes everything else on.
+ * A proxy that injects faults of proxies and networks, in a given order, and forwards everything else.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,15 +7,15 @@ import { text } from 'node:stream/consumers';
 
 export type Fault =
   | { readonly kind: 'none' }
-  /** The connection ends before an answer begins. */
+  /** The connection ends before the response begins. */
   | { readonly kind: 'no answer' }
-  /** The connection ends in the middle of a body whose length was told, or that comes in chunks. */
+  /** The connection ends in the middle of a body with a length, or in chunks. */
   | { readonly kind: 'cut body'; readonly chunked: boolean }
-  /** Half of the body, as if that were all of it. */
+  /** Half of the body, as if complete. */
   | { readonly kind: 'half a body' }
-  /** An answer of the proxy's own, in HTML. */
+  /** A response by the proxy, in HTML. */
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }
-  /** In the middle of the body something happens to the client; then the connection ends. */
+  /** In the middle of the body, a callback runs; then the connection ends. */
   | { readonly kind: 'event'; readonly happen: () => void };
 
 export interface FaultyProxy {
@@ -28,9 +27,9 @@ export interface FaultyProxy {
 
 export interface FaultyProxyOptions {
   readonly target: string;
-  /** One for each request; what comes after the last is passed on. */
+  /** One for each request; later requests are passed on. */
   readonly faults: readonly Fault[];
-  /** In place of the `limit` of every request, so that there are many pages. */
+  /** Replaces the `limit` of every request, to get many pages. */
   readonly limit?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Detections and filters at random, and what each filter means, said once more without SQL. */
+/** Random detections and filters, and the meaning of each filter without SQL. */
 import fc from 'fast-check';
 import { bandStep } from '../../src/detection/band.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
@@ -55,7 +55,7 @@ const filters: fc.Arbitrary<DetectionFilters> = fc.record({
   source_id: maybe(sourceId),
   article_id: maybe(fc.integer({ min: 1, max: 3 })),
 });
-/** Mostly few at a time: all together nothing passes. */
+/** Mostly few at a time: nothing would pass all of them. */
 export const someFilters = fc
   .tuple(
     filters,
@@ -77,7 +77,7 @@ export const someFilters = fc
   )
   .map(([all, names]) => ({ ...NO_FILTERS, ...Object.fromEntries(names.map((name) => [name, all[name]])) }));
 
-/** Whether a row passes, by what the contract says of each filter. */
+/** Whether a row passes, by the contract's rules. */
 export function passes(given: TestRow, f: DetectionFilters): boolean {
   const match = testMatch(given);
   const publisherId = match.article.publisher?.id ?? null;

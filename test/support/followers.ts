@@ -1,4 +1,4 @@
-/** Clients that follow the change stream and keep a copy, as the contract tells them to. */
+/** Clients that follow the change stream and keep a copy, as the contract requires. */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
@@ -12,14 +12,14 @@ export interface Page {
   readonly has_more: boolean;
 }
 
-/** Asks the appliance that runs at present. */
+/** Sends a request to the appliance that runs now. */
 export type Get = (path: string) => Promise<Page>;
 
-/** A copy as the contract wants it kept: the higher version, and never an older one over a newer. */
+/** A copy as in the contract: never replaces a version by an older one. */
 export class Follower {
   readonly copy = new Map<string, Detection>();
   readonly #limit: number;
-  /** Where it stands: at first so long ago that no clock that was set matters. */
+  /** Its position: at first long ago, before any changed clock. */
   position: string;
 
   constructor(limit = 1000) {
@@ -27,7 +27,7 @@ export class Follower {
     this.position = `since=${formatMs(Date.now() - 3 * HOUR_MS)}`;
   }
 
-  /** To the end of what is there now. @param pagesMax or so many pages on */
+  /** Reads to the current end. @param pagesMax stops after so many pages */
   async follow(get: Get, pagesMax = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pages = 0; pages < pagesMax; pages += 1) {
       const page = await get(`/v1/detections/changes?${this.position}&limit=${this.#limit}`);
@@ -41,7 +41,7 @@ export class Follower {
   }
 }
 
-/** What a client that begins now gets. */
+/** What a new client gets. */
 export async function fresh(get: Get): Promise<Follower> {
   const client = new Follower();
   await client.follow(get);
@@ -50,7 +50,7 @@ export async function fresh(get: Get): Promise<Follower> {
 
 const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
 
-/** @returns what is wrong with a copy; null: nothing */
+/** @returns the error in a copy; null: none */
 export function faultOf({ copy }: Follower, { copy: server }: Follower): string | null {
   for (const [id, row] of server) {
     const own = copy.get(id);
@@ -63,7 +63,7 @@ export function faultOf({ copy }: Follower, { copy: server }: Follower): string 
   return null;
 }
 
-/** Follows until all copies are what a fresh client has; a proof of a lost end takes a poll to be made up for. */
+/** Follows until all copies equal a new client's; a lost end is repaired only after a poll proves it. */
 export async function settle(followers: readonly Follower[], get: Get): Promise<Follower> {
   for (const untilMs = performance.now() + PATIENCE_MS; ; await sleep(50)) {
     for (const follower of followers) await follower.follow(get);

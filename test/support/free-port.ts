@@ -1,8 +1,8 @@
-/** A port for a setting whose 0 has another meaning. */
+/** A port, for a setting where 0 has another meaning. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** A port of 127.0.0.1 that nobody listened on a moment ago. */
+/** A port of 127.0.0.1 that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,7 +1,7 @@
-/** A disk that is full for the log alone, without a disk of its own: for the threads of a program that is not packed. */
+/** A full disk for the log only, simulated in the threads of the program; not for an executable. */
 import { rmSync, writeFileSync } from 'node:fs';
 
-/** Lets no write to a segment of the log succeed while the file that WIREWATCH_TEST_FULL names is there. */
+/** Fails every write to a log segment while the file named by WIREWATCH_TEST_FULL exists. */
 const FULL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -14,7 +14,7 @@ const FULL = `
   syncBuiltinESMExports();
 `;
 
-/** Settings with which the program runs, and the switch. @param flag a path on any disk */
+/** The program's settings, and the switch. @param flag a path on any disk */
 export function fullLog(flag: string) {
   return {
     settings: {

@@ -1,4 +1,4 @@
-/** A data folder with detections.db and its log, written by the code that ingests, without files and threads. */
+/** A data folder with detections.db and its log, written by the code of ingest, without files and threads. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,14 +19,14 @@ export interface History {
   readonly folder: DataFolder;
   readonly db: () => Database;
   readonly writer: () => StreamWriter;
-  /** One transaction, in batches of so many rows. */
+  /** One transaction, in batches. */
   apply(rows: readonly HistoryRow[], options?: ApplyOptions): void;
-  /** Ends what is open, and begins again as a start does. */
+  /** Closes everything, and opens it again like a start. */
   restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
   remove(subscription: number): Promise<void>;
-  /** Takes what was removed out of the log. @param between see LongWork */
+  /** Purges removed rows from the log. @param between see LongWork */
   purge(between?: () => Promise<void>): Promise<string | null>;
-  /** Closes both, as a stop does. */
+  /** Closes both, like a stop. */
   stop(): void;
   delete(): void;
 }
@@ -35,11 +35,11 @@ export type HistoryRow = Omit<TestRow, 'version'> & { readonly given?: string; r
 
 export interface ApplyOptions {
   readonly batchRows?: number;
-  /** What else is done in the transaction. */
+  /** Further work in the transaction. */
   readonly with?: (db: Database) => void;
 }
 
-/** Bytes at which segments of these logs are closed. */
+/** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
 export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<History> {
@@ -125,7 +125,7 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
       url_withheld: withheld ?? null,
       exported_at_given: given ?? null,
       first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-      judged: filterColumns(match),
+      filters: filterColumns(match),
     });
   }
   const batch = builder.take(rows.length);
@@ -139,7 +139,7 @@ export interface TestWriterOptions {
   readonly segmentBytes?: number;
 }
 
-/** @param folder its log is made in `log` in it */
+/** @param folder its log is created in `log` */
 export function streamWriterOn(
   db: Database,
   folder: string,

@@ -1,8 +1,8 @@
-/** Who may import whom, and through which files each dependency is used; structure.test.ts holds the sources to it. */
+/** Which folder may import which, and the files that may import each dependency; structure.test.ts checks it. */
 
 /**
- * Rooms and what each may import besides itself; a file directly in src/ is a room of its own. A line here is a
- * decision: what is not listed is refused, and what is listed must be in use.
+ * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. Each line is a
+ * decision: other imports are refused, and listed ones must be in use.
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'addresses.ts': [],
@@ -247,7 +247,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'version.ts',
   ],
-  // Status and the console's overview are one query.
+  // Status and the console's overview share one query.
   cli: [
     'admin',
     'appliance-ingest.ts',
@@ -290,7 +290,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'worker.ts': ['admin', 'history', 'ingest', 'limits'],
 };
 
-/** The files, or folders with a slash at their end, through which each dependency is used. */
+/** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@sinclair/typebox': ['config/', 'lab/', 'openapi/', 'pull/', 'query/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],

@@ -1,4 +1,4 @@
-/** What an installation has on its disk while it runs, or after it was killed: files that wait, alerts, its log, detections. */
+/** The state of an installation on disk, running or killed: waiting files, alerts, log, detections. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAlertFile } from '../../src/health/alert-file.ts';
@@ -12,9 +12,9 @@ import type { LogLine } from './program.ts';
 import { checkStreams } from './streams.ts';
 import { until } from './until.ts';
 
-/** Names of what ingest has not yet put into the folder where it belongs. */
+/** Names of files that ingest has not moved to their final folder. */
 export function filesWaiting(drop: string): string[] {
-  // In the order in which a file goes through them, or one could be overtaken.
+  // In the order in which a file passes through them, so that none is missed.
   const dropped = readdirSync(drop).filter((name) => /^(newswire|imagewire)\./.test(name));
   return [...dropped, ...readdirSync(join(drop, '.taken'))];
 }
@@ -24,7 +24,7 @@ export async function openAlertsOf({ data }: Pick<Installation, 'data'>): Promis
   return ((await readAlertFile(join(data, 'alerts.json'))) ?? []).map(({ name }) => name);
 }
 
-/** Waits until nothing is left to be ingested, and everything that was lies where it belongs. */
+/** Waits until every file is ingested and in its final folder. */
 export async function atRest(
   installation: Pick<Installation, 'data' | 'drop'>,
   serving: Serving,
@@ -36,7 +36,7 @@ export async function atRest(
   await serving.logged('that it was asked', ({ request_id }) => request_id === id);
 }
 
-/** Whether the database lacks entries of its log, or a backfill is not at its end. */
+/** Whether the database lacks entries of its log, or a backfill is unfinished. */
 function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   if (!existsSync(join(data, 'detections.db'))) return true;
   const db = openDatabase(join(data, 'detections.db'), 'read');
@@ -62,7 +62,7 @@ export function isComplaint({ level }: LogLine): boolean {
   return level === 'error' || level === 'fatal';
 }
 
-/** Every record of a file in the log, in its order: each time as it was then. */
+/** Every record of a file in the log, in order, as it was at each time. */
 export function loggedFiles(data: string): LoggedFile[] {
   const files: LoggedFile[] = [];
   for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
@@ -74,7 +74,7 @@ export function loggedFiles(data: string): LoggedFile[] {
   return files;
 }
 
-/** The last position that each entry of the log has given out; entries without one are left out. */
+/** The last position that each entry of the log issued; entries without one are omitted. */
 export function loggedPositions(data: string): number[] {
   const positions: number[] = [];
   for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
@@ -92,7 +92,7 @@ const SELECT_DETECTIONS = `
   SELECT id, version, coalesce(rescored.body, row.body) AS body
   FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
 
-/** Every detection, in order; its streams are checked on the way. */
+/** Every detection, in order; also checks the streams. */
 export function detectionsOf({ data }: Installation): unknown[] {
   const db = openDatabase(join(data, 'detections.db'), 'read');
   try {

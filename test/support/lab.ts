@@ -1,4 +1,4 @@
-/** `wirewatch lab` in a folder of its own, and how tests ask it. */
+/** Runs `wirewatch lab` in its own folder, and sends it requests. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,21 +9,21 @@ export interface Lab {
   readonly key: string;
   readonly data: string;
   readonly run: RunningProgram;
-  /** Asks the API with the lab's key. */
+  /** A request to the API with the lab's key. */
   get(target: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** The JSON body of an answer. */
+  /** The JSON body of a response. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   json(response: Response): Promise<any>;
-  /** The JSON body of a good answer. */
+  /** The JSON body of a successful response. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   read(target: string): Promise<any>;
-  /** Asks the lab itself; fails where it refuses. */
+  /** A request to the lab itself; fails if refused. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   control(method: string, name: string, body?: unknown): Promise<any>;
   stop(): Promise<void>;
 }
 
-/** Starts a lab and waits until it is ready. @param folder of the test; its data are below it */
+/** Starts a lab and waits until it is ready. @param folder of the test; the lab's data are below it */
 export async function startLab(folder: string, args: readonly string[] = []): Promise<Lab> {
   const data = join(folder, 'lab');
   const ready = join(folder, 'ready.json');
@@ -65,7 +65,7 @@ export async function startLab(folder: string, args: readonly string[] = []): Pr
   };
 }
 
-/** Runs a test on a lab of its own. */
+/** Runs a test on its own lab. */
 export async function withLab(
   folder: string,
   args: readonly string[],
@@ -82,7 +82,7 @@ export async function withLab(
 }
 
 export const CHANGES = '/v1/detections/changes';
-/** A clock for labs: the night in which Europe's clocks change. */
+/** A time for labs: the night of a DST change in Europe. */
 export const SPRING = '2026-03-29T00:00Z';
 /** Everything that a lab has at its start. */
 export const SINCE_SPRING = 'since=2026-03-28T23:59:00Z';

@@ -1,4 +1,4 @@
-/** An appliance whose log is read line by line. */
+/** Runs an appliance and reads its log line by line. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ export const NO_LIMITS = {
 export const source = (file: string) =>
   JSON.stringify(pathToFileURL(path.join(import.meta.dirname, '..', '..', 'src', file)).href);
 
-/** Starts `serve` in a folder; with `[log] file` where one is named. */
+/** Starts `serve` in a folder, optionally with `[log] file`. */
 export function serve(
   folder: string,
   file = '',

@@ -1,4 +1,4 @@
-/** What the manual's Markdown says: its topics, examples and tables, for the tests that hold them. */
+/** Reads the manual's Markdown: topics, examples and tables. */
 import assert from 'node:assert/strict';
 import { TOPICS } from '../../src/manual/topics.ts';
 
@@ -14,7 +14,7 @@ export function words(name: string): string {
   return topic(name).replaceAll(/\s+/g, ' ').replaceAll('`', '');
 }
 
-/** @returns the code that stands behind `<!-- example: NAME -->` */
+/** @returns the code after `<!-- example: NAME -->` */
 export function example(of: string, name: string): string {
   const [, code] =
     new RegExp(`<!-- example: ${name} -->\\n\`\`\`[a-z]+\\n([\\s\\S]*?)\`\`\``).exec(topic(of)) ?? [];
@@ -22,7 +22,7 @@ export function example(of: string, name: string): string {
   return code;
 }
 
-/** The cells of the rows of every table in a text, without the heads. */
+/** The cells of all table rows in a text, without heads. */
 export function tableRows(text: string): string[][] {
   return [...text.matchAll(/^\|(?!-)(.*)\|$(?!\n\|-)/gm)].map(([, row = '']) =>
     row.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|')),

@@ -1,4 +1,4 @@
-/** Generators of export rows for properties: few detections, and values that meet often. */
+/** Generators of export rows for property tests: few detections, and values that often collide. */
 import fc from 'fast-check';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';

@@ -1,4 +1,4 @@
-/** A server with detections of some days, and what asks its period endpoint. */
+/** A server with detections of several days, and requests to its period endpoint. */
 import assert from 'node:assert/strict';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';

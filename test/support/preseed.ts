@@ -1,4 +1,4 @@
-/** Configurations with accounts, subscriptions and keys, in a folder of the test file's own. */
+/** Configurations with accounts, subscriptions and keys, in the test file's own folder. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The program as an operator runs it, with arguments of one's own: what it prints and logs, and how it ends. */
+/** Runs the program with any arguments: its output, log and exit code. */
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 
-/** Far longer than anything here takes: only a test that must fail waits so long. */
+/** Much longer than anything here takes: only a failing test waits so long. */
 const PATIENCE_MS = 120_000;
 const CHECK_EVERY_MS = 10;
 
@@ -19,17 +19,17 @@ export interface LogLine {
 }
 
 export interface RunningProgram {
-  /** So far, on stdout. */
+  /** Its stdout so far. */
   printed(): string;
-  /** So far, on stderr: lines of the log, or what a command that is refused says. */
+  /** Its stderr so far: log lines, or an error message. */
   told(): string;
   /** Grows while the program runs. */
   log(): readonly LogLine[];
-  /** Takes the lines out of the log, and out of what was told: a run of hours would hold millions. */
+  /** Removes the lines from memory: a run of hours would have millions. */
   takeLog(): LogLine[];
-  /** Settles when it holds; rejects when the program ends before. */
+  /** Resolves when the condition holds; rejects if the program ends first. */
   until<Value>(what: string, look: () => Value | undefined): Promise<Value>;
-  /** Where it listens, once it does. */
+  /** Its URL, once it listens. */
   url(): Promise<string>;
   kill(signal: NodeJS.Signals): void;
   /** The exit code; null when a signal ended it. */
@@ -37,15 +37,15 @@ export interface RunningProgram {
 }
 
 export interface RunOptions {
-  /** Makes the command line into another one that runs it. */
+  /** Wraps the command line in another one. */
   readonly through?: (program: string, args: readonly string[]) => [string, readonly string[]];
-  /** File descriptor in place of a pipe. */
+  /** A file descriptor instead of a pipe. */
   readonly stderr?: number;
-  /** Whoever started it ends it, also if that was within {@link inFolder}. */
+  /** The caller ends it, even within {@link inFolder}. */
   readonly isKept?: boolean;
 }
 
-/** Starts `wirewatch` with these arguments, and without settings of the environment but those given. */
+/** Starts `wirewatch` with these arguments, and only these settings in the environment. */
 export function runProgram(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -110,7 +110,7 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
   return run;
 }
 
-/** What is waited for may also be a file, so that silence is no reason not to check. */
+/** The condition may depend on a file, so check it without new output, too. */
 async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
   const over = new AbortController();
   const output = [stdout, stderr].flatMap((stream) =>
@@ -121,10 +121,10 @@ async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
   );
 }
 
-/** What runs; a test that failed may leave one, which would keep the process of the test, too. */
+/** Running programs: a failed test may leave one, which would keep the test process alive. */
 const running = new Set<ChildProcess>();
 
-/** Use of a folder that is gone afterwards, with everything that was left in it and every program begun meanwhile. */
+/** Runs a test in a temporary folder; afterwards ends the programs started meanwhile, and removes the folder. */
 export async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const others = new Set(running);

@@ -10,11 +10,11 @@ export interface SourceFile {
   readonly text: string;
   /** As written. */
   readonly imports: readonly string[];
-  /** Those of them that are there at run time. */
+  /** Those that exist at run time. */
   readonly loaded: readonly string[];
 }
 
-/** Statements that Node takes out before it runs a file. */
+/** Statements that Node strips before it runs a file. */
 const TYPE_IMPORT = /^(import|export) type\b[^;]*;/gm;
 
 export const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src'), {
@@ -29,7 +29,7 @@ export const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src')
     return { name, text, imports: importsOf(text), loaded: importsOf(text.replaceAll(TYPE_IMPORT, '')) };
   });
 
-/** What a file names behind `from`, `import` and `import(`, types included: they tie rooms together as well. */
+/** The modules that a file imports, including type imports: they are dependencies, too. */
 export function importsOf(text: string): string[] {
   const statements = text.matchAll(
     /^\s*(?:import|export)\b[^;]*?\bfrom\s+'([^']+)'|^\s*import\s+'([^']+)'|\bimport\('([^']+)'\)/gm,
@@ -41,7 +41,7 @@ export function roomOf(name: string): string {
   return name.split('/')[0] ?? name;
 }
 
-/** What belongs to the project: what git has and would add; without git, all but what is made. */
+/** The files of the project: those that git tracks or would add; without git, all but generated ones. */
 export function projectFiles(): string[] {
   if (existsSync(path.join(root, '.git'))) {
     const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];

@@ -19,7 +19,7 @@ export function subscription(id: number, ...content_types: string[]) {
   return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
 }
 
-/** The first answers of a service: status and headers. */
+/** The first responses of a service: status and headers. */
 export type Answers = [number, Record<string, string>][];
 
 /**

@@ -1,4 +1,4 @@
-/** A log with several streams, to remove subscriptions from; created anew for each test. */
+/** A log with several streams, to remove subscriptions from; created for each test. */
 import assert from 'node:assert/strict';
 import { cpSync, rmSync, statSync } from 'node:fs';
 import { afterEach, beforeEach } from 'node:test';
@@ -10,7 +10,7 @@ import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
 import { createHistory, type History, type HistoryRow } from './history.ts';
 
-/** Ends work half-way, as a stop does. */
+/** Interrupts work, like a stop. */
 export class Stopping extends Error {}
 
 export let history: History;
@@ -56,7 +56,7 @@ export async function fill(): Promise<void> {
   history.apply(rowsOf(all, 1000, 60, again(10, 90)));
   history.apply(rowsOf(all, 1020, 40, again(11)), { with: (db) => db.exec(EPOCH) });
   await history.restart();
-  // Rows that are known, with others that are new; then streams that are new behind those of 7002.
+  // Known rows and new ones; then new streams after those of 7002.
   history.apply([...rowsOf(all, 1010, 30, again(12)), ...rowsOf([7002, 7004], 3000, 20)]);
   history.apply(rowsOf(all, 1000, 50, again(13, 70)));
   history.apply(rowsOf([7002], 1000, 30, again(14)));
@@ -67,7 +67,7 @@ export function contentNow(): Content {
   return contentOfDatabase(history.db());
 }
 
-/** What the log comes to, by itself. */
+/** The content of the log alone. */
 export async function contentOfLog({ log }: DataFolder = history.folder): Promise<Content> {
   const place = dataFolder(`${history.folder.root}-made`);
   cpSync(log, place.log, { recursive: true });
@@ -129,7 +129,7 @@ export const commits = () =>
 export const segments = () =>
   listSegments(history.folder.log).map(({ path }) => [path, statSync(path).ino, statSync(path).size]);
 
-/** Ends a purge at its n-th turn, as a stop does. @returns whether it was there */
+/** Interrupts a purge at its n-th step, like a stop. @returns whether there was such a step */
 export async function purgeUntil(turn: number): Promise<boolean> {
   let turns = 0;
   try {

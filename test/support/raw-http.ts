@@ -1,4 +1,4 @@
-/** HTTP by hand: bytes out, answers in, so that a test can send what no client would. */
+/** Raw HTTP, so that a test can send what no client would. */
 import { connect } from 'node:net';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { checkAnswer } from './checked-fetch.ts';
@@ -9,10 +9,10 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Far longer than an answer takes, while hundreds of others are waited for. */
+/** Much longer than a response takes, even among hundreds. */
 const PATIENCE_MS = 120_000;
 
-/** Sends bytes. @returns all that comes back until the connection ends, it is enough, or for so long */
+/** Sends bytes. @returns everything received until the connection ends, `isEnough` or the timeout */
 export function sendBytes(
   host: string,
   bytes: Buffer,
@@ -32,7 +32,7 @@ export function sendBytes(
       chunks.push(chunk);
       if (isEnough(Buffer.concat(chunks))) end();
     });
-    // A connection that is cut off leaves what has come before.
+    // After a reset, keep what was received before.
     socket.on('error', () => {});
     socket.on('close', end);
   });
@@ -70,7 +70,7 @@ export function parseAnswers(bytes: Buffer, methods: readonly string[]): RawAnsw
   return answers;
 }
 
-/** Of HEAD there is nothing to unpack. */
+/** HEAD has no body to decode. */
 function unpacked(bytes: Buffer, encoding: string | null): Buffer {
   if (bytes.length === 0 || encoding === null) return bytes;
   return encoding === 'gzip' ? gunzipSync(bytes) : zstdDecompressSync(bytes);
@@ -95,7 +95,7 @@ export function exchangeBytes(port: number, bytes: string | Buffer, thenEnd = fa
   });
 }
 
-/** The answers to requests given as `METHOD target`, each checked against the document. */
+/** The responses to requests written as `METHOD target`, each checked against the document. */
 export function checkedAnswers(received: string, requests: readonly string[]): RawAnswer[] {
   const parts = requests.map((request) => request.split(' '));
   const answers = parseAnswers(

@@ -1,4 +1,4 @@
-/** What a data folder comes to, in terms that outlive the tables of a database: for logs that were recorded once. */
+/** The content of a data folder, independent of the database schema: for recorded logs. */
 
 import { join } from 'node:path';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
@@ -21,7 +21,7 @@ export interface Recorded {
   readonly tables: Readonly<Record<string, readonly unknown[]>>;
 }
 
-/** @param data nobody may write to it */
+/** @param data must not be in use by a writer */
 export function recordOf(data: string): Recorded {
   const detections = openDatabase(join(data, 'detections.db'), 'read');
   const access = openDatabase(join(data, 'access.db'), 'read');
@@ -64,7 +64,7 @@ function changesOf(db: Database): Recorded['changes'][number][] {
   }
 }
 
-/** Columns of a later schema are not in what was recorded, so only those are compared that were. */
+/** A recorded log lacks columns of later schemas: compare only its own. */
 function rowsOf(db: Database, table: string): unknown[] {
   const rows = db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all();
   const texts = rows.map((row) =>

@@ -15,12 +15,12 @@ export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 export let appliance: Appliance;
 export let work: string;
-/** A folder and a file, as of one moment; 50 detections. */
+/** A folder and a file, of the same moment; 50 detections. */
 export let backup: string;
 export let file: string;
-/** The data folder after another detection: 51. */
+/** The data folder with one more detection: 51. */
 export let stopped: string;
-/** When that one was not there yet. */
+/** A time before that detection. */
 export let backedUpAtMs: number;
 showLogOfFailures(() => appliance?.serving());
 before(async () => {
@@ -33,7 +33,7 @@ before(async () => {
   appliance.cli(['backup', backup]);
   appliance.cli(['backup', file]);
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
-  // Entries are dated by the second.
+  // Times of entries are in seconds.
   await sleep(1100 - (Date.now() % 1000));
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   stopped = await stoppedCopy('stopped');
@@ -53,7 +53,7 @@ export function restored(...args: string[]) {
   return JSON.parse(stdout);
 }
 
-/** A copy of the appliance's folder as it is while nobody writes: what a stop leaves. */
+/** A copy of the appliance's folder without writers, as after a stop. */
 export async function stoppedCopy(name: string): Promise<string> {
   const copy = join(work, name);
   await appliance.serving().stop();
@@ -68,7 +68,7 @@ export function copyOf(folder: string, name: string): string {
   return copy;
 }
 
-/** Names and contents of all files, but of the lock and of the memory that readers share, which say nothing. */
+/** Names and contents of all files, except the lock and -shm files. */
 export function contentOf(folder: string): Map<string, string> {
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/^(lock.*|.*-shm|.*-lock)$/.test(entry.name))
@@ -99,7 +99,7 @@ export const epochsIn = (folder: string) =>
     'SELECT number, position, orphans, reason FROM version_epoch ORDER BY number',
   );
 
-/** Starts and stops an appliance on a folder. @returns what it logged */
+/** Starts and stops an appliance on a folder. @returns its log */
 export async function served(data: string): Promise<readonly Record<string, unknown>[]> {
   const isThere = existsSync(join(data, 'detections.db'));
   const serving = runProgram(['serve', '--data', data, '--port', '0']);

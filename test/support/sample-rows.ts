@@ -1,4 +1,4 @@
-/** Sample rows and files, as the tests of `generate` draw them. */
+/** Random sample rows and files for the tests of `generate`. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ const ARTICLE = [
   'article_publisher_id',
   'article_publisher_name',
 ];
-/** The format's table, written down here once more, so that a slip in the generator's own list shows. */
+/** The format's table, repeated here to catch errors in the generator's list. */
 export const COLUMNS: Record<ExportName, string[]> = {
   newswire: [
     ...COMMON,
@@ -66,7 +66,7 @@ export function keyOf(row: SampleRow): string {
   return `${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
 }
 
-/** As a strict reader of RFC 4180 sees it: the header's columns, and each field's text. */
+/** A strict parser of RFC 4180: the columns of the header, and the text of each field. */
 export function csvValues(text: string): Record<string, string>[] {
   assert.ok(text.endsWith('\r\n'));
   return parse(text, { columns: true, record_delimiter: '\r\n' });

@@ -1,4 +1,4 @@
-/** Processes of tests other than the program: without its settings, and a few lines as a module of their own. */
+/** Runs other processes for tests: without the program's settings, or a few lines as a module. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,7 +16,7 @@ export function source(file: string): string {
   return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
 }
 
-/** Runs a few lines as a module of their own, for ends that no command has at hand. */
+/** Runs a few lines as a module, for what no command does. */
 export function runScript(
   code: string,
   env: Readonly<Record<string, string>> = {},

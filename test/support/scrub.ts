@@ -33,7 +33,7 @@ export const newRows = (from: number, count: number, members: HistoryRow['row'] 
     ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
   }));
 
-/** Created, updated, scored again, with records of files, windows and epochs, over restarts. */
+/** Detections created, updated and rescored, with records of files, windows and epochs, across restarts. */
 export async function fill(history: History): Promise<void> {
   history.apply(newRows(1, 1200), { with: recordFile });
   history.apply(newRows(1, 100, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));

@@ -1,4 +1,4 @@
-/** Random choices that a test can repeat. */
+/** Repeatable random choices. */
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 
 /**

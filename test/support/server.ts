@@ -1,4 +1,4 @@
-/** The HTTP server on a port of its own, over stores that a test fills directly. */
+/** The HTTP server on its own port, with databases that a test fills directly. */
 
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -23,7 +23,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 
-/** fetch would ask for a compressed answer. */
+/** fetch would request a compressed response. */
 export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
@@ -36,7 +36,7 @@ export interface TestServer {
   /** Writer on access.db: account `agency` with subscriptions 7001 and 7002. */
   readonly access: Database;
   readonly running: RunningServer;
-  /** What was logged, oldest first. */
+  /** The log lines, oldest first. */
   readonly lines: Record<string, unknown>[];
   readonly recentDeliveries: Map<number, number>;
   readonly dailyRows: DailyRows;
@@ -44,7 +44,7 @@ export interface TestServer {
   /** Sets the clock. */
   setNow(nowMs: number): void;
   readonly waiting: Waiting;
-  /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
+  /** Creates a key; by default for both subscriptions, with the scope detections:read. */
   makeKey(terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>): { id: string; key: string };
   get(path: string, key?: string, init?: RequestInit): Promise<Response>;
   close(): Promise<void>;
@@ -62,9 +62,9 @@ export interface TestServerOptions {
   readonly onEndLost?: (position: number) => void;
   readonly conditions?: Pick<Conditions, 'set'>;
   readonly metrics?: RequestMetrics;
-  /** In place of one that is always well. */
+  /** Instead of one that is always healthy. */
   readonly health?: HealthSource;
-  /** In place of a folder that is not there. */
+  /** Instead of a missing folder. */
   readonly photos?: string;
   readonly requests_per_minute?: number;
   readonly token_requests_per_minute?: number;
@@ -73,7 +73,7 @@ export interface TestServerOptions {
   readonly port?: number;
   readonly disabled?: readonly ContentType[];
   readonly times?: ConnectionTimes;
-  /** In place of `lines`. */
+  /** Instead of `lines`. */
   readonly log?: Logger;
 }
 

@@ -1,4 +1,4 @@
-/** Runs `wirewatch setup` below a root of its own. */
+/** Runs `wirewatch setup` below its own root. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export const UNIT = '/etc/systemd/system/wirewatch.service';
 
 export const USER = '/etc/sysusers.d/wirewatch.conf';
 
-/** Somewhere in every system, and no home. */
+/** Exists in every system, and is not a home. */
 export const PROGRAM = '/bin/sh';
 
 export const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
@@ -59,7 +59,7 @@ export function setup(root: string, ...more: string[]): Result {
   return JSON.parse(stdout);
 }
 
-/** What it is refused with. */
+/** The message of the refusal. */
 export function refused(status: number, ...args: string[]): string {
   const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
   assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
@@ -72,7 +72,7 @@ export function outcomes({ files }: Result): string[] {
 
 export const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
 
-/** But for the program, which every root has. */
+/** Except the program, which every root has. */
 export function everyFile(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())

@@ -1,4 +1,4 @@
-/** Logs of small segments, for tests that copy them: their entries hold nothing that a database could apply. */
+/** Logs with small segments, for tests that copy them: a database cannot apply their entries. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { LogKind } from '../../src/history/format.ts';
 import { decodeLines, encodeFrame } from '../../src/history/frame.ts';
@@ -8,7 +8,7 @@ import { FrameReader } from '../../src/history/segment.ts';
 
 const SEGMENT_BYTES = 600;
 
-/** Opens a log, or begins one, and adds entries. */
+/** Opens or creates a log, and adds entries. */
 export function makeLog(folder: string, entries: number, kind: LogKind = 'detections'): LogWriter {
   const options = { folder, kind, program: '1', segmentBytes: SEGMENT_BYTES };
   const writer = new LogWriter(options, findTail(folder, kind));
@@ -23,7 +23,7 @@ export function addEntries(writer: LogWriter, entries: number): void {
   }
 }
 
-/** Rewrites a segment as a removal leaves it: rows are taken out of its entries, whose ids stay. @returns what it was */
+/** Rewrites a segment as a removal does: entries keep their ids and lose rows. @returns the old content */
 export function rewrite(path: string): Buffer {
   const before = readFileSync(path);
   const frames: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** A detections.db of its own for one test, filled directly: transactions, rows, finished windows. */
+/** A detections.db for one test, filled directly: transactions, rows, finished windows. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -97,7 +97,7 @@ export function createTestStore(gap = 1): TestStore {
       exported_at_given: null,
       url_withheld: null,
       first_detected_at: (parseInstant(match.first_detected_at) ?? 0) / 1000,
-      judged: filterColumns(match),
+      filters: filterColumns(match),
     };
     if (!stored.create(state, row.version, 0, last)) stored.change(state, row.version, 0, last);
     return last;

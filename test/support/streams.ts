@@ -1,4 +1,4 @@
-/** What holds of the streams of every detections.db, however it came to be. */
+/** The invariants of the streams in every detections.db. */
 import assert from 'node:assert/strict';
 import { streamOfId } from '../../src/detection/id.ts';
 import type { Database } from '../../src/store/database.ts';

@@ -1,7 +1,7 @@
-/** The program on a terminal of its own: a pseudo-terminal that python3 opens. */
+/** Runs the program on a pseudo-terminal, which python3 opens. */
 import { spawnSync } from 'node:child_process';
 
-/** Copies what the terminal shows to stdout, hands on SIGTERM, hangs up on SIGUSR1, ends with the code of the program. */
+/** Copies the terminal's output to stdout, forwards SIGTERM, hangs up on SIGUSR1, and exits with the program's code. */
 const RUN_ON_TERMINAL = `
 import os, pty, signal, sys
 pid, terminal = pty.fork()
@@ -29,7 +29,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 export const terminalMissing: string | false =
   spawnSync('python3', ['-c', 'import pty']).status === 0 ? false : 'python3 is not installed';
 
-/** A command line that runs another one on a terminal. */
+/** A command line that runs another one on a pseudo-terminal. */
 export function onTerminal(program: string, args: readonly string[]): [string, string[]] {
   return ['python3', ['-c', RUN_ON_TERMINAL, program, ...args]];
 }

@@ -1,4 +1,4 @@
-/** The test files: a folder for each room of the sources, and names that occur once. */
+/** Finds the test files: one folder per folder of src, with unique names. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 

@@ -1,4 +1,4 @@
-/** A client of POST /oauth/token: what it sends, and what it takes for granted of every answer. */
+/** A client of POST /oauth/token: its requests, and the checks of every response. */
 import assert from 'node:assert/strict';
 import type { TestServer } from './server.ts';
 

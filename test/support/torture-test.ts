@@ -1,4 +1,4 @@
-/** A small share of a part of the torture, as a test. */
+/** Runs a small share of a torture part as a test. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,11 +11,11 @@ const SEED = 20261122;
 export interface TortureTest {
   /** Of the whole part: 0.01 is a hundredth. */
   readonly share: number;
-  /** Figures that must be above 0: what the test is about has happened. */
+  /** Figures that must be above 0, so that the test is not vacuous. */
   readonly fired: readonly string[];
-  /** Another seed, where this share of the usual one does not fire everything. */
+  /** Another seed, if this share of the usual one does not fire everything. */
   readonly seed?: number;
-  /** What else the figures must show. */
+  /** Further checks of the figures. */
   readonly check?: (figures: Outcome['figures']) => void;
 }
 

@@ -1,8 +1,8 @@
-/** Waits for what must come about, however slow the machine is. */
+/** Waits for a condition, however slow the machine is. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Far longer than anything takes: only a test that must fail waits so long. */
+/** Much longer than anything takes: only a failing test waits so long. */
 const PATIENCE_MS = 120_000;
 
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Everything that comes from outside, at its worst: made-up requests, thousands of bad clients, hostile exports. The
- * secrets of the installation are known, and searched for afterwards in all that the program wrote or said.
+ * Hostile input: generated requests, thousands of bad clients, hostile exports. Afterwards, the installation's secrets
+ * are searched for in everything that the program wrote or printed.
  */
 
 import type { LogLine } from '../support/program.ts';
@@ -15,10 +15,10 @@ import { readMetrics } from './metrics.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
 const REQUESTS = 2_000_000;
-/** Five thousand of them at once: the others cut their connection soon. */
+/** Five thousand of them at once: the others soon close their connection. */
 const CLIENTS = 7000;
 const EXPORTS = 2000;
-/** What the requests have to reach: otherwise they would say little. */
+/** What the requests must reach to be meaningful. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
 
 export const http: Part = {
@@ -29,7 +29,7 @@ export const http: Part = {
   run: (order) => httpWith(order, { isHurried: false }),
 };
 
-/** @param isHurried whether the program gives up idle clients sooner than it does, so that a test need not wait */
+/** @param isHurried shortens the program's idle timeouts, so that a test need not wait */
 export async function httpWith(order: Order, { isHurried }: { isHurried: boolean }): Promise<Outcome> {
   const { folder, share, tell } = order;
   const secrets = createSecrets();
@@ -104,7 +104,7 @@ function figuresOf({ answers, connections, statuses }: CampaignOutcome): Outcome
   };
 }
 
-/** A file that fails is an error for the operator, and the only one that has to come here. */
+/** A failed file is logged as an error, the only expected one. */
 function isOfHostileFile({ msg }: LogLine): boolean {
   return msg === 'file failed';
 }
@@ -114,9 +114,9 @@ async function memoryMib({ admin }: Target): Promise<number> {
   return bytes / 2 ** 20;
 }
 
-/** Everything on the disk: only the files of the installation's secret may have it, and none has a key or a token. */
+/** Searches the disk: only the secret's own files may contain it, and none a key or token. */
 function searchFiles(secrets: Secrets, data: string, folder: string): void {
   secrets.searchFolder(data, ['secret']);
-  // What the commands were given, and the one file in which the installation's secret has to be beside the rest.
+  // Files for the commands, and the one file that must contain the installation's secret.
   secrets.searchFolder(folder, ['secret', 'not-a-key', 'backup.tar']);
 }

@@ -1,8 +1,7 @@
 /**
- * Plants small faults in the source, one at a time: each must turn a test red. A fault that no test catches is a missing
- * test.
+ * Plants small faults in the source, one at a time: each must make a test fail. If none fails, a test is missing.
  *
- * Each is planted in a copy of the project, where only its test file runs, after that file was green without the fault.
+ * Each is planted in a copy of the project, where only its test file runs, after that file passed without the fault.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,10 +21,10 @@ import { LOG_FAULTS } from './planted/log.ts';
 import { READ_FAULTS } from './planted/reads.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
-/** What a copy does without, or has as a link. */
+/** Omitted from a copy, or linked. */
 const NOT_COPIED = new Set(['node_modules', 'dist', '.git', 'wirewatch-data', 'wirewatch-demo']);
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
-/** Far longer than any of these tests takes. */
+/** Much longer than any of these tests takes. */
 const TEST_MS = 10 * 60_000;
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
@@ -84,7 +83,7 @@ export async function plantFaults(
   };
 }
 
-/** @param failures told where the list no longer fits the source */
+/** @param failures receives entries that no longer match the source */
 function isInPlace({ file, find, replace }: PlantedFault, failures: string[]): boolean {
   const found = readFileSync(join(PROJECT, 'src', file), 'utf8').split(find).length - 1;
   if (found !== 1 || replace === find)
@@ -107,7 +106,7 @@ function makeCopy(copy: string): string {
   return copy;
 }
 
-/** Works through a list, with one worker for each copy. */
+/** Processes a list, with one worker per copy. */
 async function inEach<Item>(
   copies: readonly string[],
   items: readonly Item[],
@@ -120,7 +119,7 @@ async function inEach<Item>(
   await Promise.all(copies.map(worker));
 }
 
-/** @returns `notSeen`: why it does not count as seen; null where a test failed */
+/** @returns `notSeen`: why the fault was not caught; null if a test failed */
 async function plant(
   copy: string,
   { file, find, replace, test }: PlantedFault,
@@ -142,7 +141,7 @@ async function plant(
   }
 }
 
-/** Only what starts the program needs it bundled. */
+/** Only tests that start the program need the bundle. */
 function bundle(copy: string, test: string): void {
   if (!startsProgram(testPath(copy, test), join(copy, 'test'))) return;
   execFileSync(process.execPath, [join(copy, 'build', 'bundle.mjs')], {
@@ -188,12 +187,12 @@ async function runTest(copy: string, test: string): Promise<TestRun> {
   };
 }
 
-/** A test that failed may leave a program running that it started. */
+/** A failed test may leave a program running. */
 function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // Nothing is left of it.
+    // It has ended already.
   }
 }
 

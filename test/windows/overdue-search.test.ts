@@ -94,7 +94,7 @@ describe('which windows are expected', () => {
     assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10 }), []);
   });
 
-  test('those from the start of the first that finished; an older one that finishes later moves nothing', async () => {
+  test('those from the first finished one on; an older one that finishes later changes nothing', async () => {
     finish(START);
     finish(START - 5 * WINDOW_MS);
     finish(START + 3 * WINDOW_MS);
@@ -113,7 +113,7 @@ describe('which windows are expected', () => {
     });
   });
 
-  test('none because of a window that ended more than 90 days before it was read', async () => {
+  test('none by a window that ended more than 90 days before it was read', async () => {
     const old = START - 90 * DAY_MS - WINDOW_MS;
     finish(old - WINDOW_MS);
     await look(START + MISSING_AFTER);
@@ -124,7 +124,7 @@ describe('which windows are expected', () => {
     assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
   });
 
-  test('those from the start set by hand: earlier ones are no longer missing, later ones are looked for at once', async () => {
+  test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', async () => {
     finish(START);
     finish(START + WINDOW_MS);
     await look(START + MISSING_AFTER + 10 * WINDOW_MS);
@@ -143,13 +143,13 @@ describe('which windows are expected', () => {
     assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
   });
 
-  test('a window that failed first does not begin them', async () => {
+  test('not by a first window that failed', async () => {
     setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
     await look(START + 10 * DAY_MS);
     assert.deepEqual(starts('missing'), []);
   });
 
-  test('each export for itself, and none of one that is switched off', async () => {
+  test('per export, and none of one that is switched off', async () => {
     db.close();
     open(['imagewire']);
     finish(START, 'newswire');
@@ -160,7 +160,7 @@ describe('which windows are expected', () => {
   });
 });
 
-describe('when it is looked', () => {
+describe('when the search runs', () => {
   test('once a day, and at every start', async () => {
     await look(START);
     finish(START);
@@ -177,7 +177,7 @@ describe('when it is looked', () => {
     assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
   });
 
-  test('once more when the clock runs evenly after a jump, not while it has just jumped', async () => {
+  test('again once the clock runs evenly after a jump, not right after it', async () => {
     finish(START);
     await look(START + MISSING_AFTER + WINDOW_MS);
     await look(nowMs + HOUR_MS, false);
@@ -186,7 +186,7 @@ describe('when it is looked', () => {
     assert.equal(starts('missing').length, 1 + (2 * HOUR_MS) / WINDOW_MS);
   });
 
-  test('a look is made up for that was stopped half-way, from where it was', async () => {
+  test('an interrupted search continues where it stopped', async () => {
     finish(START);
     let turns = 0;
     between = async () => {
@@ -201,7 +201,7 @@ describe('when it is looked', () => {
     assert.equal(starts('missing').length, all);
   });
 
-  test("a year's stop is dealt with in groups, and what became missing is not abandoned with it", async () => {
+  test("a year's stop is searched in groups, and its missing windows are not abandoned at once", async () => {
     finish(START);
     await look(START + 365 * DAY_MS);
     assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
@@ -212,7 +212,7 @@ describe('when it is looked', () => {
     assert.ok(betweens - before <= 2, 'a day later only the day is looked at');
   });
 
-  test('what a clock that was ahead has said is taken back', async () => {
+  test('missing windows by a clock that was ahead are withdrawn', async () => {
     finish(START);
     await look(START + 100 * DAY_MS);
     const right = START + MISSING_AFTER + 2 * WINDOW_MS;

@@ -10,7 +10,7 @@ import {
   type Known,
   overdueBeforeMs,
   statusAfter,
-  statusOnLook,
+  statusAfterSearch,
 } from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
 
@@ -24,11 +24,11 @@ function onLook(
   isWaiting = false,
   expectedFromMs: number | null = START,
 ) {
-  return statusOnLook(known, START, { nowMs, expectedFromMs, isWaiting });
+  return statusAfterSearch(known, START, { nowMs, expectedFromMs, isWaiting });
 }
 
-describe('a window of which nothing is known', () => {
-  test('is missing a day after it was due, not a moment sooner', () => {
+describe('an unknown window', () => {
+  test('is missing exactly a day after it was due', () => {
     assert.equal(onLook(undefined, MISSING_FROM - 1), undefined);
     assert.equal(onLook(undefined, MISSING_FROM), 'missing');
   });
@@ -37,22 +37,22 @@ describe('a window of which nothing is known', () => {
     assert.equal(onLook(undefined, MISSING_FROM + 90 * DAY_MS, true), undefined);
   });
 
-  test('is not expected before the first window that finished, nor while none has', () => {
+  test('is not expected before the first finished window, nor while none has finished', () => {
     const later = MISSING_FROM + 90 * DAY_MS;
     assert.equal(onLook(undefined, later, false, START + WINDOW_MS), undefined);
     assert.equal(onLook(undefined, later, false, null), undefined);
     assert.equal(onLook(undefined, later, false, START), 'missing');
   });
 
-  test('the bound of the look is the same rule', () => {
+  test('the bound of the search is the same rule', () => {
     assert.equal(overdueBeforeMs(MISSING_FROM - 1), START);
     assert.equal(overdueBeforeMs(MISSING_FROM), START + WINDOW_MS);
     assert.equal(overdueBeforeMs(MISSING_FROM + WINDOW_MS - 1), START + WINDOW_MS);
   });
 });
 
-describe('a window that is known', () => {
-  test('is abandoned 30 days after it became missing, whatever its own age', () => {
+describe('a known window', () => {
+  test('is abandoned 30 days after it became missing, whatever its age', () => {
     const since = MISSING_FROM + 200 * DAY_MS;
     assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS - 1), 'missing');
     assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS), 'abandoned');
@@ -62,24 +62,24 @@ describe('a window that is known', () => {
     assert.equal(onLook({ status: 'missing', since: START }, START + 60 * DAY_MS, true), 'missing');
   });
 
-  test('done, failed and abandoned stay what they are', () => {
+  test('done, failed and abandoned do not change', () => {
     for (const status of ['done', 'failed', 'abandoned'] as const) {
       assert.equal(onLook({ status, since: START }, START + 400 * DAY_MS), status);
     }
   });
 });
 
-test('a file is read for a window that is unknown, missing or done, and held for one that is failed or abandoned', () => {
+test('a file is read for an unknown, missing or done window, and held for a failed or abandoned one', () => {
   const read = [undefined, ...WINDOW_STATUSES].filter((status) => arrival(status) === 'read');
   assert.deepEqual(read, [undefined, 'done', 'missing']);
 });
 
-test('the operator can decide beforehand that files for failed windows are read', () => {
+test('the operator can choose that files for failed windows are read', () => {
   assert.equal(arrival('failed', 'read'), 'read');
   assert.equal(arrival('abandoned', 'read'), 'hold');
 });
 
-test('a file that is read makes any window done; one that fails makes it failed, unless it is done', () => {
+test('a good file makes any window done; a bad one makes it failed, unless it is done', () => {
   const after = (outcome: 'applied' | 'failed') =>
     Object.fromEntries(WINDOW_STATUSES.map((status) => [status, statusAfter(status, outcome)]));
   const all = (status: WindowStatus) => ({
@@ -93,14 +93,14 @@ test('a file that is read makes any window done; one that fails makes it failed,
   assert.equal(statusAfter(undefined, 'failed'), 'failed');
 });
 
-test('windows are looked for once a day, and at once where the last look lies in the future', () => {
+test('windows are searched once a day, and at once if the last search is in the future', () => {
   assert.equal(isLookDue(null, START), true);
   assert.equal(isLookDue(START, START + DAY_MS - 1), false);
   assert.equal(isLookDue(START, START + DAY_MS), true);
   assert.equal(isLookDue(START + 1, START), true);
 });
 
-test('how far an export was read is said with the windows before that were not', () => {
+test('the progress of an export names the earlier windows that were not read', () => {
   const store = createTestStore();
   const set = (count: number, status: WindowStatus) =>
     setWindow(store.writer, {

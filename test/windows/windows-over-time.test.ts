@@ -54,7 +54,7 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
   return JSON.parse(await answer.text()).data_gaps.text;
 }
 
-test('a new installation has no missing windows, and every start looks for them', async () => {
+test('a new installation has no missing windows, and every start searches for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
   // Once this run has looked, nothing becomes missing until the next day or start.
   await looked();
@@ -65,7 +65,7 @@ test('a new installation has no missing windows, and every start looks for them'
   assert.deepEqual(await gaps(), []);
 });
 
-test('a file that waits during a pause is not missing; what has not come is, then as well', async () => {
+test('a file that waits during a pause is not missing; one that has not come is', async () => {
   appliance.cli(['ingest', 'pause']);
   await passTime(DAY_MS);
   putFile(appliance.drop, fileName('newswire', at(1)), ndjson([newRow()]));
@@ -75,14 +75,14 @@ test('a file that waits during a pause is not missing; what has not come is, the
   assert.deepEqual(missing.slice(0, 3), [formatMs(at(2)), formatMs(at(4)), formatMs(at(5))]);
   assert.ok(existsSync(join(appliance.drop, fileName('newswire', at(1)))));
   appliance.cli(['ingest', 'resume']);
-  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file applied');
+  assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file applied');
   assert.deepEqual(starts('missing'), missing);
   assert.ok(missing.length > 100 && missing.length < 144);
   const newest = Date.parse(missing.at(-1) ?? '');
   assert.ok(Date.now() - newest >= DAY_MS + 2 * WINDOW_MS, 'a day after it was due');
 });
 
-test('missing windows are told: in the list, as gaps, as an alert that needs nobody now', async () => {
+test('missing windows are in the list, in gaps, and a non-urgent alert', async () => {
   const found = alert('missing windows');
   assert.equal(found?.page_worthy, false);
   assert.ok(found?.detail.includes(formatMs(at(2))));
@@ -100,19 +100,19 @@ test('a late file of a missing window is read when it arrives', async () => {
   assert.ok(starts('done').includes(formatMs(at(2))));
 });
 
-test('after 30 days missing windows are abandoned, but not one whose file lies there', async () => {
+test('after 30 days missing windows are abandoned, but not one whose file waits', async () => {
   await passTime(30 * DAY_MS);
   const name = fileName('newswire', at(4));
   putFile(appliance.drop, name, ndjson([newRow()]));
   await appliance.restart();
-  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  assert.equal((await appliance.processed(name)).msg, 'file applied');
   await looked();
   assert.ok(starts('done').includes(formatMs(at(4))));
   assert.deepEqual(starts('abandoned')[0], formatMs(at(5)));
   assert.ok(alert('abandoned windows')?.what_to_do.includes('wirewatch window accept newswire'));
 });
 
-test('a file of an abandoned window is held, with the command that reads it', async () => {
+test('a file for an abandoned window is held, with the command that reads it', async () => {
   const name = fileName('newswire', at(5));
   const line = await appliance.dropped(name, ndjson([newRow()]));
   assert.equal(line.msg, 'file held');
@@ -125,7 +125,7 @@ test('a file of an abandoned window is held, with the command that reads it', as
   assert.equal(await appliance.detection(idOf(late)), null);
 });
 
-test('window reset is not for it; window accept reads the newest held file', async () => {
+test('window reset refuses it; window accept reads the newest held file', async () => {
   const start = formatMs(at(5));
   const arrived = await followStream(appliance);
   const reset = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
@@ -145,7 +145,7 @@ test('window reset is not for it; window accept reads the newest held file', asy
   assert.ok(!(await gaps()).some(({ window_start }) => window_start === start));
 });
 
-test('window accept is for abandoned windows alone, and wants a file', async () => {
+test('window accept is only for abandoned windows, and needs a file', async () => {
   const done = appliance.cli(['window', 'accept', 'newswire', formatMs(at(5))], { anyStatus: true });
   assert.equal(done.status, 1);
   assert.match(done.stderr, /is done: only an abandoned window can be accepted/);
@@ -164,7 +164,7 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.match(stdout, /failed: the file has rows or lines that do not match the export format/);
   assert.match(stdout, /The details are in (\S+)\.reason\.json in the drop folder\./);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
-  const line = await appliance.dealtWith(name);
+  const line = await appliance.processed(name);
   assert.equal(line.msg, 'file failed', 'as for any other file');
   const served = await appliance
     .serving()
@@ -176,7 +176,7 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.equal(window_start, formatMs(at(6)));
 });
 
-test('window expect sets from which one on windows are expected, beside the appliance and without it', async () => {
+test('window expect sets the first expected window, with and without the appliance', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
   const said = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
   assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');

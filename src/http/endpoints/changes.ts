@@ -125,7 +125,7 @@ async function answerAfterWait(
       if (!isCaughtUp(page)) break;
     }
   } finally {
-    // An error is answered on this connection, too, and so are the requests behind it.
+    // After an error, this connection is still used, also for the next requests.
     socket.setTimeout(idleMs ?? 0);
   }
   const answer = answerOf(sources, call, page, call.now());

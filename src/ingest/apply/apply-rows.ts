@@ -1,9 +1,9 @@
 /**
- * Applies batches of rows to the detections and the stream, within a transaction that the caller holds, and appends to
- * the log what became of each row.
+ * Applies batches of rows to the detections and the stream, within the caller's transaction, and appends the outcome of
+ * each row to the log.
  *
- * Most rows are new, so a row is first inserted, and merged only when it turns out to be known: one lookup less
- * for nearly every row.
+ * Most rows are new, so a row is inserted first, and merged only if its detection exists: this saves a lookup for nearly
+ * every row.
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Scoring } from '../../detection/merge.ts';
@@ -24,8 +24,8 @@ import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
 
 /**
- * Of a subscription that was removed the rows are gone, but not where its streams ended. After a version epoch, positions
- * go on beyond what may have been given out and lost.
+ * A removed subscription leaves no rows, but `stream` and `delivery` still have its last position. After a version epoch,
+ * positions continue beyond all that may have been issued and lost.
  */
 const SELECT_LAST_POSITION = `
   SELECT max(
@@ -34,7 +34,7 @@ const SELECT_LAST_POSITION = `
     coalesce((SELECT max(position) FROM version_epoch), 0)
   ) AS position`;
 
-/** The detections that changed behind a position, by their last change. The id is the first member of a row's text. */
+/** The detections that changed after a position, by their last change. The id is the first member of a row's text. */
 export const SELECT_CHANGED_AFTER = `
   SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(stream_row.position) AS last
   FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position > @after
@@ -70,20 +70,20 @@ export interface Added {
 }
 
 export interface ApplyOptions {
-  /** The highest position that was given out. */
+  /** The highest position issued so far. */
   readonly lastPosition: number;
   readonly nowMs: number;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
-  /** When versions were raised, epoch milliseconds. */
+  /** The times of the version epochs, epoch milliseconds. */
   readonly epochsMs: readonly number[];
 }
 
 /**
- * One transaction's worth of applying: {@link apply} any number of batches, then {@link finish} before the commit.
+ * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit.
  *
- * Positions only grow, over restarts and over a clock that is set back: each is the one after the last, or the
- * time in microseconds, whichever is greater.
+ * Positions only grow, across restarts and when the clock is set back: each is the last one plus 1, or the time in
+ * microseconds, whichever is greater.
  */
 export class Applier {
   readonly counts: ApplyCounts = { ...NO_COUNTS };
@@ -99,7 +99,7 @@ export class Applier {
     this.#options = options;
     const { lastPosition, nowMs } = options;
     this.#position = Math.max(lastPosition, positionOfClock(nowMs) - 1);
-    // What was left by a transaction that was rolled back.
+    // A transaction that was rolled back may have left rows.
     statements.rows.forget();
   }
 
@@ -111,14 +111,14 @@ export class Applier {
       const version = firstVersion(state.first_detected_at, epochsMs);
       if (this.#statements.rows.create(state, version, epochsMs.length, this.#position + 1)) {
         this.counts.created += 1;
-        this.#given();
+        this.#advance();
         outcomes.created(this.#position, version);
       } else {
         outcomes.passed(this.#merge(id, scoringOf(batch, row)));
       }
     }
     this.#statements.rows.flush();
-    // A batch without new detections says nothing that the lines of the changed ones do not say.
+    // Without new detections, the lines of the changed ones are enough for the log.
     if (outcomes.hasCreated) {
       if (batch.frame === null) throw new Error('a batch of rows has no log frame');
       this.#log.appendFrame(batch.frame);
@@ -127,14 +127,14 @@ export class Applier {
     if (lines !== '') this.#log.append(lines);
   }
 
-  /** Ends the streams of a subscription; its rows are deleted apart. */
+  /** Ends the streams of a subscription; its rows are deleted later. */
   removeSubscription(subscription: number): void {
     this.#log.append(this.#statements.rows.end(subscription).join('') + removedLine(subscription));
   }
 
   /**
-   * Announces the present state of every detection that changed behind a position, in a version of its own: where it is
-   * not known what clients have.
+   * Announces every detection that changed after a position again, in a new version: it is unknown which versions clients
+   * have.
    */
   reissue(db: Database, after: number): void {
     const changed = db.prepare<unknown[], { id: string }>(SELECT_CHANGED_AFTER).all({ after });
@@ -150,7 +150,7 @@ export class Applier {
     return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
   }
 
-  /** Writes where the streams stand; nothing is applied after it. */
+  /** Writes the heads of the streams. Nothing may be applied after it. */
   finish(): Added {
     this.#statements.rows.finish();
     if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
@@ -158,7 +158,7 @@ export class Applier {
     return { first_position: this.#firstPosition, last_position: this.#position };
   }
 
-  /** @returns what the log says of it; empty where the row changed nothing */
+  /** @returns its line for the log; empty if the row changed nothing */
   #merge(id: string, scoring: Scoring): string {
     const stored = this.#statements.rows.find(id);
     if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
@@ -175,27 +175,26 @@ export class Applier {
     return this.#change(state, known.version, stored.epochs);
   }
 
-  /** @param next the version without epochs; @param epochs how many are in the version before */
+  /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
   #change(state: DetectionState, next: number, epochs: number): string {
     const all = this.#options.epochsMs.length;
     const version = raisedVersion(next, all - epochs);
     this.#statements.rows.change(state, version, all, this.#position + 1);
-    this.#given();
+    this.#advance();
     return changedLine(state, this.#position, version);
   }
 
-  /** The next position was given to a row. */
-  #given(): void {
+  #advance(): void {
     this.#position += 1;
     if (this.#firstPosition === 0) this.#firstPosition = this.#position;
   }
 }
 
-/** What became of the rows of a batch, in their order: rows of one outcome in one line. */
+/** The outcomes of a batch's rows, in order, as lines for the log: one line for consecutive rows of the same outcome. */
 class Outcomes {
   hasCreated = false;
   readonly #lines: string[] = [];
-  /** Lines of changed detections alone, for a batch that goes without its rows. */
+  /** Only the lines of changed detections, for a batch whose rows are not logged. */
   readonly #changes: string[] = [];
   #created = { rows: 0, position: 0, version: 0 };
   #passed = 0;
@@ -249,12 +248,12 @@ export function prepareApply(db: Database): ApplyStatements {
   };
 }
 
-/** The highest position that the database knows; 0 in a new one. */
+/** The highest position in the database; 0 in a new one. */
 export function lastPosition(db: Database): number {
   return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
 }
 
-/** What is known of a detection; null when it was never seen. */
+/** The stored detection, as {@link merge} takes it; null if there is none. */
 export function findKnown(rows: DetectionRows, id: string): Known | null {
   const stored = rows.find(id);
   return stored === undefined ? null : toKnown(stored);
@@ -275,6 +274,6 @@ function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known
     exported_at_given,
     url_withheld: url_shown === match.article.url ? null : match.article.url,
     first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-    judged: filterColumns(match),
+    filters: filterColumns(match),
   };
 }

@@ -1,9 +1,9 @@
 /**
- * Rows on their way from the thread that reads exports to the thread that writes.
+ * A batch of rows, as the reader thread sends it to the ingest thread.
  *
- * A batch is columns and one block of bytes: structured cloning writes every member name of every object again, and
- * to pack and unpack texts costs both threads more than all else that they do with them. The block is what the log gets
- * and, from the middle of each line on, what the database gets.
+ * It is columns and one block of bytes, because structured cloning of objects repeats every member name, and cloning
+ * strings costs both threads more than all their other work. The block is appended to the log, and the second part of
+ * each of its lines is stored in the database.
  */
 import { BASE_URL_MARK, readMatch } from '../../detection/match.ts';
 import type { Scoring } from '../../detection/merge.ts';
@@ -12,11 +12,11 @@ import { type DetectionState, escapeMark, rowHead, type StoredState } from '../.
 import { NEWLINE } from '../format/lines.ts';
 
 export interface RowBatch {
-  /** Rows of the file up to and with this batch: where reading goes on after a crash. */
+  /** Rows of the file up to and including this batch: after a crash, reading continues there. */
   readonly rowsThrough: number;
-  /** Its rows as a frame of the log; null until {@link addFrame}. */
+  /** The rows as a frame of the log; null until {@link addFrame}. */
   frame: Uint8Array<ArrayBuffer> | null;
-  /** The rows as lines of the log, but for the mark of the base address, which is not escaped. */
+  /** The rows as lines of the log, except that the mark of the base address is not escaped. */
   readonly lines: Uint8Array<ArrayBuffer>;
   /** Where in `lines` the rendered match of each row begins (see `renderMatch`), and where it ends. */
   readonly begins: readonly number[];
@@ -36,24 +36,24 @@ export interface RowBatch {
   readonly article_ids: readonly number[];
 }
 
-/** Rows a batch holds at most, and batches that may be on their way: what bounds the memory of an ingest. */
+/** Together with the batches in flight, this bounds the memory of ingest. */
 export const BATCH_ROWS_MAX = 500;
 export const BATCHES_IN_FLIGHT_MAX = 8;
 
-/** Of most batches; the block grows where one has longer rows. */
+/** Enough for most batches; the block grows if needed. */
 const LINES_BYTES = 1024 * 1024;
-/** One UTF-16 code unit comes to at most three bytes. */
+/** The most UTF-8 bytes for one UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3;
 const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
-/** Fills one batch after the other. */
+/** Builds batches, one after the other. */
 export class BatchBuilder {
   readonly #memory: ArrayBuffer[];
   #lines: Buffer<ArrayBuffer>;
   #end = 0;
   #columns = emptyColumns();
 
-  /** @param memory for batches, used up before more is taken: to take it anew costs as much as to fill it */
+  /** @param memory buffers to use first: allocating one costs as much as filling it */
   constructor(memory: ArrayBuffer[] = []) {
     this.#memory = memory;
     this.#lines = this.#next();
@@ -63,7 +63,7 @@ export class BatchBuilder {
     return this.#columns.ids.length;
   }
 
-  /** @param state a row as its detection would be stored */
+  /** @param state the row, as its detection would be stored */
   add(state: DetectionState): void {
     const columns = this.#columns;
     const head = rowHead(state);
@@ -78,16 +78,16 @@ export class BatchBuilder {
     columns.urls_withheld.push(state.url_withheld);
     columns.exported_at_given.push(state.exported_at_given);
     columns.first_detected_at.push(state.first_detected_at);
-    columns.domains.push(state.judged.domain);
-    columns.source_ids.push(state.judged.source_id);
-    columns.publisher_ids.push(state.judged.publisher_id);
-    columns.bands.push(state.judged.band);
-    columns.scores.push(state.judged.score);
-    columns.prints.push(state.judged.print);
-    columns.article_ids.push(state.judged.article_id);
+    columns.domains.push(state.filters.domain);
+    columns.source_ids.push(state.filters.source_id);
+    columns.publisher_ids.push(state.filters.publisher_id);
+    columns.bands.push(state.filters.band);
+    columns.scores.push(state.filters.score);
+    columns.prints.push(state.filters.print);
+    columns.article_ids.push(state.filters.article_id);
   }
 
-  /** @param rowsThrough rows of the file so far; @returns the batch, and begins the next one */
+  /** Ends the batch and begins the next one. @param rowsThrough rows of the file so far */
   take(rowsThrough: number): RowBatch {
     const batch = { rowsThrough, frame: null, lines: this.#lines.subarray(0, this.#end), ...this.#columns };
     this.#columns = emptyColumns();
@@ -127,15 +127,15 @@ function emptyColumns() {
   };
 }
 
-/** Packs the rows for the log. The thread that reads exports does it: it has the time. */
+/** Packs the rows for the log, on the reader thread: it has time to spare. */
 export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
-  // Only rows of photos have the mark.
+  // Only photos have the mark.
   const lines = batch.lines.includes(MARK_BYTE) ? escapeMark(textOf(batch.lines)) : batch.lines;
   batch.frame = encodeFrame('lines', lines);
   return batch.frame;
 }
 
-/** A row as it is stored when its detection is new. */
+/** A row, as it is stored if its detection is new. */
 export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
   return {
     id,
@@ -143,7 +143,7 @@ export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
     exported_at_given: batch.exported_at_given[row] ?? null,
     url_withheld: batch.urls_withheld[row] ?? null,
     first_detected_at: batch.first_detected_at[row] ?? 0,
-    judged: {
+    filters: {
       publisher_id: batch.publisher_ids[row] ?? null,
       domain: batch.domains[row] ?? null,
       band: batch.bands[row] ?? 0,
@@ -155,7 +155,7 @@ export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
   };
 }
 
-/** A row as the merge rule takes it, with the address as exported. */
+/** A row, as {@link merge} takes it: with the address as exported. */
 export function scoringOf(batch: RowBatch, row: number): Scoring {
   const match = readMatch(textOf(renderedOf(batch, row)));
   match.article.url = batch.urls_withheld[row] ?? match.article.url;

@@ -6,7 +6,7 @@
  * full disk), nothing else is written until the entry was applied from the log.
  *
  * A change is delivered when its commit is visible. That is later than anything the transaction itself could
- * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
+ * write, so the time is taken after the commit, sent to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
 
@@ -48,7 +48,7 @@ export interface StreamWriterOptions {
   /** The folder of the log. */
   readonly folder: string;
   readonly now: Now;
-  /** Told at once of each transaction that became visible. */
+  /** Called at once for each transaction that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
 
@@ -69,7 +69,7 @@ export class StreamWriter {
     this.#effects = noteEffects(db, LOGGED_TABLES);
     this.#lastPosition = lastPosition(db);
     const last = db.prepare<unknown[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED).get();
-    // What a crash left without a time became visible before now at the latest.
+    // A transaction that a crash left without a time has become visible by now.
     this.#deliveredAtMs = Math.max(last?.delivered_at ?? 0, newestWindowEnd(db), now());
     const unstamped = db.prepare<unknown[], { has_unstamped: number }>(HAS_UNSTAMPED).get();
     this.#isUnstamped = unstamped?.has_unstamped === 1;
@@ -171,7 +171,7 @@ export class StreamWriter {
     try {
       applyPending(db, folder);
     } finally {
-      // What the log says is not said a second time.
+      // The log already has these changes.
       this.#effects.take();
     }
     this.#isBehind = false;
@@ -185,7 +185,7 @@ export class StreamWriter {
     if (this.#isUnstamped) this.write({ kind: 'delivery time' }, () => {});
   }
 
-  /** From here on the log's segments are closed, but for what follows. */
+  /** Closes the open segment: later entries go to a new one. */
   closeSegment(): void {
     this.#options.log.closeSegment();
   }

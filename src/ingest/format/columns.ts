@@ -1,6 +1,6 @@
 /**
- * The columns of export files, from the table of fields: first those that identify a detection, then what else every
- * row must give, then the rest.
+ * The columns of export files, from the table of fields: those that identify a detection, then the other required ones,
+ * then the rest.
  */
 import {
   CONTENT_TYPE_OF_EXPORT,
@@ -23,7 +23,7 @@ export const EXPORT_COLUMNS: readonly ExportColumn[] = FIELD_TABLE.flatMap(({ co
   column === null ? [] : [{ ...column, exports: exportsOf(content_types) }],
 ).sort((a, b) => rankOf(a) - rankOf(b));
 
-/** Columns that Wirewatch derives: where an export gives them, they must have the same value. */
+/** Columns that Wirewatch derives: if an export has them, their values must match. */
 export const CHECKED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
 export type CheckedColumn = (typeof CHECKED_COLUMNS)[number];
 

@@ -1,6 +1,6 @@
 /**
- * CSV (RFC 4180): a header line of column names, then a record a row. An empty field is null; numbers and
- * booleans are written as in JSON.
+ * CSV (RFC 4180): a header line with column names, then one record per row. An empty field is null; numbers and booleans
+ * are written as in JSON.
  */
 
 import { CsvError, type Info, parse } from 'csv-parse';
@@ -13,7 +13,7 @@ import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
 
 const GROUP_ROWS = 500;
-/** Letters by which a name in the header may differ from the column that is meant. */
+/** Edit distance up to which an unknown header name is suggested as a misspelling. */
 const MISSPELT_MAX = 4;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
@@ -27,7 +27,7 @@ export async function* csvEntries(
   chunks: AsyncIterable<Buffer>,
   exportName: ExportName,
 ): AsyncGenerator<RawEntry[]> {
-  // The parser reports what it dislikes as an error of its stream, with the line in it.
+  // Syntax errors come as an error of the parser's stream, with the line.
   const problem: { entry: RawEntry | null } = { entry: null };
   const parser = parse({
     info: true,
@@ -46,7 +46,7 @@ export async function* csvEntries(
       const line = lines.lineOf(parsed);
       if (header === null) {
         header = parsed.record;
-        const bad = judgeHeader(header, exportName);
+        const bad = checkHeader(header, exportName);
         if (bad) {
           yield [bad];
           return;
@@ -74,7 +74,7 @@ async function feed(
 ): Promise<void> {
   for await (const block of wholeLines(chunks)) {
     if (block.kind !== 'lines') {
-      // A record may span lines, so a line that cannot be read leaves no safe place to read on from.
+      // Records can span lines, so after an unreadable line it is unknown where the next record begins.
       problem.entry =
         block.kind === 'too long'
           ? badFile(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`)
@@ -89,18 +89,18 @@ async function feed(
 
 function drained(parser: ReturnType<typeof parse>): Promise<void> {
   return new Promise((resolve) => {
-    const settle = () => {
-      parser.off('drain', settle);
-      parser.off('close', settle);
+    const done = () => {
+      parser.off('drain', done);
+      parser.off('close', done);
       resolve();
     };
-    parser.once('drain', settle);
-    parser.once('close', settle);
-    if (parser.closed) settle();
+    parser.once('drain', done);
+    parser.once('close', done);
+    if (parser.closed) done();
   });
 }
 
-function judgeHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
+function checkHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
   const names = new Set<string>();
   for (const name of header) {
     if (names.has(name)) return badFile(1, 'every column only once', name, name);
@@ -130,7 +130,7 @@ function entryOf(header: readonly string[], record: readonly string[], line: num
   return { kind: 'row', line, raw: raw as RawRow };
 }
 
-/** A field that does not read as its column's type stays text; the row check then says what was expected. */
+/** A field that is not of its column's type stays a string, so that the row check reports it. */
 function fieldValue(name: string, text: string): unknown {
   if (text === '') return null;
   switch (exportColumn(name)?.kind.type) {
@@ -152,9 +152,9 @@ function parseProblem(error: unknown, lines: LineCounter): RawEntry {
   return badFile(line, `CSV as in RFC 4180 (${reason})`);
 }
 
-/** The line on which a record begins; the parser counts to its end, and a carriage return within it as a line. */
+/** Finds the line on which a record begins: the parser gives its last line, and counts a carriage return as a line. */
 class LineCounter {
-  /** Carriage returns within records so far. */
+  /** Carriage returns in records so far. */
   returns = 0;
   #counted = 0;
 

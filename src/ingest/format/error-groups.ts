@@ -1,18 +1,18 @@
-/** Errors in the lines of an export file: counted by kind, with values short enough to show. Pure. */
+/** Counts the errors in an export file by kind, and shortens their values. Pure. */
 import type { RowError } from '../rules/check-row.ts';
 
 export interface LineError extends RowError {
   readonly line: number;
 }
 
-/** Errors of one kind: of one column, where the same was expected. */
+/** Errors of one kind: with the same column and the same expectation. */
 export interface ErrorGroup {
   readonly column: string | null;
   readonly expected: string;
   readonly count: number;
-  /** The first lines that have it. */
+  /** The first lines with this error. */
   readonly lines: readonly number[];
-  /** What the first of them has there. */
+  /** The value on the first of these lines. */
   readonly value: unknown;
 }
 
@@ -20,7 +20,6 @@ const GROUPS_MAX = 20;
 const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 
-/** Errors counted by kind. */
 export class ErrorGroups {
   readonly #groups = new Map<string, { first: LineError; count: number; lines: number[] }>();
 
@@ -43,7 +42,7 @@ export class ErrorGroups {
   }
 }
 
-/** Values in reasons are for a person to find the row by: long ones are cut. */
+/** Truncates a long value: it is shown only so that a person can find the row. */
 export function shortened(error: RowError): RowError {
   const { value } = error;
   const text = typeof value === 'string' ? value : jsonText(value);
@@ -52,10 +51,10 @@ export function shortened(error: RowError): RowError {
   return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
 }
 
-/** What stands for a value that cannot be repeated. */
+/** Shown for a value that {@link jsonText} cannot write. */
 export const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
 
-/** A value as JSON; null when it is nested more deeply than can be written, which reading it can be. */
+/** A value as JSON; null if it is nested too deeply: JSON.parse accepts deeper nesting than JSON.stringify. */
 export function jsonText(value: unknown): string | null | undefined {
   try {
     return JSON.stringify(value);

@@ -1,8 +1,8 @@
 /**
- * The names of files in the drop folder, and what each says.
+ * The names of files in the drop folder.
  *
- * `<export>.<window start>.<form>` is one export's ten-minute window; `<export>.backfill-<label>.<form>` is
- * history outside any window. A name that says neither is refused, unless its writer marks it as unfinished.
+ * `<export>.<window start>.<form>` is a ten-minute window of an export; `<export>.backfill-<label>.<form>` is history
+ * outside any window. Other names are refused, unless they mark the file as unfinished.
  */
 import { type ExportName, isExportName } from '../../detection/content-type.ts';
 import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../../time.ts';
@@ -21,7 +21,7 @@ export type ExportFileName = {
 
 export type NameJudgement =
   | { readonly kind: 'export'; readonly file: ExportFileName }
-  /** Still being written: left alone. */
+  /** Still being written: ignored. */
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'refused'; readonly reason: string };
 
@@ -58,13 +58,13 @@ export function judgeName(name: string): NameJudgement {
   };
 }
 
-/** Whether a window's file can be read now: only after the window has ended. */
+/** Whether a window's file can be read now: the window must have ended. */
 export function judgeWindow(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
   if (windowStartMs > nowMs + DAY_MS) return 'too far ahead';
   return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
 }
 
-/** The name with the ingest number before the form, for where the name itself is taken. */
+/** The name with the ingest number before the form, for use where the name itself is taken. */
 export function numberedName(name: string, number: string): string {
   const judged = judgeName(name);
   if (judged.kind !== 'export') return `${name}.${number}`;
@@ -72,7 +72,7 @@ export function numberedName(name: string, number: string): string {
   return `${base}.${number}.${judged.file.form}`;
 }
 
-/** The order in which waiting files are read: by window, backfills last; never by the time of the file. */
+/** The order in which waiting files are read: by window, backfills last. File times do not count. */
 export function compareFiles(a: ExportFileName, b: ExportFileName): number {
   const rank = (file: ExportFileName) =>
     file.kind === 'window' ? file.window_start : Number.POSITIVE_INFINITY;
@@ -80,18 +80,18 @@ export function compareFiles(a: ExportFileName, b: ExportFileName): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-/** The latest time that a row may state: a day after this. */
+/** The latest time that a row may have. */
 export function latestTime(endMs: number): string {
   return formatMs(endMs + DAY_MS);
 }
 
-/** The bounds and defaults of a file's times. */
+/** The bound and the default for times in a file. */
 export function timesOf(file: ExportFileName, readAtMs: number) {
   const endMs = file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs;
   return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
 }
 
-/** Why files of an export are not read. */
+/** The reason to refuse a file of an export that is switched off. */
 export function switchedOff(exportName: ExportName): string {
   return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 }

@@ -1,4 +1,4 @@
-/** Bytes into blocks of whole lines: bounded in length, checked to be UTF-8. */
+/** Splits bytes into blocks of complete lines, of bounded length and valid UTF-8. */
 import { isUtf8 } from 'node:buffer';
 
 export const LINE_BYTES_MAX = 1024 * 1024;
@@ -8,14 +8,14 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export type Lines =
   | { readonly kind: 'lines'; readonly first_line: number; readonly block: Buffer }
-  /** A line that is not UTF-8; what can be read of it stands in `text`. */
+  /** A line that is not UTF-8; `text` has replacement characters for the invalid bytes. */
   | { readonly kind: 'not utf-8'; readonly line: number; readonly text: string }
-  /** A line over the limit, of which only the beginning is kept. */
+  /** A line over the limit; `text` is its beginning. */
   | { readonly kind: 'too long'; readonly line: number; readonly text: string };
 
 const BEGINNING_BYTES = 200;
 
-/** Lines are counted from 1. A block ends with its last newline, but for the last block of a file. */
+/** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;

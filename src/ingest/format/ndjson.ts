@@ -1,11 +1,11 @@
-/** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
+/** NDJSON: one JSON object per line, and optionally a last line with the number of rows. */
 import { grouped } from '../../counted.ts';
 import { reasonOf } from '../../refused.ts';
 import type { RawRow } from '../rules/check-row.ts';
 import { LINE_BYTES_MAX, NEWLINE, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
 
-/** Entries come in groups: one step of an asynchronous loop for each row would cost more than the row. */
+/** Entries come in groups: an asynchronous step for each row would cost more than the row. */
 export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<Iterable<RawEntry>> {
   for await (const block of wholeLines(chunks)) {
     switch (block.kind) {
@@ -23,9 +23,8 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
 }
 
 /**
- * Each line becomes a string of its own: most are of one byte a character, where the whole block is of two. A row is
- * parsed when it is asked for, so that the one before it is garbage by then: rows of a whole block would outlive
- * collections, which took a quarter of the time.
+ * Each line is decoded by itself: most then need one byte per character; a block as one string needs two. Rows are parsed
+ * lazily, so that each dies young: rows of a complete block survived garbage collections, which took a quarter of the time.
  */
 function* entriesOf(block: Buffer, firstLine: number): Generator<RawEntry> {
   let line = firstLine;
@@ -58,7 +57,7 @@ function entryOf(content: string, line: number): RawEntry {
   return { kind: 'trailer', line, rows };
 }
 
-/** What the JSON parser says of an error, in terms of the line. */
+/** The JSON parser's reason, with the position in the line. */
 function placeOf(reason: string): string {
   const [, position] = / at position (\d+)/.exec(reason) ?? [];
   if (position !== undefined) return `not valid JSON at character ${Number(position) + 1}`;

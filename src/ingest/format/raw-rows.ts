@@ -1,13 +1,13 @@
-/** The raw rows of an export, from either form: what NDJSON and CSV have in common. */
+/** The raw rows of an export: the common result of reading NDJSON and CSV. */
 import type { RawRow, RowError } from '../rules/check-row.ts';
 
 export type RawEntry =
   | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow }
-  /** One row that cannot be read; the others can. */
+  /** One row cannot be read; the rest of the file can. */
   | { readonly kind: 'bad row'; readonly line: number; readonly error: RowError; readonly text: string }
   /** The optional last line of an NDJSON file. */
   | { readonly kind: 'trailer'; readonly line: number; readonly rows: number }
-  /** The file cannot be read on from here. */
+  /** The rest of the file cannot be read. */
   | { readonly kind: 'bad file'; readonly line: number; readonly error: RowError };
 
 export function badFile(

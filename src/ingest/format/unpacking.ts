@@ -1,6 +1,4 @@
-/**
- * The content of an export file: opened, hashed and unpacked as it is read, in chunks of bounded size.
- */
+/** Reads an export file in chunks of bounded size, and hashes and unpacks it on the way. */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -12,7 +10,7 @@ const CHUNK_BYTES = 256 * 1024;
 
 /** Why an export cannot be read to its end. */
 export class UnreadableContent extends Error {
-  /** `truncated`: it may still be growing; `damaged`: more time would not help. */
+  /** `truncated`: the file may still be growing; `damaged`: waiting does not help. */
   readonly kind: 'truncated' | 'damaged';
 
   constructor(kind: 'truncated' | 'damaged', message: string, options?: ErrorOptions) {
@@ -25,18 +23,15 @@ export class UnreadableContent extends Error {
 export interface Content {
   /** The unpacked bytes. */
   readonly chunks: AsyncIterable<Buffer>;
-  /** Of the file as it lies on the disk; valid once the chunks have been read to their end. */
+  /** Of the packed file; call it only after all chunks have been read. */
   sha256(): string;
   bytes(): number;
   close(): Promise<void>;
 }
 
-/**
- * @param form says how the file is packed
- * @throws UnreadableContent from the chunks, when the packing is cut off or broken
- */
+/** @throws UnreadableContent from the chunks, if the packed data is truncated or damaged */
 export async function openContent(path: string, form: Form): Promise<Content> {
-  // A link that took the file's place after it was looked at is not followed, and a FIFO does not block.
+  // Something may have replaced the file since the scan: a link is not followed, and a FIFO does not block.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const hash = createHash('sha256');
   let bytes = 0;
@@ -89,7 +84,7 @@ async function* gunzip(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   }
 }
 
-/** After zeros, with which some devices fill up their blocks, Node's stream ends and reads nothing more. */
+/** Node's stream ends at zeros, with which some devices pad their blocks, and does not check what follows them. */
 async function refuseMore(rest: Buffer | null, source: AsyncGenerator<Buffer>): Promise<void> {
   for (let chunk = rest; chunk !== null; chunk = await nextChunk(source)) {
     if (chunk.some((byte) => byte !== 0)) {
@@ -99,13 +94,12 @@ async function refuseMore(rest: Buffer | null, source: AsyncGenerator<Buffer>): 
 }
 
 /**
- * A zstd file may be several frames one after the other, as parallel packers and appending writers make them.
- * Node's stream ends silently where a frame ends within a chunk: what follows would be lost, so the rest of
- * the chunk begins a stream of its own.
+ * A zstd file can have several frames, as parallel packers and appending writers produce. Node's stream ends silently
+ * where a frame ends within a chunk, so the rest of the chunk goes to a new stream: otherwise it would be lost.
  */
 async function* unzstd(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer | null = await nextChunk(source);
-  // A file of no bytes is a frame that was never begun: the stream itself says so.
+  // An empty file also goes through the stream, which reports it as truncated.
   do {
     const unpacked = createZstdDecompress({ chunkSize: CHUNK_BYTES });
     const feeding = feed(unpacked, rest, source);
@@ -119,7 +113,7 @@ async function* unzstd(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   } while (rest !== null);
 }
 
-/** @returns what was left of the chunk in which the packed data ended; null at the end of the source */
+/** @returns the rest of the chunk in which the packed data ended; null at the end of the source */
 async function feed(
   unpacked: Gunzip | ZstdDecompress,
   first: Buffer | null,
@@ -139,15 +133,15 @@ async function feed(
 
 function written(unpacked: Gunzip | ZstdDecompress, chunk: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
-    const settle = (error?: Error | null) => {
-      unpacked.off('end', settle);
-      unpacked.off('close', settle);
+    const done = (error?: Error | null) => {
+      unpacked.off('end', done);
+      unpacked.off('close', done);
       if (error) reject(error);
       else resolve();
     };
-    unpacked.once('end', settle);
-    unpacked.once('close', settle);
-    unpacked.write(chunk, settle);
+    unpacked.once('end', done);
+    unpacked.once('close', done);
+    unpacked.write(chunk, done);
   });
 }
 

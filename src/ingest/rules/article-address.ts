@@ -1,8 +1,8 @@
 /**
- * Addresses in export rows, and the registrable domain an article appeared under.
+ * URLs in export rows, and the registrable domain of an article.
  *
- * An address is kept as given; only what RFC 3986 does not allow in it is percent-encoded. It is not parsed by
- * the WHATWG rules, which would rewrite it (a backslash would become a slash, and with it the host another).
+ * A URL is stored as it is, except that characters which RFC 3986 does not allow are percent-encoded. The WHATWG URL
+ * parser would change it: a backslash becomes a slash, which can change the host.
  */
 import { isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
@@ -14,19 +14,19 @@ const ADDRESS_BYTES_MAX = 8 * 1024;
 /** Scheme, authority, path, query, fragment: the authority ends at the first of / ? # and backslash. */
 const ADDRESS = /^(https?:\/\/)([^/?#\\]*)([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
-/** An address of only these characters, with well-formed escapes, is one already (RFC 3986, appendix A). */
+/** Needs no encoding: allowed characters and well-formed escapes (RFC 3986, appendix A). */
 const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
-/** A percent sign that begins no escape, or a run of characters that may not stand there. */
+/** A percent sign without an escape, or a run of characters that are not allowed. */
 const UNCLEAN = /%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+/g;
-/** What nearly every address has. */
+/** A fast path for nearly every URL. */
 const PLAIN_AUTHORITY = /^[\w\-.~]+(?::\d*)?$/;
 const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
-/** Of versions of the Internet Protocol that are yet to come. */
+/** IPvFuture (RFC 3986, 3.2.2). */
 const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 
-/** A value that cannot be taken. */
+/** An invalid value. */
 export class Bad {
-  /** What was expected in its place, in words. */
+  /** In words. */
   readonly expected: string;
 
   constructor(expected: string) {
@@ -34,7 +34,7 @@ export class Bad {
   }
 }
 
-/** Checks an address of an export row. @returns it, with what must be encoded */
+/** Checks and percent-encodes a URL of an export row. */
 export function readAddress(given: string): string | Bad {
   if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
     return new Bad('a URL of at most 8 KiB');
@@ -54,7 +54,7 @@ export function readAddress(given: string): string | Bad {
 /**
  * The registrable domain of a host by the public suffix list's ICANN section, lower case and punycode.
  *
- * @returns null where there is none: an address literal, a bare suffix, a single label
+ * @returns null if it has none: an address literal, a bare suffix, a single label
  */
 export function registrableDomain(host: string): string | null {
   const cached = domains.get(host);
@@ -65,7 +65,7 @@ export function registrableDomain(host: string): string | null {
   return domain;
 }
 
-/** Reads the host from what an export gives as a domain, which may be an address. */
+/** The host in a domain of an export, which may be a URL. */
 export function hostOfDomain(given: string): string {
   const authority = /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?([^/?#\\]*)/i.exec(given.trim())?.[1] ?? '';
   return hostOf(authority);
@@ -80,7 +80,7 @@ function hostOf(authority: string): string {
   return literal ?? afterUser.replace(/:\d*$/, '');
 }
 
-/** A user may have colons, a host (RFC 3986, 3.2.2: an address literal or a name) neither these nor an @. */
+/** User information may contain colons; a host name may contain neither `:` nor `@` (RFC 3986, 3.2). */
 function encodeAuthority(authority: string): string {
   if (PLAIN_AUTHORITY.test(authority)) return authority;
   const at = authority.lastIndexOf('@');
@@ -90,13 +90,13 @@ function encodeAuthority(authority: string): string {
   return user + (isLiteral ? host : encodePart(host).replaceAll(':', '%3A')) + port;
 }
 
-/** Without a zone, which is of one machine: RFC 3986 has none. */
+/** Without a zone: RFC 3986 does not allow one. */
 function isLiteral6(text: string): boolean {
   return isIPv6(text) && !text.includes('%');
 }
 
 function encodePart(part: string): string {
   if (CLEAN_PART.test(part)) return part;
-  // None of the characters in such a run is left as it is by encodeURIComponent.
+  // encodeURIComponent encodes every character of such a run.
   return part.replace(UNCLEAN, encodeURIComponent);
 }

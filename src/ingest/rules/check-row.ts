@@ -1,7 +1,7 @@
 /**
- * One row of an export: raw values in, a checked row or the reasons against it out. Pure.
+ * Checks one row of an export. Pure.
  *
- * The row is walked once, by its own keys: a row has about twenty of them and there may be millions of rows.
+ * It visits each key of the row once: a row has about twenty, and there may be millions of rows.
  */
 import { grouped } from '../../counted.ts';
 import { BANDS, bandStep } from '../../detection/band.ts';
@@ -23,7 +23,7 @@ export interface RowLimits {
   readonly earliest: string;
   /** The latest `first_detected_at` and `last_scored_at`. */
   readonly latest: string;
-  /** `first_detected_estimated` of a row that does not say. */
+  /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
 
@@ -39,20 +39,18 @@ export type CheckedRow =
   | {
       readonly kind: 'row';
       readonly row: ExportRow;
-      /** A publisher's name was left out, since the row has no id for it. */
-      readonly isNameLeftOut: boolean;
+      /** The publisher's name was dropped, because the row has no publisher id. */
+      readonly isNameDropped: boolean;
     }
   | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
 
 const STRING_BYTES_MAX = 4 * 1024;
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
-/** A column names itself in a file's record at most this long. */
+/** Longer names are truncated in a file's record. */
 const COLUMN_NAME_MAX = 100;
 const IGNORED_COLUMNS_MAX = 50;
 
-/**
- * @param ignored collects the names of columns that mean nothing here
- */
+/** @param ignored collects the names of unknown columns */
 export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
   const row = { ...EMPTY_ROW, first_detected_estimated: limits.estimated };
   const values: Record<ColumnName, unknown> = row;
@@ -82,14 +80,14 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
     else values[column.name] = read;
   }
   if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
-  if (checked && errors.length === 0) errors.push(...checkGiven(raw, row, limits.export));
+  if (checked && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
-  const isNameLeftOut = row.article_publisher_id === null && row.article_publisher_name !== null;
+  const isNameDropped = row.article_publisher_id === null && row.article_publisher_name !== null;
   finish(row, raw.article_url);
-  return { kind: 'row', row, isNameLeftOut };
+  return { kind: 'row', row, isNameDropped };
 }
 
-/** @returns the value as it is kept, or what was expected in its place */
+/** @returns the value as it is stored, or {@link Bad} */
 function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown {
   switch (kind.type) {
     case 'integer':
@@ -147,8 +145,8 @@ function missing(raw: RawRow): RowError[] {
   );
 }
 
-/** An export may carry what the appliance gives itself; then it must say the same. */
-function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
+/** If an export has the columns that Wirewatch derives, their values must match. */
+function checkDerived(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   const expected: Record<CheckedColumn, string> = {
     content_type: contentType,
@@ -163,9 +161,9 @@ function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowErr
 }
 
 /**
- * What follows from several columns: the registrable domain, and no name without the publisher's id.
+ * Rules over several columns: derives the registrable domain, and drops a publisher's name without an id.
  *
- * @param articleUrl as given
+ * @param articleUrl as exported
  */
 function finish(row: ExportRow, articleUrl: unknown): void {
   const domain = row.article_domain ?? (typeof articleUrl === 'string' ? articleUrl : '');

@@ -1,7 +1,4 @@
-/**
- * What the appliance would make of an export file, without touching anything: for `ingest validate` and
- * `ingest explain`.
- */
+/** Reads an export file as ingest would, without changing anything: for `ingest validate` and `ingest explain`. */
 import { now } from '../../clock.ts';
 import { type Known, merge } from '../../detection/merge.ts';
 import { DetectionRows } from '../../history/detection-rows.ts';
@@ -11,10 +8,10 @@ import { type RowBatch, scoringOf } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './read-export.ts';
 
-/** What the settings say of reading. */
+/** The settings for reading. */
 export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
 
-/** Reads a file as the appliance would and keeps nothing. @param rules with streams and licences, where they count */
+/** @param rules without `streams`, every stream counts as existing */
 export function checkExport(
   path: string,
   file: ExportFileName,
@@ -29,14 +26,14 @@ export function checkExport(
 }
 
 export interface Effect extends ApplyCounts {
-  /** Rows that these counts are of: a very long file is judged by its beginning. */
+  /** How many rows were counted: of a very long file, only the first ones are. */
   rows: number;
 }
 
-/** Rows that are held in memory at most while it is worked out what they would change. */
+/** Bounds the memory. */
 export const EFFECT_ROWS_MAX = 100_000;
 
-/** Works out what a file's rows would change, each after the ones before it. */
+/** Counts what a file's rows would change, each row applied after the ones before it. */
 export class EffectCounter {
   readonly effect: Effect = { rows: 0, ...NO_COUNTS };
   readonly #rows: DetectionRows;

@@ -1,8 +1,8 @@
 /**
- * Reads one export file to its end: every row checked, rendered and handed on in batches.
+ * Reads one export file to its end: checks and renders each row, and passes the rows on in batches.
  *
- * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
- * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
+ * Invalid rows, a truncated file and a damaged file are results, not exceptions. Only errors of the machine, such as an
+ * unreadable disk, are thrown.
  */
 import { counted } from '../../counted.ts';
 import {
@@ -25,7 +25,7 @@ import type { RawEntry } from '../format/raw-rows.ts';
 import { openContent, UnreadableContent } from '../format/unpacking.ts';
 import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 
-/** How a file is read: plain data, fixed when reading begins. */
+/** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder {
   readonly path: string;
   readonly file: ExportFileName;
@@ -35,9 +35,9 @@ export interface ReadingOrder {
   readonly latest: string;
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
-  /** What becomes of a row that breaks the format: the file fails, or the row is left out; see {@link isMostlyBad}. */
+  /** Whether an invalid row fails the file, or is skipped; see {@link isMostlyBad}. */
   readonly bad_rows: 'fail' | 'skip';
-  /** The streams that the appliance has; null: all. */
+  /** The streams that exist; null: any. */
   readonly streams: readonly StreamName[] | null;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: readonly number[];
@@ -45,15 +45,14 @@ export interface ReadingOrder {
   readonly rows_to_skip: number;
 }
 
-/** Where what is read goes. */
 export interface ReadingSinks {
-  /** Path and query of the address that the appliance gives a photo. */
+  /** Path and query of a photo's URL. */
   readonly photoPath: RenderOptions['photoPath'];
-  /** Memory for batches: it is used up before more is taken. */
+  /** Buffers for batches, used before new ones are allocated. */
   readonly memory?: ArrayBuffer[];
-  /** Takes a batch; the reader goes on when it resolves. Without it, rows are checked and not rendered. */
+  /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
-  /** Told of each row that is left out. */
+  /** Called for each skipped row. */
   readonly onBadRow?: (bad: BadRow) => void;
   readonly onProgress?: (rows: number) => void;
 }
@@ -67,37 +66,37 @@ export interface BadRow {
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
-  /** All rows of the file. */
+  /** All rows in the file. */
   readonly rows: number;
-  /** Rows left out because they break the format. */
+  /** Rows skipped because they are invalid. */
   readonly bad_rows: number;
-  /** Rows of subscriptions or content types that the appliance does not have, by `<subscription>:<type>`. */
+  /** Rows of streams that do not exist, by `<subscription>:<type>`. */
   readonly unknown_rows: Readonly<Record<string, number>>;
   readonly ignored_columns: readonly string[];
-  /** Rows whose `article_publisher_name` was left out, since they have no `article_publisher_id`. */
+  /** Rows whose `article_publisher_name` was dropped, because they have no `article_publisher_id`. */
   readonly names_without_id: number;
 }
 
 export type ReadingResult =
   | { readonly kind: 'read'; readonly counts: ReadingCounts }
-  /** Rows or the file as a whole break the format: the first errors, and how many there are. */
+  /** Rows or the file itself are invalid. `errors` has the first ones. */
   | {
       readonly kind: 'bad';
       readonly counts: ReadingCounts;
       readonly errors: readonly LineError[];
       readonly errors_total: number;
       readonly rows_with_errors: number;
-      /** All errors by kind, up to a number of kinds. */
+      /** All errors by kind, up to a limit of kinds. */
       readonly error_groups: readonly ErrorGroup[];
     }
-  /** The packing ends too early: it may still be growing. */
+  /** The packed data ends too early: the file may still be growing. */
   | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
   | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
 
 const ERRORS_MAX = 20;
-/** So many may be left out of a file, however short it is. */
+/** So many bad rows may be skipped in any file, however short. */
 const BAD_ROWS_IN_ANY_FILE = 100;
-/** Unknown streams are counted one by one up to this many, and together from there. */
+/** Any further unknown streams are counted together. */
 const UNKNOWN_STREAMS_MAX = 50;
 
 export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
@@ -120,7 +119,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     reading.finish();
     const last = reading.rest();
     if (last !== null) await sinks.onBatch?.(last);
-    // A file that was given up half-way has no hash: it was not read to its end.
+    // A file that was not read to its end has no hash.
     return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
   } catch (error) {
     if (!(error instanceof UnreadableContent)) throw error;
@@ -130,7 +129,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   }
 }
 
-/** The state of one reading: where it is, what it found, and the batch it is filling. */
+/** The state of reading one file. */
 class Reading {
   rows = 0;
   isOver = false;
@@ -146,15 +145,15 @@ class Reading {
   readonly #groups = new ErrorGroups();
   #badRows = 0;
   #rowsWithErrors = 0;
-  /** Of rows that are left out: the first errors, and how many there are. */
-  readonly #leftOut: LineError[] = [];
-  #leftOutErrors = 0;
+  /** The first errors of skipped rows. */
+  readonly #skippedErrors: LineError[] = [];
+  #skippedErrorsTotal = 0;
   #namesWithoutId = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
   readonly #batch: BatchBuilder;
-  /** Rows of the file up to and with the last batch. */
+  /** Rows of the file up to and including the last batch. */
   #rowsThrough = 0;
 
   constructor(order: ReadingOrder, sinks: ReadingSinks) {
@@ -169,7 +168,7 @@ class Reading {
     this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
   }
 
-  /** @returns a batch that is full */
+  /** @returns a batch once it is full */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailer !== null) {
       this.#fail({
@@ -198,9 +197,9 @@ class Reading {
     }
   }
 
-  /** Judges what can only be judged at the end: the trailer, and how many rows were bad. */
+  /** Checks the trailer and the share of bad rows. */
   finish(): void {
-    this.#judgeTrailer();
+    this.#checkTrailer();
     if (this.#errorsTotal > 0 || !isMostlyBad(this.#badRows, this.rows)) return;
     this.#note({
       line: 0,
@@ -208,11 +207,11 @@ class Reading {
       value: this.#badRows,
       expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
     });
-    for (const error of this.#leftOut) this.#note(error);
-    this.#errorsTotal = 1 + this.#leftOutErrors;
+    for (const error of this.#skippedErrors) this.#note(error);
+    this.#errorsTotal = 1 + this.#skippedErrorsTotal;
   }
 
-  #judgeTrailer(): void {
+  #checkTrailer(): void {
     const trailer = this.#trailer;
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
@@ -233,7 +232,7 @@ class Reading {
     }
   }
 
-  /** @returns what is left to hand on */
+  /** @returns the last batch; null if there is nothing to pass on */
   rest(): RowBatch | null {
     if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
     this.#rowsThrough = this.rows;
@@ -276,7 +275,7 @@ class Reading {
       this.#countUnknown(stream);
       return;
     }
-    if (checked.isNameLeftOut) this.#namesWithoutId += 1;
+    if (checked.isNameDropped) this.#namesWithoutId += 1;
     if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(checked.row);
   }
 
@@ -291,7 +290,7 @@ class Reading {
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-      judged: filterColumns(match),
+      filters: filterColumns(match),
     });
   }
 
@@ -304,10 +303,10 @@ class Reading {
     this.#rowsWithErrors += 1;
     if (this.#order.bad_rows === 'skip') {
       this.#badRows += 1;
-      this.#leftOutErrors += errors.length;
+      this.#skippedErrorsTotal += errors.length;
       const short = errors.map(shortened);
       for (const error of short)
-        if (this.#leftOut.length < ERRORS_MAX) this.#leftOut.push({ line, ...error });
+        if (this.#skippedErrors.length < ERRORS_MAX) this.#skippedErrors.push({ line, ...error });
       this.#sinks.onBadRow?.({ line, errors: short, row });
       return;
     }
@@ -327,8 +326,7 @@ class Reading {
 }
 
 /**
- * Whether so many rows are bad that none is left out: then it is not single rows that are wrong but the writer, and
- * somebody has to know.
+ * Whether so many rows are bad that none is skipped: then the writer is at fault, and somebody must know.
  */
 function isMostlyBad(bad: number, rows: number): boolean {
   return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;

@@ -1,6 +1,6 @@
 /**
- * Sends made-up requests and checks every answer: never 500, always a request id and Cache-Control, a status, headers
- * and body that the OpenAPI document has for that path and method, and no secret.
+ * Sends generated requests and checks every response: never 500, always a request id and Cache-Control, a status, headers
+ * and body as in the OpenAPI document, and no secret.
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../../src/generate/prng.ts';
@@ -15,28 +15,28 @@ import type { Secrets } from './secrets.ts';
 export interface Campaign {
   readonly facts: FuzzFacts;
   readonly seed: string;
-  /** Requests to send, counted by the answers. */
+  /** Requests to send, counted by responses. */
   readonly requests: number;
   readonly secrets: Secrets;
-  /** Called once in a while, with the answers so far. */
+  /** Called now and then, with the number of responses so far. */
   readonly onProgress: (answers: number) => void;
 }
 
 export interface CampaignOutcome {
   readonly connections: number;
   readonly answers: number;
-  /** How often each status came. */
+  /** The count of each status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** In words, with what is needed to do it again. */
+  /** In words, with what is needed to repeat it. */
   readonly failures: readonly string[];
 }
 
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
-/** Connections at a time: the program is never without a request. */
+/** Concurrent connections, to keep the program busy. */
 const WORKERS = 4;
 const PROGRESS_EVERY_CONNECTIONS = 500;
-/** Bytes that could be the start of a request are waited for by both sides: not for long. */
+/** Both sides wait for the rest of bytes that may begin a request: not for long. */
 const UNSURE_PATIENCE_MS = 50;
 
 export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> {
@@ -57,7 +57,7 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
     while (answers < requests && failures.length < FAILURES_MAX) {
       const connection = connections;
       connections += 1;
-      // What is sent on a connection follows from its number alone.
+      // The number of a connection determines what it sends.
       const prng = seededPrng(seed, 'fuzz', connection);
       try {
         if (prng.chance(0.1)) await tryMalformed(prng, facts, note);
@@ -87,7 +87,7 @@ async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswe
     assert.ok(request, `an answer too many: ${answer.status} ${answer.body}`);
     check(request, answer);
   }
-  // A server may end the connection behind an answer that says so.
+  // A server may end the connection after a response with Connection: close.
   const isEnded = answers.at(-1)?.headers.get('connection') === 'close';
   assert.ok(isEnded, `${answers.length} answers to ${shown(Buffer.concat(bytes))}`);
 }
@@ -96,7 +96,7 @@ function check(request: FuzzRequest, answer: RawAnswer): void {
   const { method, target } = request;
   try {
     assert.notEqual(answer.status, 500);
-    // Health may say that no export is recent; keys can be checked.
+    // Health may report that no export is recent; keys can be checked.
     assert.ok(answer.status !== 503 || target.includes('/v1/health'), 'credentials can be verified');
     checkAnswer({ method, target, ...answer });
   } catch (error) {
@@ -113,12 +113,12 @@ async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnsw
     try {
       return parseAnswers(received, [isHead ? 'HEAD' : 'GET', 'GET']);
     } catch (error) {
-      // Who cannot read a request does not know that it began with HEAD.
+      // A server that cannot parse a request does not know that it was HEAD.
       if (isHead) return parseAnswers(received, ['GET', 'GET']);
       throw error;
     }
   };
-  // Some answers leave the connection open.
+  // Some responses leave the connection open.
   const received = await sendBytes(
     facts.host,
     bytes,

@@ -1,6 +1,6 @@
 /**
- * Clients that say nothing, that send or read too slowly, or that cut the connection, thousands of them at once. Each
- * must be given up in the way that its fault has, while a good client is answered.
+ * Clients that are silent, send or read too slowly, or close the connection, thousands of them at once. Each must be
+ * disconnected in the way that fits its fault, while a good client is answered.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -14,40 +14,40 @@ import type { Target } from './target.ts';
 interface Client {
   readonly socket: Socket;
   received: string;
-  /** Ended or reset, by either side. */
+  /** Closed or reset, by either side. */
   isOver: boolean;
 }
 
 interface Kind {
   readonly name: string;
-  /** Sent at once. */
+  /** Sent immediately. */
   readonly first: (target: Target, prng: Prng) => string;
-  /** Sent again and again, slower than the program waits for. */
+  /** Sent repeatedly, slower than the program accepts. */
   readonly trickle?: string;
   /** Whether the client never reads. */
   readonly isDeaf?: boolean;
-  /** Whether it cuts the connection, and how: after the answer has begun, or when the bytes are sent. */
+  /** Whether and when it closes the connection: after the response has begun, or when the bytes are sent. */
   readonly cuts?: 'at once' | 'in the answer';
-  /** Statuses that it gets until its connection is ended by the program; null: whatever came before the cut. */
+  /** Statuses that it gets before the program closes the connection; null: any, the client closes it. */
   readonly statuses: readonly number[] | null;
 }
 
 const HEAD = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n';
 const PAGE = '/v1/detections/changes?limit=1000&since=';
-/** Requests behind one another. */
+/** Pipelined requests. */
 const PIPELINED = 3;
-/** Slower than anything that is waited for by the byte. */
+/** Slower than the program accepts. */
 const TRICKLE_EVERY_MS = 2000;
 /**
- * Who never reads does not see the end of its connection. A byte that is sent then is refused, which the next one is
- * told. Before them nothing moves, for longer than the program waits.
+ * A client that never reads does not notice that its connection ended. Then it sends a byte, which is refused, and the
+ * next write fails. Before that it is silent for longer than the program waits.
  */
 const PROBES = 2;
 const BETWEEN_PROBES_MS = 1000;
 const OPENED_TOGETHER = 20;
-/** Those that are open are counted also while others are opened: on a busy machine the first are given up by then. */
+/** Open ones are counted while others are being opened: on a busy machine the first are closed by then. */
 const COUNTED_EVERY = 500;
-/** Far longer than the program waits for anybody. */
+/** Much longer than any timeout of the program. */
 const GIVEN_UP_MS = 900_000;
 
 function page(key: string): string {
@@ -88,18 +88,18 @@ const DEAF: Kind = {
   statuses: null,
 };
 
-/** Few never read: what is sent to them is held by the system, megabytes for each. */
+/** Few never read: the system buffers megabytes for each. */
 const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat(), DEAF];
-/** Every kind is among so many. */
+/** So many include every kind. */
 export const CLIENTS_MIN = ROUND.length;
 
 export interface ClientsOutcome {
-  /** How many of each kind were given up as they have to be. */
+  /** How many of each kind were disconnected as required. */
   readonly figures: Readonly<Record<string, number>>;
   readonly failures: readonly string[];
 }
 
-/** @param count of clients, all of them at once */
+/** @param count clients, all at once */
 export async function runClients(
   target: Target,
   { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
@@ -118,7 +118,7 @@ export async function runClients(
     const kind = ROUND[at % ROUND.length] ?? DEAF;
     const client = openClient(target, kind, kind.first(target, prng));
     open.push({ kind, client });
-    // One that waits for its turn here would be late with its request, and be given up for that.
+    // A client that waits for its turn here would be late with its request, and be disconnected for that.
     if (at % OPENED_TOGETHER === 0)
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
     if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
@@ -153,7 +153,7 @@ function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes:
   const { hostname, port } = new URL(`http://${facts.host}`);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   const client: Client = { socket, received: '', isOver: false };
-  // Node tells no 'close' of a connection that the other side had already reset.
+  // Node emits no 'close' for a connection that the peer had already reset.
   const cut = () => {
     client.isOver = true;
     socket.resetAndDestroy();
@@ -183,7 +183,7 @@ function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes:
   return client;
 }
 
-/** @returns null where the client was given up as it has to be */
+/** @returns null if the client was disconnected as required */
 function wrongIn({ statuses, cuts }: Kind, { received }: Client): string | null {
   if (cuts === 'in the answer') return received === '' ? 'was cut before an answer' : null;
   if (statuses === null) return received === '' ? null : `got ${received.slice(0, 200)}`;
@@ -196,7 +196,7 @@ function wrongIn({ statuses, cuts }: Kind, { received }: Client): string | null 
   }
 }
 
-/** Files that each thread and connection of the program's own may open meanwhile. */
+/** Files that the program's own threads and connections may open meanwhile. */
 const OPEN_FILES_SLACK = 40;
 const GIVEN_BACK_MS = 300_000;
 

@@ -1,4 +1,4 @@
-/** Hostile exports: what is dropped must end with its reason or be left alone, and the next good file is applied. */
+/** Hostile exports: each must be refused with a reason or ignored, and the next good file applied. */
 import { spawnSync } from 'node:child_process';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,15 +14,15 @@ interface HostileFile {
   readonly kind: string;
   readonly form: Form;
   readonly content: (prng: Prng) => Buffer;
-  /** What may become of it. */
+  /** Its allowed outcomes. */
   readonly ends: readonly Msg[];
 }
 
 const MIB = 1024 * 1024;
-/** More than the program may ever hold of a file, by far. */
+/** Much more than the program may ever hold of a file. */
 const BOMB_MIB = 640;
 const MEMORY_GROWTH_MAX_MIB = 400;
-/** Of one KiB: with the shortest, a bomb is read for minutes. */
+/** One KiB each: with shorter ones, reading a bomb takes minutes. */
 const BLANK_LINE = `${' '.repeat(1023)}\n`;
 const FAILS: readonly Msg[] = ['file failed'];
 const EITHER: readonly Msg[] = ['file applied', 'file failed'];
@@ -162,12 +162,12 @@ const ODD_NAMES: readonly ((number: number) => string)[] = [
 ];
 
 export interface ExportsOutcome {
-  /** How many of each kind were dropped. */
+  /** The number dropped of each kind. */
   readonly figures: Readonly<Record<string, number>>;
   readonly failures: readonly string[];
 }
 
-/** Files so that every kind is among them. */
+/** Enough files for every kind. */
 export const EXPORTS_MIN = FILES.length;
 
 /** @param folder for what links point to; @param memoryMib of the program, now */
@@ -198,7 +198,7 @@ export async function dropHostile(
     if (number % 5 === 0) {
       const oddName = (ODD_NAMES[(number / 5) % ODD_NAMES.length] ?? String)(number);
       appliance.put(oddName, 'x');
-      const odd = await appliance.dealtWith(oddName);
+      const odd = await appliance.processed(oddName);
       if (odd.msg !== 'file refused') failures.push(`the name ${JSON.stringify(oddName)}: ${odd.msg}`);
       note('odd name');
     }
@@ -212,7 +212,7 @@ export async function dropHostile(
   return { figures: { ...figures, 'MiB of memory at most': Math.round(highest) }, failures };
 }
 
-/** What is no regular file stays where it is, and nothing is read or written through it. */
+/** Anything but a regular file stays where it is, and nothing is read or written through it. */
 async function leaveAlone(
   appliance: Appliance,
   folder: string,
@@ -237,7 +237,7 @@ async function leaveAlone(
     note(kind);
     return { kind, path, was: lstatSync(path).mode };
   });
-  // By the second good file, what was there before has been seen.
+  // By the second good file, earlier ones have been scanned.
   for (let left = 2; left > 0; left -= 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const failures: string[] = [];

@@ -1,4 +1,4 @@
-/** Bytes that are no well-formed request: the lines of a good one broken in a way that HTTP forbids, or any bytes. */
+/** Malformed requests: a good one, broken in a way that HTTP forbids, or random bytes. */
 import type { Prng } from '../../../src/generate/prng.ts';
 import type { FuzzFacts } from './requests.ts';
 
@@ -6,7 +6,7 @@ type Breakage = (facts: FuzzFacts) => string;
 
 const GET = 'GET /v1/health HTTP/1.1\r\n';
 
-/** Each of them must be answered. */
+/** Each must get a response. */
 const BREAKAGES: readonly Breakage[] = [
   ({ host }) => `GET /v1/health HTTP/9.9\r\nHost: ${host}\r\n\r\n`,
   ({ host }) => `get /v1/health HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
@@ -33,11 +33,11 @@ const BREAKAGES: readonly Breakage[] = [
 
 export interface Malformed {
   readonly bytes: Buffer;
-  /** Whether an answer must come; any bytes may also look like the beginning of something. */
+  /** Whether a response is required: random bytes may look like the start of a request. */
   readonly mustAnswer: boolean;
 }
 
-/** @param good a well-formed request, of which some bytes are changed */
+/** @param good a well-formed request, to change some bytes of */
 export function makeMalformed(prng: Prng, facts: FuzzFacts, good: Buffer): Malformed {
   if (prng.chance(0.6)) {
     return { bytes: Buffer.from(prng.pick(BREAKAGES)(facts), 'latin1'), mustAnswer: true };

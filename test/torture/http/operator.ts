@@ -1,11 +1,11 @@
-/** Commands that an operator types, rightly and wrongly, with what they print searched for secrets. */
+/** Runs an operator's commands, right and wrong ones, and searches their output for secrets. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProgram } from '../../support/program.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
 
-/** Those that have to end well. */
+/** Those that must succeed. */
 const RIGHT: readonly (readonly string[])[] = [
   ['status'],
   ['alert', 'list'],
@@ -57,7 +57,7 @@ export async function runCommands(
   return { commands, failures };
 }
 
-/** Commands in which a secret stands where none belongs. @param folder for their files */
+/** Commands with a secret in a wrong place. @param folder for their files */
 function wrongCommands({ facts, key }: Target, folder: string) {
   const [foreign = ''] = facts.misplaced;
   const [password = ''] = facts.misplaced.slice(-1);

@@ -1,4 +1,4 @@
-/** Makes up requests: what a client might send by mistake or on purpose, from the document and from a box of oddities. */
+/** Generates requests that a client might send by mistake or on purpose, from the document and a list of oddities. */
 import type { Prng } from '../../../src/generate/prng.ts';
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
 
@@ -10,12 +10,12 @@ export interface FuzzRequest {
   readonly body: Buffer | null;
 }
 
-/** What is there to be asked for. */
+/** What the installation has. */
 export interface FuzzFacts {
   readonly host: string;
-  /** Values of Authorization that are right in one way or another: keys, tokens, revoked ones. */
+  /** Well-formed values of Authorization: keys, tokens, revoked ones. */
   readonly credentials: readonly string[];
-  /** Secrets that are no credentials of this API. */
+  /** Secrets that are not credentials of this API. */
   readonly misplaced: readonly string[];
   readonly client: { readonly id: string; readonly secret: string };
   readonly ids: readonly string[];
@@ -175,7 +175,7 @@ const HEADER_VALUES = [
   'Basic !!!',
 ] as const;
 
-/** Where secrets do not belong, and get to by mistake. */
+/** Places where secrets do not belong. */
 const MISPLACED_HEADERS = [
   'X-Request-Id',
   'Cookie',
@@ -197,7 +197,7 @@ export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
 
 /** The request with a key, a token or another secret where it does not belong. */
 function withMisplaced(prng: Prng, { credentials, misplaced }: FuzzFacts, request: FuzzRequest): FuzzRequest {
-  // Of a key or token also what is left of it; any other is known as a secret by its length alone.
+  // A key or token may also be truncated; other secrets are recognized only by their length.
   const secret = prng.chance(0.5)
     ? prng.pick(misplaced)
     : mutated(prng, prng.pick(credentials).replace('Bearer ', ''), 0.3);
@@ -281,7 +281,7 @@ function makeQuery(prng: Prng, facts: FuzzFacts, path: string): string {
   return parts.join(prng.chance(0.97) ? '&' : '&&');
 }
 
-/** What makes a request of this path a good one. */
+/** Valid parameters for this path. */
 function usualParts(prng: Prng, { nowMs, cursors }: FuzzFacts, path: string): string[] {
   const ago = (ms: number) => new Date(nowMs - ms).toISOString();
   if (path === '/v1/detections/changes') {
@@ -341,7 +341,7 @@ function tokenRequest(prng: Prng, { client }: FuzzFacts): FuzzRequest {
   };
 }
 
-/** With some of its characters changed, left out or doubled. */
+/** With some characters changed, dropped or doubled. */
 export function mutated(prng: Prng, text: string, probability = 1): string {
   if (text === '' || !prng.chance(probability)) return text;
   const at = prng.below(text.length);
@@ -360,7 +360,7 @@ function encodeLoosely(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** What could end the request line or a header early is encoded or left out: that is for the malformed ones. */
+/** Encodes or drops what could end the request line or a header early: malformed.ts covers that. */
 function targetSafe(text: string): string {
   const bytes = Buffer.from(text.toWellFormed()).toString('latin1');
   return bytes.replace(/[^\x21-\x7e]/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`);

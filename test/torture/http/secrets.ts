@@ -1,22 +1,22 @@
-/** Secrets that are known to the torture, and the search for them wherever they must not be. */
+/** Known secrets, and the search for them where they must not be. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 export interface Secrets {
-  /** @param text the secret part alone: at least 20 characters that occur nowhere else */
+  /** @param text only the secret part: at least 20 characters that occur nowhere else */
   plant(what: string, text: string): void;
-  /** Searches a text that went to a client, an operator or the log. */
+  /** Searches a text sent to a client, an operator or the log. */
   search(where: string, text: string): void;
-  /** Searches every file below a folder, and the names. @param mayHold names of the files that hold what is planted */
+  /** Searches every file below a folder, and the names. @param mayHold names of files that may have secrets */
   searchFolder(folder: string, mayHold?: readonly string[]): void;
   readonly planted: number;
   /** Texts and files searched. */
   readonly searched: number;
-  /** One sentence for each secret that was found, without repeating it. */
+  /** One sentence per secret found, without the secret. */
   readonly found: readonly string[];
 }
 
-/** A secret of which a character was changed, or that was cut off, still has one of its ends. */
+/** A changed or truncated secret still has one of its ends. */
 const END_CHARACTERS = 20;
 const FOUND_MAX = 20;
 const BEFORE_CHARACTERS = 120;
@@ -33,7 +33,7 @@ export function createSecrets(): Secrets {
     for (const needle of needles) {
       const at = lower.indexOf(needle.text);
       if (at < 0 || found.size >= FOUND_MAX) continue;
-      // Said once: a text that has a secret has both of its ends.
+      // Report it once: a text with a secret has both of its ends.
       const place = `${needle.what} ${where}`;
       if (!found.has(place))
         found.set(

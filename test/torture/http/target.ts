@@ -1,4 +1,4 @@
-/** A running appliance with something to find: keys of every kind, tokens, detections, cursors, a photo. */
+/** A running appliance with data: keys of every kind, tokens, detections, cursors, a photo. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,15 +11,15 @@ import type { Secrets } from './secrets.ts';
 
 const PHOTO_ID = 601;
 const LARGE_PHOTO_ID = 602;
-/** More than the system takes in for a client that does not read. */
+/** More than the system buffers for a client that does not read. */
 const LARGE_PHOTO_BYTES = 16 * 1024 * 1024;
 const ROWS = 40;
-/** Twice its minute, since Node begins again where a write was under way, and some time to notice. */
+/** Twice its minute, since Node restarts the timeout during a write, plus some time to notice. */
 const GIVES_UP_MS = 150_000;
-/** How often the time of an idle connection fits into what the program gives it. */
+/** The factor by which idle timeouts are shortened. */
 const HURRIED = 3;
 
-/** Limits out of the way: a 429 would hide what is behind it, and every client comes from one address. */
+/** No limits: a 429 would hide later checks, and every client has the same address. */
 const SETTINGS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
   WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000000',
@@ -38,13 +38,13 @@ export interface Target {
   readonly key: string;
   /** The signed path of a photo that takes many writes. */
   readonly largePhoto: string;
-  /** After how long without a byte the program gives up a client that never reads, at the latest. */
+  /** The longest time after which the program disconnects a client that never reads. */
   readonly givesUpMs: number;
 }
 
 /**
- * Loaded by the program before its own code: idle connections, and those on which nothing moves, are given up after a
- * third of their time. All other times stay, so that a machine that is busy makes no client slow that is none.
+ * Preloaded into the program: shortens the timeouts of idle and stalled connections to a third. Other timeouts stay, so
+ * that a good client on a busy machine is not taken for a slow one.
  */
 const HURRY = `
   import http from 'node:http';
@@ -66,7 +66,7 @@ export async function startTarget(secrets: Secrets, isHurried: boolean): Promise
     ...SETTINGS,
     ...(isHurried ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(HURRY)}` } : {}),
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
-    // It fails each time: the log has to say so.
+    // It fails each time, which must be logged.
     WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
   });
   const { cli } = appliance;
@@ -117,7 +117,7 @@ export async function startTarget(secrets: Secrets, isHurried: boolean): Promise
   };
 }
 
-/** Detections and photos to be read. */
+/** Detections and photos to read. */
 async function fill(appliance: Appliance) {
   const texts = Array.from({ length: ROWS }, (_, at) =>
     newRow({
@@ -139,7 +139,7 @@ async function fill(appliance: Appliance) {
   return { texts, images, large };
 }
 
-/** What is secret of a key or token: the last part, without which the rest is public. */
+/** The secret part of a key or token: the last one; the rest is public. */
 function endOf(keyOrToken: string): string {
   return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
 }

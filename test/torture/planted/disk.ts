@@ -1,4 +1,4 @@
-/** Syncs that are left out, and steps in another order: what a power cut would take. */
+/** Missing syncs, and steps in the wrong order: a power cut would lose data. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const DISK_FAULTS: readonly PlantedFault[] = [

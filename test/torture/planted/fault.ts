@@ -1,17 +1,17 @@
-/** A fault as it is planted: an edit of one place of the source. */
+/** A planted fault: one edit of the source. */
 export interface PlantedFault {
   /** In `src/`. */
   readonly file: string;
-  /** Occurs exactly once in the file; otherwise the list is stale. */
+  /** Must occur exactly once in the file. */
   readonly find: string;
   readonly replace: string;
   /** The promise, in words. */
   readonly breaks: string;
-  /** The smallest test file that must turn red: `NAME.test.ts`. */
+  /** The smallest test file that must fail: `NAME.test.ts`. */
   readonly test: string;
 }
 
-/** Faults of one file, in few lines: what is found, what stands in its place, what breaks, which test sees it. */
+/** Faults of one file, as tuples: text to find, replacement, broken promise, test file. */
 export function faultsIn(
   file: string,
   faults: readonly (readonly [find: string, replace: string, breaks: string, test: string])[],

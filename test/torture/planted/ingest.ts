@@ -1,4 +1,4 @@
-/** Faults in what becomes of dropped files and their rows: positions, versions, windows, times. */
+/** Faults in the handling of dropped files and their rows: positions, versions, windows, times. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
@@ -162,8 +162,8 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('windows/overdue-search.ts', [
     ['if (!isSteady || !(', 'if (!(', 'a clock that jumps makes nothing missing', 'overdue-search'],
     [
-      'lookAgainFrom = Math.min(lookAgainFrom, start)',
-      'lookAgainFrom = overdueBefore',
+      'resumeFrom = Math.min(resumeFrom, start)',
+      'resumeFrom = overdueBefore',
       'a window whose file waits is looked for again',
       'overdue-search',
     ],

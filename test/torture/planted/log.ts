@@ -1,4 +1,4 @@
-/** Faults in the log, its recovery, removal and backup: what is not compared, not cut, not marked. */
+/** Faults in the log, its recovery, removal and backup: missing comparisons, truncations and marks. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [

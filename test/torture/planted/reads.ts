@@ -1,4 +1,4 @@
-/** Faults in what a page says: rows, cursor, has_more, as_of, filters. */
+/** Faults in pages: rows, cursor, has_more, as_of, filters. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const READ_FAULTS: readonly PlantedFault[] = [
