@@ -8,10 +8,10 @@
 
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
-import { openAccess } from '../history/access.ts';
 import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail } from '../history/log-reader.ts';
+import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { listSegments, logFolder } from '../history/segment.ts';
 import { lastPosition } from '../ingest/apply/apply-rows.ts';

@@ -1,6 +1,6 @@
 /** Opens the access database for a command, in the name of the user who runs it. */
 import type { Command } from 'commander';
-import { openAccess, type Recovered } from '../history/access.ts';
+import { openAccess, type Recovered } from '../history/open-access.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';

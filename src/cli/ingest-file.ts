@@ -7,7 +7,12 @@ import { counted, grouped } from '../counted.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
 import type { ErrorGroup } from '../ingest/format/error-groups.ts';
-import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/format/file-name.ts';
+import {
+  type ExportFileName,
+  parseFileName,
+  switchedOff,
+  windowReadiness,
+} from '../ingest/format/file-name.ts';
 import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
@@ -97,7 +102,7 @@ function verdictOf(
 /** @param name under which the file was dropped, or would be */
 async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const checked = judgeName(name);
+  const checked = parseFileName(name);
   if (checked.kind !== 'export') {
     const unread =
       checked.kind === 'refused' ? checked.reason : 'the name marks a file that is still being written';
@@ -132,7 +137,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const name = basename(fileOrName);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
   const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
-  const checked = judgeName(name);
+  const checked = parseFileName(name);
   const unread = {
     window_status: null,
     advice: null,
@@ -232,7 +237,7 @@ function whenDropped(
   { status, same }: Known,
 ): string {
   if (file.kind === 'window') {
-    const due = judgeWindow(file.window_start, Date.now());
+    const due = windowReadiness(file.window_start, Date.now());
     if (due === 'too far ahead')
       return 'it would be refused, because its window is more than a day in the future';
     if (due === 'early') return 'it would stay where it is until its window has ended, and then be read';

@@ -11,7 +11,7 @@ import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { newestEndedWindow } from '../demo/exports.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { openAccess } from '../history/access.ts';
+import { openAccess } from '../history/open-access.ts';
 import { addRequest } from '../ingest/requests/requests.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseDuration, parseLabTime } from '../lab/actions.ts';

@@ -12,7 +12,7 @@ import { removeSubscription } from '../auth/removal.ts';
 import { moveClock, now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
-import { openAccess } from '../history/access.ts';
+import { openAccess } from '../history/open-access.ts';
 import type { Interventions } from '../http/interventions.ts';
 import type { Exchange } from '../http/reply.ts';
 import type { Route } from '../http/routes.ts';

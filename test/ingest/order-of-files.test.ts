@@ -16,7 +16,7 @@ import { LogApplier } from '../../src/history/apply-log.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { addFrame, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
-import { judgeName } from '../../src/ingest/format/file-name.ts';
+import { parseFileName } from '../../src/ingest/format/file-name.ts';
 import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-export.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
@@ -42,15 +42,15 @@ const LICENSED = new Set([7002]);
 async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promise<File> {
   made += 1;
   const name = `${exportName}.backfill-${made}.ndjson`;
-  const judged = judgeName(name);
-  assert.ok(judged.kind === 'export');
+  const parsed = parseFileName(name);
+  assert.ok(parsed.kind === 'export');
   const path = join(folder, name);
   // A column of the other export must not be there, not even as null.
   writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
   const batches: RowBatch[] = [];
   const order: ReadingOrder = {
     path,
-    file: judged.file,
+    file: parsed.file,
     earliest: '2000-01-01T00:00:00Z',
     latest: '2027-01-01T00:00:00Z',
     exported_at_default: EXPORTED_AT_DEFAULT,

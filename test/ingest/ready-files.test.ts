@@ -16,7 +16,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { DropFolder, shortName } from '../../src/ingest/drop/drop-folder.ts';
-import { compareFiles, judgeName, judgeWindow, numberedName } from '../../src/ingest/format/file-name.ts';
+import {
+  compareFiles,
+  numberedName,
+  parseFileName,
+  windowReadiness,
+} from '../../src/ingest/format/file-name.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 
@@ -204,10 +209,10 @@ test('a file that waits for the end of its window is scanned then', () => {
 });
 
 test('a window is ready from its end on, and refused from a day ahead on', () => {
-  assert.equal(judgeWindow(NOW_MS - WINDOW_MS, NOW_MS), 'ready');
-  assert.equal(judgeWindow(NOW_MS - WINDOW_MS + 1, NOW_MS), 'early');
-  assert.equal(judgeWindow(NOW_MS + DAY_MS, NOW_MS), 'early');
-  assert.equal(judgeWindow(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
+  assert.equal(windowReadiness(NOW_MS - WINDOW_MS, NOW_MS), 'ready');
+  assert.equal(windowReadiness(NOW_MS - WINDOW_MS + 1, NOW_MS), 'early');
+  assert.equal(windowReadiness(NOW_MS + DAY_MS, NOW_MS), 'early');
+  assert.equal(windowReadiness(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
 });
 
 test('the ingest number is inserted before the form', () => {
@@ -219,8 +224,8 @@ test('the ingest number is inserted before the form', () => {
 test('any name is parsed, and shortened to leave room for number and note', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
-      const judged = judgeName(name);
-      assert.ok(['export', 'unfinished', 'refused'].includes(judged.kind));
+      const parsed = parseFileName(name);
+      assert.ok(['export', 'unfinished', 'refused'].includes(parsed.kind));
       const short = shortName(name);
       assert.ok(Buffer.byteLength(short) <= 180);
       if (name.isWellFormed()) assert.ok(name.startsWith(short));
@@ -238,8 +243,8 @@ test('files have a total order', () => {
       ),
       fc.constantFrom('csv', 'ndjson.gz'),
     )
-    .map((parts) => judgeName(parts.join('.')))
-    .map((judged) => (judged.kind === 'export' ? judged.file : assert.fail()));
+    .map((parts) => parseFileName(parts.join('.')))
+    .map((parsed) => (parsed.kind === 'export' ? parsed.file : assert.fail()));
   fc.assert(
     fc.property(file, file, file, (a, b, c) => {
       assert.equal(Math.sign(compareFiles(a, b)) + Math.sign(compareFiles(b, a)), 0);

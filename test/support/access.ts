@@ -1,6 +1,7 @@
 /** access.db as tests open it. */
-import { type OpenAccessOptions, openAccess as open } from '../../src/history/access.ts';
+
 import { decodeLines } from '../../src/history/frame.ts';
+import { type OpenAccessOptions, openAccess as open } from '../../src/history/open-access.ts';
 import { FrameReader } from '../../src/history/segment.ts';
 import type { Database } from '../../src/store/database.ts';
 

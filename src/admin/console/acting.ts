@@ -1,5 +1,5 @@
 /** Who does an action, and how it changes access.db. */
-import { openAccess } from '../../history/access.ts';
+import { openAccess } from '../../history/open-access.ts';
 import type { Database } from '../../store/database.ts';
 import { withReserve } from '../../store/reserve.ts';
 import type { Sources } from './sources.ts';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '../../history/format.ts';
 import { chooseDestination, type FileStore, finishFile, nextNumber } from '../drop/finished-file.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from '../file-record.ts';
-import { type ExportFileName, judgeName, latestTime } from '../format/file-name.ts';
+import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
 import type { ExportReader, Reading } from '../threads/export-reader.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
@@ -87,13 +87,13 @@ export async function applyBackfill(
 ): Promise<FileRecord> {
   const { drop, writer } = files;
   const { number, name } = record;
-  const judged = judgeName(name);
-  if (judged.kind !== 'export') throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
+  const parsed = parseFileName(name);
+  if (parsed.kind !== 'export') throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
   const path = drop.takenPath(number, name);
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
-  const reading = exports.read(path, judged.file, name, {
+  const reading = exports.read(path, parsed.file, name, {
     ...REREAD,
     rows_to_skip: current.rows_applied,
     latest: latestTime(record.taken_at),

@@ -9,7 +9,7 @@ import type { FSWatcher } from 'chokidar';
 import type { ExportName } from '../../detection/content-type.ts';
 import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
 import { type DataFolder, isThere, syncFile, syncFolder, syncName } from '../../store/folder.ts';
-import { compareFiles, type ExportFileName, judgeName } from '../format/file-name.ts';
+import { compareFiles, type ExportFileName, parseFileName } from '../format/file-name.ts';
 import {
   type DropSettings,
   type FileSnapshot,
@@ -230,7 +230,7 @@ export class DropFolder {
   }
 
   *#entry(name: string, path: string): Generator<Entry> {
-    if (judgeName(name).kind === 'unfinished') return;
+    if (parseFileName(name).kind === 'unfinished') return;
     try {
       const stats = lstatSync(path, { bigint: true });
       if (stats.isFile()) yield { kind: 'file', name, path, snapshot: snapshotOf(stats) };
@@ -258,8 +258,8 @@ export function exportFilesOf(
     return number === undefined || isRecorded(Number(number)) ? [] : [original];
   });
   const files = [...names, ...dropped].flatMap((name) => {
-    const judged = judgeName(name);
-    return judged.kind === 'export' ? [judged.file] : [];
+    const parsed = parseFileName(name);
+    return parsed.kind === 'export' ? [parsed.file] : [];
   });
   return files.sort(compareFiles);
 }

@@ -8,7 +8,7 @@ import { isErrorCode } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { syncFolder } from '../../store/folder.ts';
 import { isFileError } from '../file-errors.ts';
-import { judgeName } from '../format/file-name.ts';
+import { parseFileName } from '../format/file-name.ts';
 import { type FileStore, nextNumber } from './finished-file.ts';
 
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
@@ -66,7 +66,7 @@ const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
 function droppedName(name: string): string | null {
   if (SKIPPED_NOTES.test(name)) return null;
   for (const candidate of [name, name.replace(/\.\d+(\.\d+)?(?=\.(ndjson|csv)(\.(gz|zst))?$)/, '')]) {
-    if (judgeName(candidate).kind === 'export') return candidate;
+    if (parseFileName(candidate).kind === 'export') return candidate;
   }
   return null;
 }

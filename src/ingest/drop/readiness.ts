@@ -3,7 +3,7 @@
  * cut off, it had `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
  */
 import { SECOND_MS, WINDOW_MS } from '../../time.ts';
-import { type ExportFileName, judgeName, judgeWindow } from '../format/file-name.ts';
+import { type ExportFileName, parseFileName, windowReadiness } from '../format/file-name.ts';
 
 export interface DropSettings {
   readonly quiet_ms: number;
@@ -40,12 +40,12 @@ export type Readiness =
 export function readiness(seen: SeenFile, settings: DropSettings, nowMs: number): Readiness {
   const { unchangedMs } = seen;
   if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
-  const judged = judgeName(seen.name);
-  if (judged.kind === 'unfinished') throw new Error(`${seen.name} is still being written`);
-  if (judged.kind === 'refused') return judged;
-  const { file } = judged;
+  const parsed = parseFileName(seen.name);
+  if (parsed.kind === 'unfinished') throw new Error(`${seen.name} is still being written`);
+  if (parsed.kind === 'refused') return parsed;
+  const { file } = parsed;
   if (file.kind === 'window') {
-    const due = judgeWindow(file.window_start, nowMs);
+    const due = windowReadiness(file.window_start, nowMs);
     if (due === 'too far ahead') {
       const reason =
         'the window is more than a day in the future. The name must contain the start of the window in UTC; also check the clocks of the writer and of this machine';

@@ -19,7 +19,7 @@ export type ExportFileName = {
   | { readonly kind: 'backfill'; readonly label: string }
 );
 
-export type NameJudgement =
+export type ParsedName =
   | { readonly kind: 'export'; readonly file: ExportFileName }
   /** Still being written: ignored. */
   | { readonly kind: 'unfinished' }
@@ -30,7 +30,7 @@ const LABEL = /^[a-z0-9._-]{1,64}$/;
 const EXPECTED =
   'expected <export>.<window start>.<form> such as newswire.20261121T1010Z.ndjson.gz, or <export>.backfill-<label>.<form>';
 
-export function judgeName(name: string): NameJudgement {
+export function parseFileName(name: string): ParsedName {
   if (UNFINISHED.test(name)) return { kind: 'unfinished' };
   const dot = name.indexOf('.');
   const exportName = name.slice(0, dot);
@@ -59,17 +59,17 @@ export function judgeName(name: string): NameJudgement {
 }
 
 /** Whether a window's file can be read now: the window must have ended. */
-export function judgeWindow(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
+export function windowReadiness(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
   if (windowStartMs > nowMs + DAY_MS) return 'too far ahead';
   return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
 }
 
 /** The name with the ingest number before the form, for use where the name itself is taken. */
 export function numberedName(name: string, number: string): string {
-  const judged = judgeName(name);
-  if (judged.kind !== 'export') return `${name}.${number}`;
-  const base = name.slice(0, -judged.file.form.length - 1);
-  return `${base}.${number}.${judged.file.form}`;
+  const parsed = parseFileName(name);
+  if (parsed.kind !== 'export') return `${name}.${number}`;
+  const base = name.slice(0, -parsed.file.form.length - 1);
+  return `${base}.${number}.${parsed.file.form}`;
 }
 
 /** The order in which waiting files are read: by window, backfills last. File times do not count. */
@@ -96,6 +96,6 @@ export function switchedOff(exportName: ExportName): string {
   return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 }
 
-function refused(reason: string): NameJudgement {
+function refused(reason: string): ParsedName {
   return { kind: 'refused', reason };
 }

@@ -7,7 +7,7 @@ import type { LongWork } from '../apply/remove-rows.ts';
 import type { FileStore } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
-import { judgeName } from '../format/file-name.ts';
+import { parseFileName } from '../format/file-name.ts';
 import type { ExportReader } from '../threads/export-reader.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
@@ -32,11 +32,11 @@ export async function replay(
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {
     const { drop, writer } = files;
-    const judged = judgeName(record.name);
+    const parsed = parseFileName(record.name);
     const path = record.destination === null ? null : join(drop.root, record.destination);
-    if (judged.kind !== 'export' || path === null || !isThere(path))
+    if (parsed.kind !== 'export' || path === null || !isThere(path))
       return 'the file is no longer in the archive';
-    const reading = exports.read(path, judged.file, record.destination ?? record.name, REREAD);
+    const reading = exports.read(path, parsed.file, record.destination ?? record.name, REREAD);
     const result = await applyInParts(writer, reading, {
       operation: operationOf(record),
       between,

@@ -8,7 +8,7 @@ import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
 import { type FileStore, recordsInTaken, rewriteReason } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { clearDestination, type FileRecord, filesLeft } from '../file-record.ts';
-import { judgeName, switchedOff } from '../format/file-name.ts';
+import { parseFileName, switchedOff } from '../format/file-name.ts';
 import type { ExportReader } from '../threads/export-reader.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
@@ -48,11 +48,11 @@ export async function reset(
 function heldFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
     const path = join(drop.root, record.destination ?? '');
-    const judged = judgeName(record.name);
-    if (isThere(path) && judged.kind === 'export' && judged.file.kind === 'window') {
+    const parsed = parseFileName(record.name);
+    if (isThere(path) && parsed.kind === 'export' && parsed.file.kind === 'window') {
       const { name, number: replaces } = record;
       const snapshot = drop.snapshot(path);
-      return { kind: 'export', name, path, snapshot, file: judged.file, isFinal: true, replaces };
+      return { kind: 'export', name, path, snapshot, file: parsed.file, isFinal: true, replaces };
     }
     // Somebody removed the file: its record must not hide an older one.
     writer.write({ kind: 'file gone', file: record.number, name: record.name }, () =>

@@ -32,7 +32,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
   ]),
-  ...faultsIn('history/access.ts', [
+  ...faultsIn('history/open-access.ts', [
     ['  syncFile(draft);\n', '', 'access.db is on the disk before it has its name', 'durability'],
     ['  syncFolder(root);\n', '', 'access.db keeps its name', 'durability'],
     [

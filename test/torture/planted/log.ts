@@ -163,7 +163,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'access-log-rebuild',
     ],
   ]),
-  ...faultsIn('history/access.ts', [
+  ...faultsIn('history/open-access.ts', [
     [
       '    const [table] = compare ? differingTables(db, accessLog) : [];\n',
       '    const [table]: string[] = [];\n',
