@@ -24,12 +24,11 @@ export async function startOn(
     const url = await program.url();
     const drop = join(image, DATA, 'drop');
     if (await isPaused(url)) await runRecorded(['ingest', 'resume'], telling).ended;
-    const added = dropNew(record, drop);
-    // Before there is a key, there may be no subscription: then the rows are left out.
-    files.set(added.name, known.keys.size === 0 ? [] : [added.id]);
+    // Without a known key there may be no subscription yet, and the rows be skipped.
+    const added = known.keys.size === 0 ? '' : dropNew(record, drop, files);
     await program.until('the files to be read', () => filesWaiting(drop).length === 0 || undefined);
     if (known.cursor !== null)
-      await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added: added.id });
+      await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
     program.kill('SIGTERM');
     assert.equal(await program.ended, 0, 'it did not end well');
     assert.deepEqual(program.log().filter(isComplaint), [], 'a power cut is no reason to complain');
@@ -44,12 +43,13 @@ async function isPaused(url: string): Promise<boolean> {
   return health.alerts.paused === 1;
 }
 
-/** @returns the file, and the id of its detection */
-function dropNew(record: string, drop: string): { name: string; id: string } {
+/** @returns the id of its detection */
+function dropNew(record: string, drop: string, files: Story['files']): string {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
   dropNoted(record, { draft: `${drop}-draft`, path: join(drop, name), content: contentOf('ndjson', [row]) });
-  return { name, id: idOf(row) };
+  files.set(name, [idOf(row)]);
+  return idOf(row);
 }
 
 async function followOn(
