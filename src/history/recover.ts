@@ -10,7 +10,6 @@
  * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
@@ -26,7 +25,7 @@ import {
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
-import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, syncFile } from '../store/folder.ts';
 import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
@@ -267,8 +266,8 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
   rmSync(journalOf(draft), { force: true });
   syncFile(draft);
   removeBeside(path);
+  // The note of its identity, which comes next, makes the name durable.
   renameSync(draft, path);
-  syncFolder(dirname(path));
   return applied;
 }
 

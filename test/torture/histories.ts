@@ -33,18 +33,19 @@ export const histories: Part = {
 async function run({ seed, share, tell }: Order): Promise<Outcome> {
   const figures: Record<string, number> = { histories: 0 };
   const failures: string[] = [];
-  for (let number = 0; number < Math.ceil(HISTORIES * share); number += 1) {
+  const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
+  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
     const history = new History(`${seed} ${number}`, figures);
     try {
       await history.live();
     } catch (error) {
       failures.push(
-        `seed ${seed}, history ${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
+        `TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
       );
     } finally {
       history.remove();
     }
-    figures.histories = number + 1;
+    figures.histories = (figures.histories ?? 0) + 1;
     tell(`history ${number + 1}: ${history.steps.join(', ')}`);
   }
   return { figures, failures };

@@ -27,7 +27,7 @@ function usage(): string {
   --seed    repeats a run; by default a random one, which is printed
   --share   how much of each part to run: 0.01 is a hundredth; 1 by default
 
-To repeat one failure of kill or faults, set TORTURE_CASE as the failure says.
+To repeat one failure of kill, faults or histories, set TORTURE_CASE as the failure says.
 
 ${lines.join('\n')}
 `;

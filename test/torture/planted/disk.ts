@@ -24,7 +24,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/recover.ts', [
     ['  syncFile(draft);\n', '', 'a database made anew is on the disk before it has its name', 'durability'],
-    ['  syncFolder(dirname(path));\n', '', 'a database made anew keeps its name', 'durability'],
     [
       '    if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);\n',
       '',
