@@ -152,7 +152,10 @@ function described(path: string, method: string, { summary, members, required }:
   const isRequired = required.length > 0;
   const body = { ...CLOSED, ...(isRequired && { required }), properties: members };
   const parameters = Object.entries(members).map(([name, { description, ...schema }]) => ({
-    ...{ name, in: path.includes('{') ? 'path' : 'query', description, schema },
+    name,
+    in: path.includes('{') ? 'path' : 'query',
+    description,
+    schema,
     ...(isRequired && { required: true }),
   }));
   return {

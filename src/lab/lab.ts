@@ -120,7 +120,11 @@ export class Lab implements Interventions {
 
   readonly shown = (): LabState => {
     const faults = this.faults.list().map(({ id, fired, seen, left, ...members }) => ({
-      ...{ id, members, fired, seen, left },
+      id,
+      members,
+      fired,
+      seen,
+      left,
     }));
     const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
     return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };

@@ -24,14 +24,9 @@ export function alertActions(
   );
   switch (name) {
     case 'failed windows':
-      return [...states.flatMap(windowActions).take(WINDOWS_MAX)].reverse();
+      return newestActions(states);
     case 'held windows':
-      return [
-        ...states
-          .filter(({ held }) => held)
-          .flatMap(windowActions)
-          .take(WINDOWS_MAX),
-      ].reverse();
+      return newestActions(states.filter(({ held }) => held));
     case 'missing windows': {
       const newest = states.find(({ letter }) => letter === 'm');
       if (newest === undefined) return [];
@@ -47,6 +42,11 @@ export function alertActions(
     default:
       return pausedSince !== null && name === 'ingest stalled' ? [{ kind: 'ingest-resume' }] : [];
   }
+}
+
+/** @param states newest first; @returns oldest first */
+function newestActions(states: IteratorObject<WindowState>): Action[] {
+  return [...states.flatMap(windowActions).take(WINDOWS_MAX)].reverse();
 }
 
 /** Newest first, read in steps: an alert needs few of 90 days. */
