@@ -15,7 +15,7 @@ import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { listSegments, logFolder } from '../history/segment.ts';
 import { lastPosition } from '../ingest/apply/apply-rows.ts';
-import { StreamWriter } from '../ingest/apply/stream-writer.ts';
+import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
@@ -64,6 +64,8 @@ const COUNTS = `
 const ACCESS_COUNTS = `
   SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys`;
 
+const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
+
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
@@ -73,8 +75,8 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
-  const known = isContinued || live === null ? 0 : positionOf(live.detections);
-  const made = await makeDetections(options, lost, { ...cut, position: Math.max(cut.position, known) });
+  const replaced = isContinued || live === null ? null : replacedHistory(live, stage);
+  const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
     ...made,
@@ -102,12 +104,22 @@ function continuesLog(live: DataFolder, stage: DataFolder, kind: LogKind, end: M
   }
 }
 
-/** Facts of the discarded part of a history. */
+/** Facts of the part of the backup's history that is discarded. */
 interface Cut {
   readonly entries: number;
   /** The last position that it gave out. */
   readonly position: number;
   /** Version epochs in it. */
+  readonly epochs: number;
+}
+
+/** Facts of the data folder's own history, if it does not continue that of the backup. */
+interface Replaced {
+  /** The last position that both histories have; infinite: the backup ends before they part. */
+  readonly parted: number;
+  /** The last position that it gave out. */
+  readonly position: number;
+  /** All its version epochs. */
   readonly epochs: number;
 }
 
@@ -124,11 +136,7 @@ function cutLog(log: string, untilMs: number): Cut {
   let [entries, position, epochs] = [0, 0, 0];
   for (const { part } of entriesAfter(log, 'detections', kept.mark)) {
     if (part.kind === 'commit') entries += 1;
-    for (const line of part.lines) {
-      // The rows themselves say nothing that these do not.
-      if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) continue;
-      const value = parse(line);
-      const row = isObject(value) && isObject(value.row) ? value.row : {};
+    for (const row of positionRows(part.lines)) {
       position = Math.max(position, Number(row.last_position ?? 0), Number(row.position ?? 0));
       if (row.orphans !== undefined && row.orphans !== 'read') epochs += 1;
     }
@@ -159,6 +167,7 @@ async function makeDetections(
   { stage, drop, untilMs, now, onProgress }: NewStateOptions,
   lost: 'until' | 'backup' | null,
   cut: Cut,
+  replaced: Replaced | null,
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans'>> {
   const state_of = findTail(stage.log, 'detections').last?.at ?? null;
   const { db, log } = await recoverDetections({
@@ -175,8 +184,14 @@ async function makeDetections(
         untilMs === null
           ? `restored from a backup that ended at ${state_of}`
           : `restored to the state of ${formatMs(untilMs)}`;
-      const orphans = lost === 'until' ? 'left' : 'to read';
-      const epoch = { reason, orphans, position: cut.position, lostEpochs: cut.epochs } as const;
+      const ownEpochs = db.prepare<[], { epochs: number }>(COUNT_EPOCHS).get()?.epochs ?? 0;
+      const epoch: Epoch = {
+        reason,
+        orphans: lost === 'until' ? 'left' : 'to read',
+        position: Math.max(cut.position, replaced?.position ?? 0),
+        lostEpochs: Math.max(cut.epochs, (replaced?.epochs ?? 0) - ownEpochs),
+        parted: replaced?.parted ?? Number.POSITIVE_INFINITY,
+      };
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
     }
     const orphans = lost === null ? [] : orphanedFiles(db, drop);
@@ -189,15 +204,57 @@ async function makeDetections(
   }
 }
 
-/** The last position of a database whose log does not continue the backup; 0 if it cannot be read. */
-function positionOf(path: string): number {
+/** The rows of deliveries and version epochs among the lines of a log: those of detections say nothing more of positions. */
+function positionRows(lines: readonly string[]): Record<string, unknown>[] {
+  return lines.flatMap((line) => {
+    if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) return [];
+    const value = parse(line);
+    return isObject(value) && isObject(value.row) ? [value.row] : [];
+  });
+}
+
+/** @returns null: it cannot be read, or nothing shows that it is of the same installation; cursors will show the rest */
+function replacedHistory(live: DataFolder, stage: DataFolder): Replaced | null {
+  const parted = partingPosition(live.log, stage.log);
+  if (parted === null) return null;
   let db: Database | null = null;
   try {
-    db = openDatabase(path, 'read');
-    return lastPosition(db);
+    db = openDatabase(live.detections, 'read');
+    const epochs = db.prepare<[], { epochs: number }>(COUNT_EPOCHS).get()?.epochs ?? 0;
+    return { parted, position: lastPosition(db), epochs };
   } catch {
-    return 0;
+    return null;
   } finally {
     db?.close();
   }
+}
+
+/**
+ * @returns the last position that both logs have; infinite: one of them continues the other; null: unknown, since they have
+ *   nothing in common or the log is damaged before they part
+ */
+function partingPosition(log: string, other: string): number | null {
+  const ids = new Map<number, string>();
+  let end: string | null = null;
+  for (const { part } of entriesAfter(other, 'detections', null)) {
+    if (part.kind !== 'commit') continue;
+    end = part.commit.id;
+    ids.set(part.commit.entry, end);
+  }
+  let common: number | null = null;
+  let read = 0;
+  try {
+    for (const { part } of entriesAfter(log, 'detections', null)) {
+      for (const row of positionRows(part.lines)) read = Math.max(read, Number(row.last_position ?? 0));
+      if (part.kind !== 'commit') continue;
+      const id = ids.get(part.commit.entry);
+      if (id === end && id === part.commit.id) return Number.POSITIVE_INFINITY;
+      if (id !== undefined && id !== part.commit.id) return common;
+      common = read;
+    }
+  } catch (error) {
+    if (error instanceof LogDamage) return null;
+    throw error;
+  }
+  return common === null ? null : Number.POSITIVE_INFINITY;
 }

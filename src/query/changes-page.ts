@@ -5,7 +5,7 @@
  * them. The SQL names the streams of the key, so rows of others are never read.
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
-import { lostEndBehind } from '../history/version-epoch.ts';
+import { isOfLostHistory } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
@@ -79,7 +79,7 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean {
   // Most polls send the head, which is known to be the end of a transaction.
   if (start.kind !== 'after' || start.position === 0 || isCheckedHead(db, start.position)) return false;
-  return lostEndBehind(db, start.position) !== null;
+  return isOfLostHistory(db, start.position);
 }
 
 /** An empty page that leaves the cursor where it is. */

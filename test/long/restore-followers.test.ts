@@ -65,7 +65,7 @@ class Machine {
     return target;
   }
 
-  /** In place of what was made for it. */
+  /** In place of what was made for it, or with --replace of its history. */
   restore(source: string, ...more: string[]) {
     if (more.length === 0) rmSync(this.data, { recursive: true });
     return JSON.parse(this.installation.cli(['restore', source, ...more, '--json']).stdout);
@@ -300,6 +300,37 @@ describe('an older data folder copied back', () => {
 });
 
 describe('two disasters in a row', () => {
+  for (const isSame of [true, false])
+    test(`two states, and a client that read a part of the first, ${isSame ? 'on one machine' : 'each on its own machine'}`, async () => {
+      const { machine, rows, backup, followers } = await story();
+      await sleep(1100);
+      const until = formatMs(Date.now());
+      await sleep(1100);
+      await machine.ingest([...rescored(rows, 65), ...rowsOf(3)]);
+      const later = machine.backUp('later.tar');
+      const slow = new Follower(2);
+      await slow.follow(get, 1);
+      await machine.serving?.kill();
+      const restore = async (source: string, ...more: string[]) => {
+        const next = isSame ? machine : new Machine();
+        const said = isSame ? next.restore(source, '--replace', ...more) : next.restore(source);
+        assert.equal(said.raised, true);
+        await next.start();
+        return next;
+      };
+      const first = await restore(isSame ? later : backup, '--until', until);
+      for (const score of [70, 71]) await first.ingest([...rescored(rows.slice(0, 6), score), ...rowsOf(2)]);
+      await slow.follow(get);
+      // What it knows of them is not what the second state says.
+      const known = version(slow, rows[0]);
+      await first.serving?.kill();
+      const second = await restore(later);
+      const client = await settle([slow, ...followers]);
+      assert.ok(version(client, rows[0]) > known + 500, 'raised again');
+      await second.ingest([...rescored(rows, 80), ...rowsOf(2)]);
+      await settle([slow, ...followers]);
+    });
+
   test('the second from a backup that was made after the first', async () => {
     const { machine, rows, backup, followers } = await story();
     await machine.serving?.kill();

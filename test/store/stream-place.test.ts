@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { INSERT_ORDER } from '../../src/history/snapshot.ts';
-import { SELECT_CHANGED_AFTER } from '../../src/ingest/apply/apply-rows.ts';
+import { SELECT_CHANGED } from '../../src/ingest/apply/apply-rows.ts';
 import { ordinalOf, placeOf, placesOf, sequenceOf } from '../../src/store/stream-place.ts';
 import { createHistory, type HistoryRow } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
@@ -98,12 +98,12 @@ test('rows of all streams are found by index, stream by stream', () => {
   try {
     store.writer.exec('CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)');
     for (const [sql, search] of [
-      [SELECT_CHANGED_AFTER, 'USING INDEX stream_row_by_position (<expr>=? AND position>?)'],
+      [SELECT_CHANGED, 'USING INDEX stream_row_by_position (<expr>=? AND position>? AND position<?)'],
       [INSERT_ORDER, 'USING COVERING INDEX stream_row_by_position (<expr>=?)'],
     ] as const) {
       const plan = store.writer
         .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-        .all(sql.includes('@') ? { after: 1 } : {})
+        .all(sql.includes('@') ? { ordinal: 1, after: 1, end: 2, limit: 1 } : {})
         .map(({ detail }) => detail);
       assert.ok(plan.includes(`SEARCH stream_row ${search}`), plan.join('\n'));
     }

@@ -8,6 +8,7 @@ import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/generate/prng.ts';
+import { findTail } from '../../src/history/log-reader.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
@@ -58,6 +59,12 @@ interface Expected {
   readonly first: string;
 }
 
+interface Copy {
+  readonly path: string;
+  /** The last entry of the log when it was made. */
+  readonly entry: number;
+}
+
 class History {
   readonly #prng: Prng;
   readonly #figures: Record<string, number>;
@@ -71,7 +78,7 @@ class History {
   #subscriptions = [7001, 7002];
   #backups: string[] = [];
   /** Copies of detections.db, and of the whole data folder. */
-  #copies: { databases: string[]; folders: string[] } = { databases: [], folders: [] };
+  #copies: { databases: Copy[]; folders: Copy[] } = { databases: [], folders: [] };
   /** One always at the head, one that polls seldom, one that reads a page now and then. */
   readonly #eager = new Follower(3);
   readonly #lazy = new Follower();
@@ -257,7 +264,7 @@ class History {
       recursive: true,
       preserveTimestamps: true,
     });
-    this.#copies[what].push(copy);
+    this.#copies[what].push({ path: copy, entry: this.#lastEntry() });
     await this.#start();
   }
 
@@ -265,9 +272,13 @@ class History {
   async #putDatabaseBack(): Promise<void> {
     if (this.#copies.databases.length === 0) await this.#copy('databases');
     await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
+    // A start refuses one that has more than the log.
+    const copies = this.#copies.databases.filter((copy) => copy.entry <= this.#lastEntry());
+    const copy = copies.length === 0 ? null : this.#prng.pick(copies);
+    if (copy === null) return this.#start();
     const path = join(this.#installation.data, 'detections.db');
     if (this.#prng.chance(0.5)) for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-    cpSync(this.#prng.pick(this.#copies.databases), path);
+    cpSync(copy.path, path);
     await this.#start();
   }
 
@@ -282,7 +293,7 @@ class History {
     rmSync(archive, { recursive: true, force: true });
     cpSync(join(data, 'drop', 'archive'), archive, { recursive: true });
     rmSync(data, { recursive: true });
-    cpSync(this.#prng.pick(this.#copies.folders), data, { recursive: true, preserveTimestamps: true });
+    cpSync(this.#prng.pick(this.#copies.folders).path, data, { recursive: true, preserveTimestamps: true });
     cpSync(archive, join(data, 'drop', 'archive'), { recursive: true });
     await this.#start();
     // Only a client that is ahead proves it.
@@ -349,6 +360,10 @@ class History {
         `${id}, scored at ${scoredAt}`,
       );
     }
+  }
+
+  #lastEntry(): number {
+    return findTail(join(this.#installation.data, 'log'), 'detections').last?.entry ?? 0;
   }
 
   #beside(name: string): string {

@@ -34,12 +34,18 @@ const SELECT_LAST_POSITION = `
     coalesce((SELECT max(position) FROM version_epoch), 0)
   ) AS position`;
 
-/** The detections that changed after a position, by their last change. The id is the first member of a row's text. */
-export const SELECT_CHANGED_AFTER = `
-  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(stream_row.position) AS last
-  FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position > @after
-  WHERE removed = 0
-  GROUP BY 1 ORDER BY 2`;
+const SELECT_CHANGED_STREAMS =
+  'SELECT ordinal FROM stream WHERE removed = 0 AND position > ? ORDER BY ordinal';
+/**
+ * The detections of a stream whose last change lies between two positions, a batch at a time: there can be millions. The
+ * id is the first member of a row's text.
+ */
+export const SELECT_CHANGED = `
+  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, position
+  FROM stream_row
+  WHERE place >> 34 = @ordinal AND position > @after AND position <= @end
+    AND place = (SELECT place FROM detection WHERE id = substr(body, 8, instr(substr(body, 8), '"') - 1))
+  ORDER BY position LIMIT @limit`;
 
 const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
@@ -134,14 +140,18 @@ export class Applier {
 
   /**
    * Announces every detection that changed after a position again, in a new version: it is unknown which versions clients
-   * have.
+   * have. Call it first in a transaction.
    */
   reissue(db: Database, after: number): void {
-    const changed = db.prepare<unknown[], { id: string }>(SELECT_CHANGED_AFTER).all({ after });
-    for (let at = 0; at < changed.length; at += REISSUED_A_FRAME) {
-      const lines = changed.slice(at, at + REISSUED_A_FRAME).map(({ id }) => this.#reissue(id));
-      this.#log.append(lines.join(''));
-    }
+    const end = this.#position;
+    const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(after);
+    const changed = db.prepare<unknown[], { id: string; position: number }>(SELECT_CHANGED);
+    for (const { ordinal } of streams)
+      for (let reached: number | undefined = after; reached !== undefined; ) {
+        const batch = changed.all({ ordinal, after: reached, end, limit: REISSUED_A_FRAME });
+        if (batch.length > 0) this.#log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
+        reached = batch.at(-1)?.position;
+      }
   }
 
   #reissue(id: string): string {

@@ -4,7 +4,7 @@
  * client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
  */
 import { grouped } from '../../counted.ts';
-import { lostEndBehind } from '../../history/version-epoch.ts';
+import { isOfLostHistory, type LostHistory, lostHistoryOf } from '../../history/version-epoch.ts';
 import { formatMs, type Now } from '../../time.ts';
 import type { Log, SetCondition } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -40,32 +40,30 @@ export class LostEnd {
   makeUp(): void {
     const { writer, now, log, setCondition } = this.#options;
     const position = this.#position;
-    const known = position === 0 ? null : lostEndBehind(writer.db, position);
-    if (known !== null) {
+    if (position > 0 && isOfLostHistory(writer.db, position)) {
       const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
-      // The lost part may have used the positions of this run's rows, too.
-      this.#beginEpoch(reason, Math.min(known, this.#firstPosition));
+      const lost = lostHistoryOf(writer.db, position, now());
+      this.#beginEpoch(reason, lost);
       log(
         'warn',
         'the end of the log is lost: versions are raised once, and positions continue a year ahead',
-        { position, known },
+        { position, parted: lost.parted },
       );
       setCondition('end of log lost', `${reason}, found at ${formatMs(now())}`);
     }
     this.#position = 0;
   }
 
-  /** @param parted the last position that both histories have */
-  #beginEpoch(reason: string, parted: number): void {
+  #beginEpoch(reason: string, { parted, epochs }: LostHistory): void {
     const { writer } = this.#options;
-    const epoch = { reason, orphans: 'to read', position: this.#position, lostEpochs: 0 } as const;
-    const applier = writer.begin(new Set(), epoch);
-    try {
-      applier.reissue(writer.db, parted);
-    } catch (error) {
-      writer.rollback();
-      throw error;
-    }
-    writer.commit(applier, { kind: 'lost end', reason });
+    const epoch = {
+      reason,
+      orphans: 'to read',
+      position: this.#position,
+      lostEpochs: epochs,
+      // The lost part may have used the positions of this run's rows, too.
+      parted: Math.min(parted, this.#firstPosition),
+    } as const;
+    writer.commit(writer.begin(new Set(), epoch), { kind: 'lost end', reason });
   }
 }

@@ -40,6 +40,8 @@ export interface Epoch {
   readonly position: number;
   /** How many epochs of the lost part are known: versions are raised once for each of them, too. */
   readonly lostEpochs: number;
+  /** What changed after this position is announced again: the last one that clients certainly have seen as it is here. */
+  readonly parted: number;
 }
 
 export interface StreamWriterOptions {
@@ -101,12 +103,14 @@ export class StreamWriter {
       if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
       const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
       const epochs = db.prepare<unknown[], { at: number }>(SELECT_EPOCHS).all();
-      return new Applier(this.#statements, log, {
+      const applier = new Applier(this.#statements, log, {
         lastPosition: position,
         nowMs: now(),
         licensed,
         epochsMs: epochs.map(({ at }) => at),
       });
+      if (epoch !== null) applier.reissue(db, epoch.parted);
+      return applier;
     } catch (error) {
       this.rollback();
       throw error;
