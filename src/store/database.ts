@@ -114,6 +114,8 @@ function create(path: string, schema: Schema): void {
     const db = openForWriting(draft, schema);
     try {
       makeSchema(db, schema);
+      // To close it would do so, too, but not say that it failed: then only its write-ahead log would have the tables.
+      db.pragma('wal_checkpoint(TRUNCATE)');
     } finally {
       db.close();
     }

@@ -182,20 +182,42 @@ describe('[ingest] archive_days', () => {
     await serving.logged('that the other was', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [true, false]);
   });
+
+  test('if a full disk stops it, it goes on as soon as there is room', { skip: NO_PRELOAD }, async () => {
+    await past([48, 36]);
+    const flag = join(appliance.data, 'full');
+    await appliance.restart({ ...settings, ...failing('unlink', 'ENOSPC', flag) });
+    const serving = appliance.serving();
+    await serving.logged('the full disk', ({ alert }) => alert === 'disk full');
+    rmSync(flag);
+    await serving.logged('that they were', ({ msg, files: count }) => msg === DELETED && count === 2);
+    assert.deepEqual(left(), [false, false]);
+  });
 });
 
-/** A share that refuses to move anything out of the archive while the file that WIREWATCH_TEST_BUSY names is there. */
-const BUSY = `
-  import fs from 'node:fs';
-  import { syncBuiltinESMExports } from 'node:module';
-  const { renameSync, existsSync } = fs;
-  fs.renameSync = (from, to) => {
-    if (existsSync(process.env.WIREWATCH_TEST_BUSY) && String(from).includes('/archive/'))
-      throw Object.assign(new Error('EBUSY: resource busy or locked, rename'), { code: 'EBUSY', syscall: 'rename' });
-    return renameSync(from, to);
+/**
+ * A share on which a call fails for whatever is in the archive, while the file that WIREWATCH_TEST_FAILING names is there.
+ *
+ * @returns settings of the program
+ */
+function failing(call: 'rename' | 'unlink', code: string, flag: string): Record<string, string> {
+  const source = `
+    import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { ${call}Sync, existsSync } = fs;
+    fs.${call}Sync = (path, ...more) => {
+      if (existsSync(process.env.WIREWATCH_TEST_FAILING) && String(path).includes('/archive/'))
+        throw Object.assign(new Error('${code}: planted, ${call}'), { code: '${code}', syscall: '${call}' });
+      return ${call}Sync(path, ...more);
+    };
+    syncBuiltinESMExports();
+  `;
+  writeFileSync(flag, '');
+  return {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(source)}`,
+    WIREWATCH_TEST_FAILING: flag,
   };
-  syncBuiltinESMExports();
-`;
+}
 
 test('orphaned files that cannot be moved out of the archive stop nothing, and are retried', {
   skip: NO_PRELOAD,
@@ -207,11 +229,7 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
     INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`);
   db.close();
   const flag = join(appliance.data, 'busy');
-  writeFileSync(flag, '');
-  const serving = await appliance.serve({
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY)}`,
-    WIREWATCH_TEST_BUSY: flag,
-  });
+  const serving = await appliance.serve(failing('rename', 'EBUSY', flag));
   await serving.logged('that it is stuck', ({ msg }) => /^cannot move files without a record/.test(msg));
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));

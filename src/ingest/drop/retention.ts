@@ -21,12 +21,12 @@ export class Retention {
     this.#archiveDays = archiveDays;
   }
 
-  /** Does its work at most once an hour, however often it is called. */
+  /** Does its work at most once an hour, however often it is called. @throws if the disk is full: then call it again */
   run(): void {
     const nowMs = this.#files.now();
     if (this.#archiveDays === 0 || Math.abs(nowMs - this.#lastMs) < EVERY_MS) return;
-    this.#lastMs = nowMs;
     deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);
+    this.#lastMs = nowMs;
   }
 }
 
