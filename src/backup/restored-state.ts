@@ -13,7 +13,7 @@ import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail } from '../history/log-reader.ts';
 import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
-import { listSegments, logFolder } from '../history/segment.ts';
+import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
 import { lastPosition } from '../ingest/apply/apply-rows.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
@@ -75,7 +75,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
-  const replaced = isContinued || live === null ? null : replacedHistory(live, stage);
+  const replaced = isContinued || live === null ? null : replacedHistory(live, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
@@ -214,8 +214,8 @@ function positionRows(lines: readonly string[]): Record<string, unknown>[] {
 }
 
 /** @returns null: it cannot be read, or nothing shows that it is of the same installation; cursors will show the rest */
-function replacedHistory(live: DataFolder, stage: DataFolder): Replaced | null {
-  const parted = partingPosition(live.log, stage.log);
+function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOptions): Replaced | null {
+  const parted = partingPosition(live.log, stage.log, onProgress);
   if (parted === null) return null;
   let db: Database | null = null;
   try {
@@ -233,18 +233,27 @@ function replacedHistory(live: DataFolder, stage: DataFolder): Replaced | null {
  * @returns the last position that both logs have; infinite: one of them continues the other; null: unknown, since they have
  *   nothing in common or the log is damaged before they part
  */
-function partingPosition(log: string, other: string): number | null {
+function partingPosition(
+  log: string,
+  other: string,
+  onProgress: NewStateOptions['onProgress'],
+): number | null {
+  const otherBytes = bytesOf(listSegments(other));
+  const total = otherBytes + bytesOf(listSegments(log));
+  const tell = (bytes: number) => onProgress('comparing the logs', bytes, total);
   const ids = new Map<number, string>();
   let end: string | null = null;
-  for (const { part } of entriesAfter(other, 'detections', null)) {
+  for (const { part, bytes } of entriesAfter(other, 'detections', null)) {
     if (part.kind !== 'commit') continue;
+    tell(bytes);
     end = part.commit.id;
     ids.set(part.commit.entry, end);
   }
   let common: number | null = null;
   let read = 0;
   try {
-    for (const { part } of entriesAfter(log, 'detections', null)) {
+    for (const { part, bytes } of entriesAfter(log, 'detections', null)) {
+      tell(otherBytes + bytes);
       for (const row of positionRows(part.lines)) read = Math.max(read, Number(row.last_position ?? 0));
       if (part.kind !== 'commit') continue;
       const id = ids.get(part.commit.entry);

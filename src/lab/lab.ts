@@ -37,8 +37,8 @@ const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE 
 
 type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
 
-/** How far ahead of the head a cursor proves that the end of the log is lost, in positions: a minute. */
-const LOST_POSITIONS = 60_000_000;
+/** How far ahead of the head the cursor is that proves that the end of the log is lost: soon after it. */
+const LOST_POSITIONS = 1_000_000;
 
 export class Lab implements Interventions {
   readonly feed: Feed;

@@ -90,6 +90,12 @@ describe('feed', () => {
         assert.equal(new Set(raised.rows.map(({ id }) => id)).size, known.size);
         for (const { id, version } of raised.rows)
           assert.ok(version >= 1000 + (known.get(id) ?? 0), `${id} ${version}`);
+        await lab.control('POST', 'restore', {});
+        const again = await follow(lab, `cursor=${raised.cursor}`);
+        const before = new Map(raised.rows.map(({ id, version }) => [id, version]));
+        assert.equal(again.rows.length, before.size);
+        for (const { id, version } of again.rows)
+          assert.equal(version, 1001 + (before.get(id) ?? 0), `${id}: once each time`);
         await lab.control('POST', 'remove-subscription', { subscription: 7002 });
         const { subscriptions } = await lab.read('/v1/me');
         assert.deepEqual(
