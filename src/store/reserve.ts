@@ -17,17 +17,25 @@ function reservePath({ root }: DataFolder): string {
   return join(root, 'reserve');
 }
 
-/** Creates the reserve if it is missing and there is room. Other failures have alerts of their own. */
+/** Creates the reserve if it is missing and there is room. What prevents that has an alert of its own. */
 export function keepReserve(folder: DataFolder): void {
   const path = reservePath(folder);
-  if (isThere(path)) return;
   try {
+    if (isThere(path)) return;
     const { bavail, bsize } = statfsSync(folder.root);
-    if (bavail * bsize < FREE_TIMES * RESERVE_BYTES) return;
+    if (bavail * bsize >= FREE_TIMES * RESERVE_BYTES) createReserve(path);
+  } catch {
+    // The next check of the disks tries again.
+  }
+}
+
+function createReserve(path: string): void {
+  try {
     // Random, for file systems that would store zeros in no room at all.
     writeFileSync(path, randomBytes(RESERVE_BYTES), { mode: 0o600, flag: 'wx' });
-  } catch {
+  } catch (error) {
     rmSync(path, { force: true });
+    throw error;
   }
 }
 

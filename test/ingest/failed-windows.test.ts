@@ -1,6 +1,6 @@
 /** Files for a failed window: held, read by a reset, or read at once by setting. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { formatMs, utcDay } from '../../src/time.ts';
@@ -8,6 +8,7 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { followStream } from '../support/arrivals.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
+import { loggedFiles } from '../support/installation-state.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
@@ -143,6 +144,25 @@ test('a failed window of an export that is switched off is not reset, and its fi
   assert.ok(existsSync(inDrop(String(line.destination))));
   await appliance.restart();
   assert.equal(windowStatus('imagewire', window), 'failed');
+});
+
+test('a held file that a reset had taken when the program was killed has one record', async () => {
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  await appliance.dropped(name, 'broken\n');
+  const held = await appliance.dropped(name, ndjson([newRow()]));
+  await appliance.serving().stop();
+  renameSync(inDrop(String(held.destination)), inDrop('.taken', `${Number(held.number) + 1}.${name}`));
+  rmSync(inDrop(`${held.destination}.reason.json`));
+  await appliance.restart();
+  await appliance
+    .serving()
+    .logged('it is held again', ({ msg, file }) => msg === 'file held' && file === name);
+  const records = loggedFiles(appliance.data).filter((record) => record.name === name);
+  const last = new Map(records.map(({ number, destination }) => [number, destination]));
+  assert.deepEqual([...last.values()], [`failed/${name}`, null, `held/${name}`]);
+  appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
+  assert.equal(windowStatus('newswire', window), 'done');
 });
 
 test('failed_windows = read reads a file for a failed window, and archives the failed one', async () => {

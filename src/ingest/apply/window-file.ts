@@ -4,8 +4,9 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
+import { join } from 'node:path';
 import type { Operation } from '../../history/format.ts';
-import type { Database } from '../../store/database.ts';
+import { isThere } from '../../store/folder.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { arrival, statusAfter, statusPhrase } from '../../windows/window-states.ts';
 import type { Waiting } from '../drop/drop-folder.ts';
@@ -21,6 +22,7 @@ import {
   type FileOutcome,
   type FileRecord,
   type FileReport,
+  filesLeft,
   findSameContent,
   saveFile,
 } from '../file-record.ts';
@@ -76,7 +78,7 @@ export async function ingestWindowFile(
     }
     const report = { ...applier.counts, ...counts };
     const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report });
-    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));
+    writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
     retireFailed(files, file);
     return record;
@@ -98,11 +100,14 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
 }
 
 /** Within the file's transaction: its record, and its window if that changes. */
-function save(db: Database, record: FileRecord, replaces: number | undefined): void {
+function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   saveFile(db, record);
-  if (replaces !== undefined) clearDestination(db, replaces);
   const { export: exportName, window_start, outcome } = record;
   if (exportName === null || window_start === null) return;
+  // A held file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
+  for (const { number, destination } of filesLeft(db, exportName, window_start))
+    if (number !== record.number && !isThere(join(drop.root, destination ?? '')))
+      clearDestination(db, number);
   if (outcome !== 'applied' && outcome !== 'failed') return;
   const before = findWindow(db, exportName, window_start)?.status;
   const status = statusAfter(before, outcome);
@@ -158,7 +163,7 @@ export function putAway(
   const { drop, writer } = files;
   if (!drop.take(waiting, number)) return null;
   const record = recordOf(files, waiting, number, became);
-  writer.write(fileOperation(record), () => save(writer.db, record, waiting.replaces));
+  writer.write(fileOperation(record), () => save(files, record));
   finishFile(files, record);
   return record;
 }
