@@ -177,8 +177,8 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
-      '    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));\n    finishFile(files, record);\n',
-      '    finishFile(files, record);\n    writer.commit(applier, fileOperation(record), () => save(writer.db, record, waiting.replaces));\n',
+      '    writer.commit(applier, fileOperation(record), () => save(files, record));\n    finishFile(files, record);\n',
+      '    finishFile(files, record);\n    writer.commit(applier, fileOperation(record), () => save(files, record));\n',
       'a file is archived after its entry, not before',
       'durability-program',
     ],
