@@ -14,11 +14,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { isErrorCode } from '../../src/refused.ts';
 import { putFile } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { NO_ROOM_FOR_DATABASE } from '../support/recovery-preloads.ts';
 import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
@@ -260,6 +263,23 @@ test('a start without space for usage.db: rows are counted, and written once the
     await run.until('the write', () => logged('row counts can be saved again'));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
+  });
+});
+
+test('a stop during the first start without space ends the program, also if there is space again just then', {
+  skip: NO_PRELOAD,
+}, async () => {
+  await inFolder(async (folder) => {
+    const flag = join(folder, 'full');
+    writeFileSync(flag, '');
+    // One attempt, one wait: the stop comes within the last wait.
+    const env = { ...NO_ROOM_FOR_DATABASE, WIREWATCH_TEST_FULL: flag, WIREWATCH_HASTE: '100' };
+    const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], env);
+    await run.url();
+    await run.until('the full disk', () => run.log().find(({ msg }) => msg === FULL));
+    rmSync(flag);
+    run.kill('SIGTERM');
+    assert.equal(await Promise.race([run.ended, sleep(60_000, 'it did not stop')]), 0);
   });
 });
 

@@ -27,3 +27,19 @@ const FULL = `
 `;
 
 export const NO_ROOM = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FULL)}` };
+
+/** Refuses a new detections.db its name while the file that WIREWATCH_TEST_FULL names exists, as a full disk does. */
+const NAMELESS = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { linkSync, existsSync } = fs;
+  fs.linkSync = (from, to) => {
+    if (existsSync(process.env.WIREWATCH_TEST_FULL) && String(to).endsWith('detections.db'))
+      throw Object.assign(new Error('ENOSPC: no space left on device, link'), { code: 'ENOSPC', syscall: 'link' });
+    return linkSync(from, to);
+  };
+  syncBuiltinESMExports();
+`;
+export const NO_ROOM_FOR_DATABASE = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NAMELESS)}`,
+};

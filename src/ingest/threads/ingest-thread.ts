@@ -30,6 +30,8 @@ export function runIngester(port: MessagePort): void {
       drop.prepare();
       const recovered = await recover(settings, { send, isStopping: () => isStopping });
       ingester = new Ingester(settings, drop, recovered, send);
+      // Asked to while it recovered: nothing would ask again.
+      if (isStopping) ingester.stop();
       begun.resolve(ingester);
       send({ kind: 'ready' });
       reportRecovered(recovered, send);
