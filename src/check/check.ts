@@ -92,25 +92,22 @@ async function checkInFolder(
   const { folder, nowMs, seeds } = installation;
   const detections = checkDatabase(folder.detections, DETECTIONS_SCHEMA, onProgress);
   const access = checkDatabase(folder.access, ACCESS_SCHEMA, onProgress);
-  try {
-    return [
-      finding('data file system', await checkDataFileSystem(folder.root)),
-      finding('data disk', await checkRoom(folder.root)),
-      ...(isUsable(folder.root) ? [finding('disk sync', checkSync(folder.root))] : []),
-      finding('clock', checkClock(latestMs(folder, detections.db), nowMs)),
-      finding('detections.db', detections.outcome),
-      finding('access.db', access.outcome),
-      finding('log', checkLog(folder.log, hasMark(detections.db))),
-      finding('access-log', checkLog(folder.accessLog, hasMark(access.db))),
-      finding('secret', checkSecret(folder, existsSync(folder.detections))),
-      ...(seeds === null || access.outcome.status === 'bad' ? [] : checkConfigured(seeds, access.db, nowMs)),
-      ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
-      ...(await checkAppliance(installation, detections.db)),
-    ];
-  } finally {
-    detections.db?.close();
-    access.db?.close();
-  }
+  using detectionsDb = detections.db;
+  using accessDb = access.db;
+  return [
+    finding('data file system', await checkDataFileSystem(folder.root)),
+    finding('data disk', await checkRoom(folder.root)),
+    ...(isUsable(folder.root) ? [finding('disk sync', checkSync(folder.root))] : []),
+    finding('clock', checkClock(latestMs(folder, detectionsDb), nowMs)),
+    finding('detections.db', detections.outcome),
+    finding('access.db', access.outcome),
+    finding('log', checkLog(folder.log, hasMark(detectionsDb))),
+    finding('access-log', checkLog(folder.accessLog, hasMark(accessDb))),
+    finding('secret', checkSecret(folder, existsSync(folder.detections))),
+    ...(seeds === null || access.outcome.status === 'bad' ? [] : checkConfigured(seeds, accessDb, nowMs)),
+    ...(accessDb === null ? [] : checkCustomers(accessDb, nowMs)),
+    ...(await checkAppliance(installation, detectionsDb)),
+  ];
 }
 
 async function checkAppliance(

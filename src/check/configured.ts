@@ -33,7 +33,7 @@ export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds
 /** @param access null: it does not exist yet, and the start would create it */
 export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: number): Finding[] {
   const check = 'configured accounts';
-  const copy = openCopyInMemory(access, ACCESS_SCHEMA);
+  using copy = openCopyInMemory(access, ACCESS_SCHEMA);
   try {
     const preseeded = createMissing(copy, seeds, nowMs);
     return [
@@ -43,8 +43,6 @@ export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: nu
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return [finding(check, bad(error.message, 'Fix the entry: until then, Wirewatch cannot start.'))];
-  } finally {
-    copy.close();
   }
 }
 

@@ -7,20 +7,19 @@ import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
 import { SETTING_OPTIONS } from './options.ts';
-import { withProgress } from './output.ts';
+import { createProgress } from './output.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
-    const findings = await withProgress(({ update }) =>
-      checkInstallation({
-        root: commandFolder(self).root,
-        configured: configured(self),
-        nowMs: Date.now(),
-        onProgress: (what) => update(`checking ${what}`),
-      }),
-    );
+    using progress = createProgress();
+    const findings = await checkInstallation({
+      root: commandFolder(self).root,
+      configured: configured(self),
+      nowMs: Date.now(),
+      onProgress: (what) => progress.update(`checking ${what}`),
+    });
     return {
       value: findings,
       text: () => findingsText(findings),

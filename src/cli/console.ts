@@ -35,12 +35,8 @@ export const register = defineCommand({
 
 /** The epoch to which links belong now. */
 export function readEpoch({ access }: DataFolder): number {
-  const db = openDatabase(access, 'read');
-  try {
-    return readConsoleEpoch(db);
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(access, 'read');
+  return readConsoleEpoch(db);
 }
 
 function endAll(command: Command): Result {

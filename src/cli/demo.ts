@@ -72,26 +72,22 @@ async function demonstrate(
   });
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
-  const db = openDatabase(folder.detections, 'read');
-  try {
-    const beganMs = Date.now();
-    const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
-    const folders = { drop: appliance.drop, photos: config.photos.folder };
-    const exports = new SampleExports(folders, doneByBoth(db), beganMs);
-    await ingestDay(db, exports, signal);
+  using db = openDatabase(folder.detections, 'read');
+  const beganMs = Date.now();
+  const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
+  const folders = { drop: appliance.drop, photos: config.photos.folder };
+  const exports = new SampleExports(folders, doneByBoth(db), beganMs);
+  await ingestDay(db, exports, signal);
+  if (signal.aborted) return;
+  const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
+  print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
+  // From now on, every request and every file is shown.
+  if (isQuiet(config.log.level)) log.level = config.log.level;
+  while (!signal.aborted) {
+    await pause(DROP_EVERY_MS, signal);
     if (signal.aborted) return;
-    const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
-    print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
-    // From now on, every request and every file is shown.
-    if (isQuiet(config.log.level)) log.level = config.log.level;
-    while (!signal.aborted) {
-      await pause(DROP_EVERY_MS, signal);
-      if (signal.aborted) return;
-      if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
-      else await exports.dropChanges(Date.now());
-    }
-  } finally {
-    db.close();
+    if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
+    else await exports.dropChanges(Date.now());
   }
 }
 
@@ -114,16 +110,11 @@ function prepare(
   { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
   nowMs: number,
 ): SampleKey[] {
-  const access = openAccess(root, { kind: 'demo', operation });
-  try {
-    // If the last demonstration ended long ago, the windows since then are not missing.
-    const window_start = newestEndedWindow(nowMs);
-    for (const name of EXPORT_NAMES)
-      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
-    return prepareAgency(access, prefix, nowMs);
-  } finally {
-    access.close();
-  }
+  using access = openAccess(root, { kind: 'demo', operation });
+  // If the last demonstration ended long ago, the windows since then are not missing.
+  const window_start = newestEndedWindow(nowMs);
+  for (const name of EXPORT_NAMES) addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+  return prepareAgency(access, prefix, nowMs);
 }
 
 /** The end of the newest window that both exports have; null if one has none. */
@@ -134,7 +125,7 @@ function doneByBoth(db: Database): number | null {
 
 /** The newest window first: with it, Wirewatch is up to date. Then the day before, and changes. */
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const progress = createProgress();
+  using progress = createProgress();
   const before = countFiles(db);
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
   let files = 0;
@@ -150,7 +141,6 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
       await pause(POLL_EVERY_MS, signal);
     }
   }
-  progress.end();
 }
 
 type Introduction = Awaited<ReturnType<typeof introduction>>;

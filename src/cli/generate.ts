@@ -23,7 +23,7 @@ import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
 import { integerValue, pathValue, windowStartValue } from './options.ts';
-import { table, withProgress } from './output.ts';
+import { createProgress, table } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
@@ -99,14 +99,16 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const interrupt = () => interruption.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const written: WrittenFile[] = [];
-  return withProgress(async ({ update }) => {
-    for (const file of files) {
-      const before = written.length * options.rows;
-      const onRows = (rows: number) => update('writing rows', before + rows, files.length * options.rows);
-      written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
-    }
-    return written;
-  }).finally(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
+  using cleanup = new DisposableStack();
+  cleanup.defer(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
+  const progress = cleanup.use(createProgress());
+  for (const file of files) {
+    const before = written.length * options.rows;
+    const onRows = (rows: number) =>
+      progress.update('writing rows', before + rows, files.length * options.rows);
+    written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
+  }
+  return written;
 }
 
 /**

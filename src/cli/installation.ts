@@ -58,12 +58,8 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   requireInstallation(config);
   const { detections } = folderOf(config);
   if (!existsSync(detections)) return none;
-  const db = openDatabase(detections, 'read');
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(detections, 'read');
+  return work(db);
 }
 
 /** The address for clients on this machine: where Wirewatch listens, else as configured; null if neither is known. */

@@ -195,28 +195,24 @@ async function beginAnew(root: string): Promise<void> {
 
 /** @returns the key */
 function prepareAccess(command: Command, config: Config, { seed, key: given, keyExpires }: LabStart): string {
-  const access = openAccess(config.dataFolder, {
+  using access = openAccess(config.dataFolder, {
     create: true,
     kind: 'lab',
     operation: operationOf(command),
   });
-  try {
-    const key = given ?? seededKey(config.keys.prefix, seed);
-    const nowMs = now();
-    const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
-    const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
-    // In one transaction: each transaction is an fsync, and the user waits.
-    writing(access, () => {
-      prepareAccount(access, nowMs);
-      addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
-      const window_start = newestEndedWindow(nowMs);
-      for (const name of EXPORT_NAMES)
-        addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
-    });
-    return key;
-  } finally {
-    access.close();
-  }
+  const key = given ?? seededKey(config.keys.prefix, seed);
+  const nowMs = now();
+  const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
+  const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
+  // In one transaction: each transaction is an fsync, and the user waits.
+  writing(access, () => {
+    prepareAccount(access, nowMs);
+    addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
+    const window_start = newestEndedWindow(nowMs);
+    for (const name of EXPORT_NAMES)
+      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+  });
+  return key;
 }
 
 /** Anyone who knows the seed knows the key: a lab holds sample data only. */

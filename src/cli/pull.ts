@@ -83,7 +83,7 @@ function subscriptionsValue(value: string): string {
 async function run(options: PullOptions): Promise<Result> {
   const { into, baseUrl, keyFile, full, since, follow, compare } = options;
   const startsNow = full !== true && since === undefined && !existsSync(into);
-  const shown = createProgress();
+  using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)
@@ -121,7 +121,6 @@ async function run(options: PullOptions): Promise<Result> {
     // The same command continues from here. With --follow, stopping is not a failure.
     return pulled(follow !== true);
   } finally {
-    shown.end();
     copy.close();
   }
 }
