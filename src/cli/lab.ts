@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
@@ -23,26 +23,15 @@ import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
+import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { linkInto, readEpoch } from './console.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
+import { commonOptions, LISTENING_OPTIONS, pathValue } from './options.ts';
 import { print } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
-
-interface LabStart {
-  readonly seed: string;
-  readonly key?: string;
-  readonly keyFile?: string;
-  /** Milliseconds from the start. */
-  readonly keyExpires?: number;
-  /** Epoch milliseconds. */
-  readonly clock?: number;
-  readonly readyFile?: string;
-  readonly scenario?: string;
-}
 
 const KEY_VALUE = parsed(
   (text) => (parseKey(text) === null ? null : text),
@@ -55,57 +44,61 @@ const DURATION_VALUE = parsed(
 const CLOCK_VALUE = parsed(parseLabTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
-export function register(command: Command): void {
-  addSettingFlags(command, { drop: false })
-    .option('--seed <text>', 'seed of the detections, the key and chance: a number or any text', '1')
-    .addOption(
-      new Option('--key <key>', 'the API key (default: one made from the seed)').argParser(KEY_VALUE),
-    )
-    .option('--key-file <file>', 'write the API key to this file, for clients', pathValue)
-    .option(
-      '--key-expires <duration>',
-      'the key expires that long after the start, such as 30d',
-      DURATION_VALUE,
-    )
-    .option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', CLOCK_VALUE)
-    .option(
-      '--ready-file <file>',
-      'write url and key to this file, as JSON, when the lab is ready',
-      pathValue,
-    )
-    .option(
-      '--scenario <file>',
-      'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-      pathValue,
-    )
-    // Otherwise commander reports a mistyped command as an excess argument.
-    .allowExcessArguments()
-    .action((options: LabStart, self: Command) => {
-      const [name] = self.args;
-      if (name === undefined) return start(self, options);
-      const near = nearest(
-        name,
-        self.commands.map((one) => one.name()),
-        3,
-      );
-      const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
-      throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
-    });
-  registerLabCommands(command);
-  registerExam(command.command('exam'));
-  stateOwn(command, {
-    data: LAB_DATA,
-    json: 'print the result as JSON',
-  });
-  addExamples(command, [
+const OPTIONS = [
+  withDefault(
+    option('--seed <text>', 'seed of the detections, the key and chance: a number or any text'),
+    '1',
+  ),
+  option('--key <key>', 'the API key (default: one made from the seed)', KEY_VALUE),
+  option('--key-file <file>', 'write the API key to this file, for clients', pathValue),
+  option(
+    '--key-expires <duration>',
+    'the key expires that long after the start, such as 30d',
+    DURATION_VALUE,
+  ),
+  option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', CLOCK_VALUE),
+  option('--ready-file <file>', 'write url and key to this file, as JSON, when the lab is ready', pathValue),
+  option(
+    '--scenario <file>',
+    'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+    pathValue,
+  ),
+];
+
+type LabStart = ValuesOf<typeof OPTIONS>;
+
+const registerStart = defineCommand({
+  options: [...LISTENING_OPTIONS, ...OPTIONS],
+  ownHelp: { data: LAB_DATA },
+  examples: [
     'lab --port 8080 --seed 7 --key-file key.txt',
     'lab clock +26h',
     'lab drop --rows 3 --age 3d',
     'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
-  ]);
+  ],
+  async run(values, self) {
+    const [name] = self.args;
+    if (name === undefined) return await start(self, values);
+    const near = nearest(
+      name,
+      self.commands.map((one) => one.name()),
+      3,
+    );
+    const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
+    throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
+  },
+});
+
+export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+  registerLabCommands(command);
+  registerExam(command, wholeProgram);
+  // After the other commands, which would inherit the texts of its help.
+  registerStart(command, wholeProgram);
+  // Otherwise commander reports a mistyped command as an excess argument.
+  command.allowExcessArguments();
 }
 
-async function start(command: Command, options: LabStart): Promise<void> {
+async function start(command: Command, options: LabStart): Promise<null> {
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
@@ -150,6 +143,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
   await introduce(command, serving, key, options);
   await running.feed.writePhotos();
   await ended;
+  return null;
 }
 
 /** Files of a lab are complete when they appear, so they need no quiet time. */

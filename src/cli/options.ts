@@ -71,7 +71,7 @@ export function commonOptions(command: Command): CommonOptions {
 /** For commands that read the drop folder: Wirewatch may have been started with that option. */
 export const DROP_OPTION = new Option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
 
-const LISTENING_OPTIONS = [
+export const LISTENING_OPTIONS = [
   new Option('--host <address>', 'address to listen on (default: 127.0.0.1)'),
   new Option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)'),
   new Option('--base-url <url>', 'public address that clients use (default: the listening address)'),
@@ -82,11 +82,6 @@ export const SETTING_OPTIONS = [
   new Option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)'),
   ...LISTENING_OPTIONS,
 ];
-
-export function addSettingFlags(command: Command, { drop = true } = {}): Command {
-  for (const option of drop ? SETTING_OPTIONS : LISTENING_OPTIONS) command.addOption(option);
-  return command;
-}
 
 /** The options that are settings, as typed; the settings' schema checks them. */
 export function settingFlags(command: Command): SettingFlags {
