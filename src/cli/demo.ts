@@ -18,7 +18,7 @@ import { dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { defineCommand } from './command.ts';
-import { linkInto, readEpoch } from './console.ts';
+import { linkOfStart } from './console.ts';
 import { operationOf } from './operation.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { createProgress, print, table } from './output.ts';
@@ -42,7 +42,6 @@ export const register = defineCommand({
         throw advisedForNpm(error);
       },
     );
-    if (isQuiet(serving.log.level)) serving.log.level = 'warn';
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
     await demonstrate(serving, commonOptions(self).json, stopping.signal, operationOf(self));
@@ -59,17 +58,13 @@ function advisedForNpm(error: unknown): unknown {
 }
 
 async function demonstrate(
-  { appliance, config, log }: Serving,
+  { appliance, config, showLog }: Serving,
   json: boolean,
   signal: AbortSignal,
   operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
-  const person = { name: String(operation.actor), read_only: false };
-  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
-    epoch: readEpoch(folder),
-    nowMs: Date.now(),
-  });
+  const link = linkOfStart(appliance.consoleUrl, folder, operation);
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
   using db = openDatabase(folder.detections, 'read');
@@ -81,8 +76,7 @@ async function demonstrate(
   if (signal.aborted) return;
   const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
   print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
-  // From now on, every request and every file is shown.
-  if (isQuiet(config.log.level)) log.level = config.log.level;
+  showLog();
   while (!signal.aborted) {
     await pause(DROP_EVERY_MS, signal);
     if (signal.aborted) return;
@@ -98,11 +92,6 @@ Console (the link works once, within ten minutes):
 For another link, run: wirewatch console --data ${data}
 
 `;
-}
-
-/** Whether the log would have a line for every file of the first day: it is kept quiet meanwhile. */
-function isQuiet(level: string): boolean {
-  return level === 'info';
 }
 
 function prepare(
@@ -143,6 +132,10 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
   }
 }
 
+interface Photos {
+  readonly data: readonly { readonly source: { readonly image_url: string } }[];
+}
+
 type Introduction = Awaited<ReturnType<typeof introduction>>;
 
 async function introduction(url: string, keys: readonly SampleKey[], db: Database, sinceMs: number) {
@@ -151,7 +144,7 @@ async function introduction(url: string, keys: readonly SampleKey[], db: Databas
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
   const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
   const detection = `${url}/v1/detections/${newestId}`;
-  const photos = await ask(`${changes}&content_type=image&limit=1`, key);
+  const photos = await ask<Photos>(`${changes}&content_type=image&limit=1`, key);
   return {
     url,
     keys,
@@ -164,26 +157,18 @@ async function introduction(url: string, keys: readonly SampleKey[], db: Databas
     },
     /** As the API returns it; null if it cannot be requested from here. */
     detection: await ask(detection, key),
-    photo: photoOf(photos),
+    photo: photos?.data[0]?.source.image_url ?? null,
   };
 }
 
 /** @returns the answer's body; null if there is none, as with a certificate that this process does not trust */
-async function ask(address: string, key: string): Promise<unknown> {
+async function ask<Answer>(address: string, key: string): Promise<Answer | null> {
   try {
     const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } });
-    return answer.ok ? await answer.json() : null;
+    return answer.ok ? ((await answer.json()) as Answer) : null;
   } catch {
     return null;
   }
-}
-
-function photoOf(page: unknown): string | null {
-  const address = ['data', 0, 'source', 'image_url'].reduce<unknown>(
-    (value, name) => (typeof value === 'object' && value !== null ? Reflect.get(value, name) : null),
-    page,
-  );
-  return typeof address === 'string' ? address : null;
 }
 
 function introductionText(shown: Introduction, drop: string, data: string): string {

@@ -24,7 +24,7 @@ import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
-import { linkInto, readEpoch } from './console.ts';
+import { linkOfStart } from './console.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
@@ -127,18 +127,14 @@ async function start(command: Command, options: LabStart): Promise<null> {
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
-  const { log } = serving;
-  const { level } = log;
-  // Lines about the month would hide the address.
-  if (level === 'info') log.level = 'warn';
   const ended = untilSignal(serving, removeReadyFile);
   await Promise.all([serving.appliance.readable, month]);
   await running.rested();
-  log.level = level;
+  serving.showLog();
   running.onMoved = playScenario(
     steps,
     (action, body) => running.run(action, body),
-    (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
+    (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
   await running.feed.writePhotos();
@@ -224,12 +220,7 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const person = { name: String(operationOf(command).actor), read_only: false };
-  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
-    epoch: readEpoch(folder),
-    // Sessions of the console follow the machine's clock.
-    nowMs: Date.now(),
-  });
+  const link = linkOfStart(appliance.consoleUrl, folder, operationOf(command));
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
   if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);

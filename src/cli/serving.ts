@@ -26,6 +26,8 @@ export interface Serving {
   readonly serviceManager: ServiceManager;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
+  /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
+  showLog(): void;
 }
 
 export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
@@ -53,8 +55,8 @@ export async function serveAppliance(
   const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
   const { log } = opened;
   obeyHangups(opened);
-  // The lines of a start mean nothing to somebody who tries the demonstration.
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
+  const { level } = log;
   const config = (await prepare?.(loaded, log)) ?? loaded;
   const appliance = await startAppliance({
     config,
@@ -73,18 +75,22 @@ export async function serveAppliance(
   });
   // Before anybody can learn that it runs, and stop it.
   const signal = endSignal();
-  log.level = config.log.level;
+  const showLog = () => {
+    log.level = config.log.level;
+  };
+  showLog();
   log.info(
     { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
     'listening',
   );
+  log.level = level;
   if (opened.kind === 'file' && process.stderr.isTTY)
     process.stderr.write(
       `wirewatch ${VERSION}: listening on ${appliance.url}; the log is in ${config.log.file}\n`,
     );
   const serviceManager = createServiceManager(process.env, log);
   serviceManager.ready(`listening on ${appliance.url}`);
-  return { appliance, config, log, serviceManager, signal };
+  return { appliance, config, log, serviceManager, signal, showLog };
 }
 
 /** Resolves when a signal has stopped the appliance; a second one ends the process at once. */
