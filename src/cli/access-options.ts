@@ -16,15 +16,14 @@ import {
   readZone,
 } from '../config/option-values.ts';
 import { Refused } from '../refused.ts';
-import { NONE } from './command.ts';
 import { listValue, optionValue } from './options.ts';
 
 export const accountIdValue = (text: string) => optionValue(readAccountId(text));
 export const subscriptionIdValue = (text: string) => optionValue(readSubscriptionId(text));
 /** A name for people. */
 export const nameValue = (text: string) => optionValue(readName(text));
-/** A daily row allowance, or `none`. */
-export const dailyRowsValue = (text: string) => optionValue(readDailyRows(text)) ?? NONE;
+/** A daily row allowance; null for `none`. */
+export const dailyRowsValue = (text: string) => optionValue(readDailyRows(text));
 /** An IANA time zone. */
 export const zoneValue = (text: string) => optionValue(readZone(text));
 export const contentTypesValue = (text: string) => optionValue(readContentTypes(listValue(text)));
@@ -42,11 +41,11 @@ export function keyIdValue(text: string): string {
   throw new Refused('usage', `expected ${reading.expected}. To list the ids of all keys: wirewatch key list`);
 }
 
-/** A time in the future, epoch milliseconds, or `none`. */
-export function expiresValue(text: string): number | typeof NONE {
+/** A time in the future, epoch milliseconds; null for `none`. */
+export function expiresValue(text: string): number | null {
   const ms = optionValue(readExpires(text));
   if (ms !== null && ms <= Date.now()) throw new InvalidArgumentError('Expected a time in the future.');
-  return ms ?? NONE;
+  return ms;
 }
 
 /** Repeatable: addresses and networks; `none` alone is an empty list. */

@@ -54,8 +54,8 @@ export interface CommandSpec<Arguments extends readonly Argument[], Options exte
   ) => Result | null | Promise<Result | null>;
 }
 
-/** The value of an option given as `none`. The runner turns it into null, which commander would replace by `''`. */
-export const NONE = Symbol('none');
+/** In place of null for an option given as `none`: commander would replace null by `''`. */
+const NONE = Symbol('none');
 
 export function defineCommand<
   const Arguments extends readonly Argument[] = [],
@@ -103,11 +103,6 @@ type NameOf<Flags extends string> = Flags extends `--no-${infer Name}`
       ? CamelCase<Name>
       : never;
 type PlainValue<Flags extends string> = Flags extends `${string}<${string}` ? string : boolean;
-/** Null for {@link NONE}. */
-type OptionMember<Flags extends string, Value> = Record<
-  NameOf<Flags>,
-  Extract<Value, symbol> extends never ? Value : Exclude<Value, symbol> | null
->;
 type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
   ? Record<Required, Value>
   : Name extends `[${infer Optional}]`
@@ -129,9 +124,10 @@ export function option<const Flags extends string, const Value = PlainValue<Flag
   flags: Flags,
   description: string,
   read?: ReadValue<Value> | readonly Value[],
-): TypedOption<Partial<OptionMember<Flags, Value>>> {
+): TypedOption<Partial<Record<NameOf<Flags>, Value>>> {
   const made = new Option(flags, description);
-  if (typeof read === 'function') return made.argParser(read);
+  if (typeof read === 'function')
+    return made.argParser<unknown>((text, previous) => read(text, previous as Value) ?? NONE);
   return read === undefined ? made : made.choices(read.map(String));
 }
 
@@ -139,7 +135,7 @@ export function requiredOption<const Flags extends string, Value = PlainValue<Fl
   flags: Flags,
   description: string,
   read?: ReadValue<Value>,
-): TypedOption<OptionMember<Flags, Value>> {
+): TypedOption<Record<NameOf<Flags>, Value>> {
   const made: Option = option(flags, description, read);
   return made.makeOptionMandatory();
 }
