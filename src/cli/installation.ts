@@ -6,17 +6,18 @@ import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
+import type { InstallationKind } from '../store/installation.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
 
-export function configOf(command: Command): Config {
+export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
   return loadConfig({
     flags: settingFlags(command),
     env: process.env,
     file: common.config,
-    dataFolder: resolveDataFolder(common),
+    dataFolder: resolveDataFolder(common, { kind }),
   });
 }
 

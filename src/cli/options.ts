@@ -3,7 +3,7 @@
  *
  * The common options belong to the program itself, so commander accepts them before and after the command's name.
  */
-import { type Command, Help, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
 import { listItems, type Reading, readSwitch } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
@@ -47,11 +47,10 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
     return new Option(flags, description.replace(/\(default: .*\)$/, `(default: ${text})`));
   };
   command.configureHelp({
+    // Of the program alone: a group that is a command itself has options that its subcommands do not take.
     visibleGlobalOptions: (of) =>
-      SHOWN.visibleGlobalOptions(of)
-        // Not the options of a group that is a command itself: its subcommands do not take them.
-        .filter((option) => programOf(of).options.includes(option))
-        .filter((option) => json !== null || option.attributeName() !== 'json')
+      programOf(of)
+        .options.filter((option) => json !== null || option.attributeName() !== 'json')
         .map(restated),
   });
 }
@@ -59,8 +58,6 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
 function programOf(command: Command): Command {
   return command.parent === null ? command : programOf(command.parent);
 }
-
-const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
 /** Wherever they are on the command line. */
 export function commonOptions(command: Command): CommonOptions {

@@ -4,15 +4,14 @@ import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
 import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
-import { type Config, loadConfig } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { refuseAsRoot } from '../store/acting-user.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { VERSION } from '../version.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions, settingFlags } from './options.ts';
+import { configOf } from './installation.ts';
 import { createProgress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
@@ -42,13 +41,7 @@ export async function serveAppliance(
   kind: InstallationKind,
   { prepare, ...options }: ServeOptions,
 ): Promise<Serving> {
-  const common = commonOptions(command);
-  const loaded = loadConfig({
-    flags: settingFlags(command),
-    env: process.env,
-    file: common.config,
-    dataFolder: resolveDataFolder(common, { kind }),
-  });
+  const loaded = configOf(command, kind);
   // Before the log is opened: its file can lie in that folder, too.
   refuseAsRoot(dataFolder(loaded.dataFolder));
   const progress = createProgress();
