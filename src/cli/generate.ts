@@ -1,5 +1,6 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
 import { InvalidArgumentError } from 'commander';
+import { wholeNumber } from '../config/format.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
@@ -179,9 +180,9 @@ function subscriptionsValue(value: string): SampleSubscription[] {
   const types = new Map<number, Set<ContentType>>();
   for (const item of value.split(',')) {
     const [id = '', contentType, ...rest] = item.trim().split(':');
-    const number = /^[1-9]\d{0,14}$/.test(id) ? Number(id) : 0;
-    const known = contentType === undefined || isContentType(contentType);
-    if (number < 1 || number > NUMBER_MAX || !known || rest.length > 0) {
+    const number = wholeNumber(id, 1, NUMBER_MAX);
+    const isKnown = contentType === undefined || isContentType(contentType);
+    if (number === null || !isKnown || rest.length > 0) {
       throw new InvalidArgumentError(
         'Expected comma-separated subscription ids, each with an optional :text or :image, such as 7001,7002:text.',
       );

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
+import type { SettingFlags } from '../config/schema.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
@@ -9,12 +10,13 @@ import { type DataFolder, dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions, settingFlags } from './options.ts';
+import { commonOptions } from './options.ts';
 
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
   return loadConfig({
-    flags: settingFlags(command),
+    // As typed; the settings' schema checks them.
+    flags: command.opts<SettingFlags>(),
     env: process.env,
     file: common.config,
     dataFolder: resolveDataFolder(common, { kind }),

@@ -6,7 +6,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
 import { listItems, type Reading, readSwitch } from '../config/option-values.ts';
-import type { SettingFlags } from '../config/schema.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 
@@ -79,11 +78,6 @@ export const SETTING_OPTIONS = [
   new Option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)'),
   ...LISTENING_OPTIONS,
 ];
-
-/** The options that are settings, as typed; the settings' schema checks them. */
-export function settingFlags(command: Command): SettingFlags {
-  return command.opts<SettingFlags>();
-}
 
 /** Example command lines, shown below a command's help, without the program's name. */
 export function addExamples(command: Command, lines: readonly string[]): Command {

@@ -8,7 +8,7 @@ import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } 
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
+import { type CommonOptions, commonOptions, SETTING_OPTIONS } from './options.ts';
 import { joined } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
@@ -56,7 +56,7 @@ export const register = defineCommand({
     const places = placesOf(values, common);
     const result = undo
       ? undoSetup(undoChoicesOf(values, common, places), isDry)
-      : setUp(choicesOf(values, settingFlags(self), places), isDry);
+      : setUp(choicesOf(values, self.opts<SettingFlags>(), places), isDry);
     return {
       value: result,
       text: () => resultText(result, places.root),

@@ -25,12 +25,6 @@ const EXPORT = argument('<export>', 'newswire or imagewire', exportValue);
 const START_HELP =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
-interface WindowStart {
-  readonly export: ExportName;
-  /** Epoch milliseconds. */
-  readonly start: number;
-}
-
 const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
   { title: 'EXPORT', value: (window) => window.export },
   { title: 'WINDOW START', value: ({ window_start }) => window_start },
@@ -80,10 +74,9 @@ function releaseCommand(release: Release): Register {
         : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts)
-        requireStatus(statusOf(self, { export: exportName, start }), release, exportName, start);
+        requireStatus(statusOf(self, exportName, start), release, exportName, start);
       const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
-      for (const start of starts)
-        released.push(await releaseWindow(self, release, { export: exportName, start }));
+      for (const start of starts) released.push(await releaseWindow(self, from, exportName, start));
       const documents = released.map(({ document }) => document);
       return {
         value: all || named.length > 1 ? documents : documents[0],
@@ -96,16 +89,18 @@ function releaseCommand(release: Release): Register {
   });
 }
 
-/** @returns the document and the text of one window */
-async function releaseWindow(command: Command, release: Release, window: WindowStart) {
-  const { export: exportName, start } = window;
-  const { from } = release;
+/** @param start epoch milliseconds; @returns the document and the text of one window */
+async function releaseWindow(command: Command, from: Release['from'], exportName: ExportName, start: number) {
   const { serveRequest } = await import('./ingest-request.ts');
-  const wanted = { kind: 'reset', export: exportName, window_start: start, from } as const;
-  const answer = await serveRequest(command, wanted);
+  const answer = await serveRequest(command, {
+    kind: 'reset',
+    export: exportName,
+    window_start: start,
+    from,
+  });
   if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
   const { file, outcome, reason } = answer.reset;
-  const status = statusOf(command, window);
+  const status = statusOf(command, exportName, start);
   const window_start = formatMs(start);
   const text =
     outcome === 'failed'
@@ -155,7 +150,7 @@ function windowDocument({ export: exportName, window_start, status, since, file 
   };
 }
 
-function statusOf(command: Command, { export: exportName, start }: WindowStart): WindowStatus | undefined {
+function statusOf(command: Command, exportName: ExportName, start: number): WindowStatus | undefined {
   return withDetections(configOf(command), undefined, (db) => findWindow(db, exportName, start)?.status);
 }
 

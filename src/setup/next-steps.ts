@@ -35,10 +35,10 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
   if (choices.root !== '/') return inImage(choices, plan);
   // If it is already running, only a restart applies a new unit or a changed setting.
   return isEnabled
-    ? [...preparing(service, plan), ...restarting(), installationOf(choices), ...checking(service)]
+    ? [...preparing(service, plan), ...RESTARTING, installationOf(choices), ...checking(service)]
     : [
         ...preparing(service, plan),
-        ...starting(),
+        ...STARTING,
         ...firstKey(choices, service),
         ...checking(service),
         ...dropping(choices, service, plan),
@@ -106,21 +106,17 @@ function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   return lines;
 }
 
-function starting(): string[] {
-  return [
-    '# Start the service now and at every boot:',
-    'systemctl daemon-reload',
-    'systemctl enable --now wirewatch',
-  ];
-}
+const STARTING = [
+  '# Start the service now and at every boot:',
+  'systemctl daemon-reload',
+  'systemctl enable --now wirewatch',
+];
 
-function restarting(): string[] {
-  return [
-    '# The service is already set up. Restart it to apply the unit and the settings:',
-    'systemctl daemon-reload',
-    'systemctl restart wirewatch',
-  ];
-}
+const RESTARTING = [
+  '# The service is already set up. Restart it to apply the unit and the settings:',
+  'systemctl daemon-reload',
+  'systemctl restart wirewatch',
+];
 
 /** How a command is run as the user of the service. */
 function asUser({ isDynamic, user, program }: ServiceChoices): string {
