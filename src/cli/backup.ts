@@ -6,7 +6,7 @@ import { counted } from '../counted.ts';
 import { pasted } from '../setup/shell.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, integerValue } from './options.ts';
+import { DROP_OPTION, integer } from './options.ts';
 import { createProgress, joined } from './output.ts';
 
 export const register = defineCommand({
@@ -18,7 +18,7 @@ export const register = defineCommand({
     option(
       '--keep-days <days>',
       'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
-      integerValue(0, 36_500),
+      integer(0, 36_500),
     ),
     DROP_OPTION,
   ],

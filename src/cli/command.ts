@@ -1,6 +1,7 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
-import { addExamples, commonOptions, type OwnHelp, stateOwn } from './options.ts';
+import type { Reading } from '../config/option-values.ts';
+import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
 import { type Colour, type Column, details, joined, print, table } from './output.ts';
 
 /**
@@ -90,7 +91,7 @@ export function commandGroup(...subcommands: readonly Register[]): Register {
   };
 }
 
-type ReadValue<Value> = (text: string, previous: Value) => Value;
+type ReadValue<Value> = (text: string, previous: Value) => Reading<Value>;
 type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
@@ -116,7 +117,7 @@ export function argument<const Name extends string, Value = string>(
   read?: ReadValue<Value>,
 ): TypedArgument<ArgumentMember<Name, Value>> {
   const made = new Argument(name, description);
-  return read === undefined ? made : made.argParser(read);
+  return read === undefined ? made : made.argParser(parsed(read));
 }
 
 /** @param read the value from its text, or all the values it can have; without it, the text */
@@ -127,7 +128,7 @@ export function option<const Flags extends string, const Value = PlainValue<Flag
 ): TypedOption<Partial<Record<NameOf<Flags>, Value>>> {
   const made = new Option(flags, description);
   if (typeof read === 'function')
-    return made.argParser<unknown>((text, previous) => read(text, previous as Value) ?? NONE);
+    return made.argParser<unknown>((text, previous) => parsed(read)(text, previous as Value) ?? NONE);
   return read === undefined ? made : made.choices(read.map(String));
 }
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
+import { readName } from '../config/option-values.ts';
 import type { Operation } from '../history/format.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
@@ -11,13 +12,12 @@ import { readNoted } from '../store/noted-address.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { withAccess } from './access.ts';
-import { nameValue } from './access-options.ts';
 import { defineCommand, option, type Result, type ValuesOf } from './command.ts';
 import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
 
 const OPTIONS = [
-  option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
+  option('--as <name>', 'name of the person, for the audit trail (default: this user)', readName),
   option('--read-only', 'a session that shows everything and can change nothing'),
   option('--end-all', 'end every session, and every link that was not used yet'),
 ];

@@ -10,7 +10,7 @@ import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder, configOf, listeningUrl } from './installation.ts';
-import { commonOptions, integerValue, urlValue } from './options.ts';
+import { commonOptions, integer, readUrl } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;
@@ -39,14 +39,14 @@ const OPTIONS = [
   option(
     '--url <url>',
     'base address to check (default: where the Wirewatch of this data folder listens)',
-    urlValue,
+    readUrl,
   ),
   option('--host <address>', 'address to check (default: from the settings)'),
   option('--port <number>', 'port to check (default: from the settings)'),
   option(
     '--timeout <seconds>',
     `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-    integerValue(1, TIMEOUT_MAX_SECONDS),
+    integer(1, TIMEOUT_MAX_SECONDS),
   ),
 ];
 

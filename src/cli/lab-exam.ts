@@ -13,7 +13,7 @@ import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { option, type Result, subcommand, type ValuesOf } from './command.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
-import { integerValue } from './options.ts';
+import { integer } from './options.ts';
 import { WIDTH_DEFAULT, wrapped } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
@@ -35,7 +35,7 @@ const OPTIONS = [
   option(
     '--patience <seconds>',
     `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
-    integerValue(1, PATIENCE_SECONDS_MAX),
+    integer(1, PATIENCE_SECONDS_MAX),
   ),
 ];
 

@@ -2,11 +2,12 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { newestEndedWindow } from '../demo/exports.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
@@ -29,19 +30,10 @@ import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
-import { commonOptions, LISTENING_OPTIONS, pathValue } from './options.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
-const KEY_VALUE = parsed(
-  (text) => (parseKey(text) === null ? null : text),
-  'a whole API key, as "wirewatch key generate" prints',
-);
-const DURATION_VALUE = parsed(
-  (text) => ((parseDuration(text) ?? 0) > 0 ? parseDuration(text) : null),
-  'a duration such as 90m, 26h or 30d',
-);
-const CLOCK_VALUE = parsed(parseLabTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
 const OPTIONS = [
@@ -49,19 +41,15 @@ const OPTIONS = [
     option('--seed <text>', 'seed of the detections, the key and chance: a number or any text'),
     '1',
   ),
-  option('--key <key>', 'the API key (default: one made from the seed)', KEY_VALUE),
-  option('--key-file <file>', 'write the API key to this file, for clients', pathValue),
-  option(
-    '--key-expires <duration>',
-    'the key expires that long after the start, such as 30d',
-    DURATION_VALUE,
-  ),
-  option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', CLOCK_VALUE),
-  option('--ready-file <file>', 'write url and key to this file, as JSON, when the lab is ready', pathValue),
+  option('--key <key>', 'the API key (default: one made from the seed)', readWholeKey),
+  option('--key-file <file>', 'write the API key to this file, for clients', readPath),
+  option('--key-expires <duration>', 'the key expires that long after the start, such as 30d', readDuration),
+  option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', readClock),
+  option('--ready-file <file>', 'write url and key to this file, as JSON, when the lab is ready', readPath),
   option(
     '--scenario <file>',
     'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-    pathValue,
+    readPath,
   ),
 ];
 
@@ -250,11 +238,16 @@ function begun(lab: Lab | null): Lab {
   return lab;
 }
 
-/** Reads the value of an option. @param read returns null for a wrong one */
-function parsed<Value>(read: (text: string) => Value | null, expected: string): (text: string) => Value {
-  return (text) => {
-    const value = read(text);
-    if (value === null) throw new InvalidArgumentError(`Expected ${expected}.`);
-    return value;
-  };
+function readWholeKey(text: string): Reading<string> {
+  return parseKey(text) === null ? wrong('a whole API key, as "wirewatch key generate" prints') : read(text);
+}
+
+function readDuration(text: string): Reading<number> {
+  const ms = parseDuration(text) ?? 0;
+  return ms > 0 ? read(ms) : wrong('a duration such as 90m, 26h or 30d');
+}
+
+function readClock(text: string): Reading<number> {
+  const ms = parseLabTime(text);
+  return ms === null ? wrong('a time between 2001 and 2099 such as 2026-03-29T00:00Z') : read(ms);
 }

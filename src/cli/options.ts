@@ -5,7 +5,7 @@
  */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
-import { listItems, type Reading, readSwitch } from '../config/option-values.ts';
+import { listItems, type Reading, read, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 
@@ -18,11 +18,11 @@ export type CommonOptions = {
 /** Adds the common options to the program; its commands inherit them. */
 export function addCommonOptions(program: Command): void {
   program
-    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', pathValue)
+    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', parsed(readPath))
     .option(
       '--config <file>',
       'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder)',
-      pathValue,
+      parsed(readPath),
     )
     .option('--json', 'print the result as JSON');
 }
@@ -85,66 +85,59 @@ export function addExamples(command: Command, lines: readonly string[]): Command
   return command.addHelpText('after', `\nExamples:${shown}`);
 }
 
-/** Option value: an instant with `Z` or an offset; epoch milliseconds. */
-export function instantValue(value: string): number {
-  const ms = parseInstant(value);
-  if (ms === null)
-    throw new InvalidArgumentError('Expected a time with Z or an offset, such as 2026-11-21T10:00:00Z.');
-  return ms;
-}
-
-/** Argument or option value: the start of a window, as in file names or as a time; epoch milliseconds. */
-export function windowStartValue(value: string): number {
-  const ms = parseWindowStart(value) ?? parseInstant(value);
-  if (ms === null || ms % WINDOW_MS !== 0) {
-    throw new InvalidArgumentError(
-      'Expected the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z.',
-    );
-  }
-  return ms;
-}
-
-/** Option value: a whole number from `min` to `max`, in plain digits. */
-export function integerValue(min: number, max: number = Number.MAX_SAFE_INTEGER): (value: string) => number {
-  return (value) => {
-    const number = wholeNumber(value, min, max);
-    if (number === null) {
-      const range =
-        max === Number.MAX_SAFE_INTEGER
-          ? `of at least ${grouped(min)}`
-          : `from ${grouped(min)} to ${grouped(max)}`;
-      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
-    }
-    return number;
+/** Commander's parser for a value: an exception, whose message it prints, says that a text is wrong. */
+export function parsed<Value>(
+  readValue: (text: string, previous: Value) => Reading<Value>,
+): (text: string, previous: Value) => Value {
+  return (text, previous) => {
+    const reading = readValue(text, previous);
+    if (reading.kind === 'read') return reading.value;
+    throw new InvalidArgumentError(`Expected ${reading.expected}.`);
   };
 }
 
-/** Option value: `on` or `off`. */
-export function switchValue(value: string): boolean {
-  return optionValue(readSwitch(value));
+/** An instant with `Z` or an offset; epoch milliseconds. */
+export function readInstant(text: string): Reading<number> {
+  const ms = parseInstant(text);
+  return ms === null ? wrong('a time with Z or an offset, such as 2026-11-21T10:00:00Z') : read(ms);
 }
 
-/** The value of an option that follows the rules of a setting. */
-export function optionValue<Value>(reading: Reading<Value>): Value {
-  if (reading.kind === 'read') return reading.value;
-  throw new InvalidArgumentError(`Expected ${reading.expected}.`);
+/** The start of a window, as in file names or as a time; epoch milliseconds. */
+export function readWindowStart(text: string): Reading<number> {
+  const ms = parseWindowStart(text) ?? parseInstant(text);
+  return ms === null || ms % WINDOW_MS !== 0
+    ? wrong('the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z')
+    : read(ms);
 }
 
-/** Option value: a comma-separated list without empty items; duplicates collapse. */
-export function listValue(value: string): string[] {
-  const items = listItems(value);
-  if (items === null) throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
-  return items;
+/** A whole number from `min` to `max`, in plain digits. */
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  const range =
+    max === Number.MAX_SAFE_INTEGER
+      ? `of at least ${grouped(min)}`
+      : `from ${grouped(min)} to ${grouped(max)}`;
+  return (text: string): Reading<number> => {
+    const number = wholeNumber(text, min, max);
+    return number === null ? wrong(`a whole number ${range}`) : read(number);
+  };
 }
 
-/** Option value: an absolute http(s) address to which a path can be appended, without a slash at its end. */
-export function urlValue(value: string): string {
-  if (isBaseUrl(value)) return normalBaseUrl(value);
-  throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
+/** A comma-separated list without empty items; duplicates collapse. */
+export function listOf<Value>(readItems: (items: readonly string[]) => Reading<Value>) {
+  return (text: string): Reading<Value> => {
+    const items = listItems(text);
+    return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
+  };
 }
 
-/** Option value: a path. An empty one, from an unset variable in a script, would silently mean this folder. */
-export function pathValue(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a path, but the value is empty.');
-  return value;
+/** An absolute http(s) address to which a path can be appended, without a slash at its end. */
+export function readUrl(text: string): Reading<string> {
+  return isBaseUrl(text)
+    ? read(normalBaseUrl(text))
+    : wrong('an http or https address such as https://detections.example.org');
+}
+
+/** A path. An empty one, from an unset variable in a script, would silently mean this folder. */
+export function readPath(text: string): Reading<string> {
+  return text === '' ? wrong('a path, but the value is empty') : read(text);
 }

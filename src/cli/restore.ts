@@ -7,7 +7,7 @@ import { formatMs } from '../time.ts';
 import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, instantValue } from './options.ts';
+import { DROP_OPTION, readInstant } from './options.ts';
 import { createProgress, joined } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
@@ -24,7 +24,7 @@ export const register = defineCommand({
     option(
       '--until <time>',
       'restore the state at this time. Everything ingested later is discarded',
-      instantValue,
+      readInstant,
     ),
     option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing'),
     DROP_OPTION,
