@@ -4,12 +4,8 @@ import type { Reading } from '../config/option-values.ts';
 import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
 import { type Colour, type Column, details, joined, print, table } from './output.ts';
 
-/**
- * Adds the command's arguments, options, subcommands and action.
- *
- * @param wholeProgram the command line with every command registered, for completion
- */
-export type Register = (command: Command, wholeProgram: () => Promise<Command>) => void;
+/** Adds the command's arguments, options, subcommands and action. */
+export type Register = (command: Command) => void;
 
 /** What a command prints, and whether it ends with exit code 1. */
 export interface Result {
@@ -81,13 +77,12 @@ export function subcommand<
   const Arguments extends readonly Argument[] = [],
   const Options extends readonly Option[] = [],
 >(name: string, description: string, spec: CommandSpec<Arguments, Options>): Register {
-  return (parent, wholeProgram) =>
-    defineCommand(spec)(parent.command(name).description(description), wholeProgram);
+  return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
 export function commandGroup(...subcommands: readonly Register[]): Register {
-  return (command, wholeProgram) => {
-    for (const register of subcommands) register(command, wholeProgram);
+  return (command) => {
+    for (const register of subcommands) register(command);
   };
 }
 

@@ -77,11 +77,11 @@ const registerStart = defineCommand({
   },
 });
 
-export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+export function register(command: Command): void {
   registerLabCommands(command);
-  registerExam(command, wholeProgram);
+  registerExam(command);
   // After the other commands, which would inherit the texts of its help.
-  registerStart(command, wholeProgram);
+  registerStart(command);
   // Otherwise commander reports a mistyped command as an excess argument.
   command.allowExcessArguments();
 }
