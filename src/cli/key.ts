@@ -10,6 +10,7 @@ import {
   revokeKey,
   rotateKey,
   setKey,
+  subscriptionsText,
 } from '../auth/keys.ts';
 import {
   OVERLAP_DEFAULT_MS,
@@ -318,13 +319,6 @@ function documentsOf(command: Command, nowMs: number) {
       rows_today: usage === null ? null : rows_today,
     };
   };
-}
-
-/** As `--subscriptions` takes them. */
-function subscriptionsText(subscriptions: Key['subscriptions']): string {
-  return subscriptions
-    .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])
-    .join(',');
 }
 
 /** Of scopes that have no effect; false if there are none. */

@@ -63,14 +63,13 @@ export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
     ...plan.notApplied,
     ...plan.files.flatMap((planned) => notAppliedTo(planned, choices.root)),
   ];
-  const isThere = (file: string) =>
-    lstatSync(below(choices.root, file), { throwIfNoEntry: false }) !== undefined;
-  return {
-    dry_run: isDry,
-    files,
-    not_applied: notApplied,
-    next: nextSteps(choices, plan, isThere(ENABLED_PATH)),
-  };
+  const next = nextSteps(choices, plan, isEnabled(choices.root));
+  return { dry_run: isDry, files, not_applied: notApplied, next };
+}
+
+/** Whether the service starts at boot. */
+function isEnabled(root: string): boolean {
+  return lstatSync(below(root, ENABLED_PATH), { throwIfNoEntry: false }) !== undefined;
 }
 
 function place({ what, path, text }: PlannedFile, root: string, isDry: boolean): SetupFile {
@@ -111,11 +110,10 @@ const REASONS = {
 /** @throws Refused while the service is enabled, and if something cannot be removed */
 export function undoSetup(choices: UndoChoices, isDry: boolean): SetupResult {
   const { root, configs, isService } = choices;
-  const enabled = below(root, ENABLED_PATH);
-  if (isService && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
+  if (isService && isEnabled(root)) {
     throw new Refused(
       'failed',
-      `the service is enabled (${enabled}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
+      `the service is enabled (${below(root, ENABLED_PATH)}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
   const remaining = remainingOf(choices);
