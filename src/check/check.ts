@@ -29,15 +29,11 @@ import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './fol
 import { checkAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
-/** The configuration as it was read, or why it could not be. */
-export type Configured =
-  | { readonly kind: 'read'; readonly config: Config }
-  | { readonly kind: 'wrong'; readonly problem: string };
-
 export interface CheckOptions {
   /** Of the data folder, absolute. */
   readonly root: string;
-  readonly configured: Configured;
+  /** Or why it could not be read. */
+  readonly configured: Config | string;
   readonly nowMs: number;
   /** Called with the name of what is being checked, if that takes long. */
   readonly onProgress: (what: string) => void;
@@ -57,7 +53,7 @@ interface Installation {
 /** All findings, in the order in which problems are best fixed. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
   const { configured, root, nowMs, onProgress } = options;
-  const config = configured.kind === 'read' ? configured.config : null;
+  const config = typeof configured === 'string' ? null : configured;
   const folder = dataFolder(root);
   const isRunning = isHeld(folder.serveLock);
   const { outcome: ofFolder, state } = checkDataFolder(root);
@@ -76,13 +72,13 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
   ];
 }
 
-function checkConfiguration(configured: Configured): Outcome {
-  if (configured.kind === 'wrong') {
+function checkConfiguration(configured: Config | string): Outcome {
+  if (typeof configured === 'string') {
     const todo =
       'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings';
-    return bad(configured.problem, todo);
+    return bad(configured, todo);
   }
-  return ok(configured.config.configFile ?? 'no configuration file; using the environment and the defaults');
+  return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
 }
 
 async function checkInFolder(

@@ -13,6 +13,7 @@ import { removeAccount } from '../auth/removal.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { readAccountId, readDailyRows, readName, readSwitch } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
+import type { Database } from '../store/database.ts';
 import { requireChanges, withAccess } from './access.ts';
 import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
 import { DROP_OPTION } from './options.ts';
@@ -43,7 +44,7 @@ const DAILY_ROWS = option(
   readDailyRows,
 );
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'account',
   id: ID,
   exampleId: 'acme',
@@ -85,10 +86,10 @@ const set = subcommand('set', 'change an account. Values that you do not give st
   examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
   run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }, self) {
     requireChanges(self);
-    const account = withAccess(self, (db) => setAccount(db, id, { name, daily_rows, print_metadata }));
+    const change = (db: Database) => setAccount(db, id, { name, daily_rows, print_metadata });
     const replay =
       'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
-    return shown(self, account, `Changed account ${id}.`, print_metadata !== undefined && replay);
+    return changed(self, change, `Changed account ${id}.`, print_metadata !== undefined && replay);
   },
 });
 
@@ -105,12 +106,7 @@ const suspend = subcommand('suspend', 'refuse all keys of an account until it is
 const resume = subcommand('resume', 'let the keys of a suspended account work again', {
   arguments: [ID],
   examples: ['account resume acme'],
-  run: ({ id }, self) =>
-    shown(
-      self,
-      withAccess(self, (db) => resumeAccount(db, id)),
-      `Account ${id} is active.`,
-    ),
+  run: ({ id }, self) => changed(self, (db) => resumeAccount(db, id), `Account ${id} is active.`),
 });
 
 const remove = subcommand(

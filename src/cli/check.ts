@@ -1,7 +1,8 @@
 /** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
-import { type Configured, checkInstallation } from '../check/check.ts';
+import { checkInstallation } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
+import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
@@ -29,12 +30,13 @@ export const register = defineCommand({
   },
 });
 
-function configured(command: Command): Configured {
+/** The configuration, or why it cannot be read. */
+function configured(command: Command): Config | string {
   try {
-    return { kind: 'read', config: configOf(command) };
+    return configOf(command);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return { kind: 'wrong', problem: error.message };
+    if (error instanceof Refused) return error.message;
+    throw error;
   }
 }
 

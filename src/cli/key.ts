@@ -1,6 +1,6 @@
 /** `wirewatch key`: the API keys of clients (contract: Authentication). Changes apply to the next request. */
 import type { Command } from 'commander';
-import { createKey, hashKey, parseKey } from '../auth/key.ts';
+import { createKey, parseKey } from '../auth/key.ts';
 import {
   addKey,
   getKey,
@@ -101,7 +101,7 @@ const LIMITS = [
   option('--daily-rows <number>', 'daily row allowance of the key itself, or none', readDailyRows),
 ];
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'key',
   id: ID,
   exampleId: 'abcdefghij23',
@@ -128,13 +128,10 @@ const create = subcommand('create', 'create a key. It is shown only once', {
   ],
   run(values, self) {
     const config = configOf(self);
-    const { prefix } = config.keys;
-    const { id, key } = createKey(prefix);
+    const { key, ...stored } = createKey(config.keys.prefix);
     const nowMs = Date.now();
     const added = {
-      id,
-      prefix,
-      hash: hashKey(key),
+      ...stored,
       account_id: values.account,
       name: values.name,
       scopes: values.scopes,
@@ -150,7 +147,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
     return entryResult(
       document,
       COLUMNS,
-      `Created key ${id}.`,
+      `Created key ${created.id}.`,
       scopesNote(created),
       `The key. It is shown only once:\n\n  ${key}`,
       `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
@@ -189,8 +186,7 @@ const set = subcommand(
         allow_addresses: values.allowAddress,
         daily_rows: values.dailyRows,
       };
-      const changed = withAccess(self, (db) => setKey(db, id, changes));
-      return shown(self, changed, `Changed key ${id}.`);
+      return changed(self, (db) => setKey(db, id, changes), `Changed key ${id}.`);
     },
   },
 );
@@ -215,25 +211,18 @@ const rotate = subcommand(
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
     run({ id, overlap, expires }, self) {
       const config = configOf(self);
-      const { prefix } = config.keys;
-      const made = createKey(prefix);
+      const { key, ...stored } = createKey(config.keys.prefix);
       const nowMs = Date.now();
-      const replacement = {
-        id: made.id,
-        prefix,
-        hash: hashKey(made.key),
-        overlapMs: overlap ?? OVERLAP_DEFAULT_MS,
-        expires_at: expires,
-      };
+      const replacement = { ...stored, overlapMs: overlap ?? OVERLAP_DEFAULT_MS, expires_at: expires };
       const { added, old } = withAccess(self, (db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       const document = documentsOf(self, nowMs)(added);
       return {
-        value: { ...document, key: made.key, replaces: id, replaced_expires_at },
+        value: { ...document, key, replaces: id, replaced_expires_at },
         text: joined('\n\n', [
           `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
-          `The key. It is shown only once:\n\n  ${made.key}`,
+          `The key. It is shown only once:\n\n  ${key}`,
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
           added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
           `To check that the old key is no longer used: wirewatch key show ${id}`,
@@ -264,8 +253,8 @@ const generate = subcommand('generate', 'generate a key and its hash offline, wi
   examples: ['key generate', 'key generate --json'],
   run({ name }, self) {
     const { prefix } = configOf(self).keys;
-    const { id, key } = createKey(prefix);
-    const hash = hashKey(key).toString('hex');
+    const { id, key, ...stored } = createKey(prefix);
+    const hash = stored.hash.toString('hex');
     const generated = { id, ...(name === undefined ? {} : { name }), key, hash };
     // The entry has the hash alone, so that a copy of the file gives no access.
     const toml = [

@@ -36,7 +36,7 @@ const ID = argument('<id>', 'subscription id: a number, as in the exports', read
 const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'subscription',
   id: ID,
   exampleId: '7001',
@@ -87,11 +87,7 @@ const set = subcommand('set', 'change a subscription. Values that you do not giv
   run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }, self) {
     requireChanges(self);
     const changes = { account_id, name: name === '' ? null : name, time_zone, content_types };
-    return shown(
-      self,
-      withAccess(self, (db) => setSubscription(db, id, changes)),
-      `Changed subscription ${id}.`,
-    );
+    return changed(self, (db) => setSubscription(db, id, changes), `Changed subscription ${id}.`);
   },
 });
 
