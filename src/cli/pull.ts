@@ -98,7 +98,7 @@ async function run(options: PullOptions): Promise<Result> {
     process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
   };
   const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
-  const copy = await open(api, options);
+  using copy = await open(api, options);
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -125,8 +125,6 @@ async function run(options: PullOptions): Promise<Result> {
     if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
     return pulled(follow !== true);
-  } finally {
-    copy.close();
   }
 }
 

@@ -51,10 +51,9 @@ const STRICT_VARIABLE = new RegExp(
  */
 export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Config {
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
-  const configPath = configFile.kind === 'none' ? null : configFile.file;
-  const problems = configFile.kind === 'malformed' ? [configFile.problem] : [];
-  const { sections, tables } = divided(configFile.kind === 'read' ? configFile.table : {});
-  const fromFile = valuesOf(configPath ?? '', sections, problems);
+  const problems = [...configFile.problems];
+  const { sections, tables } = divided(configFile.table);
+  const fromFile = valuesOf(configFile.file ?? '', sections, problems);
   problems.push(...unknownVariables(env));
 
   const settings = {};
@@ -69,10 +68,10 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     ValuePointer.Set(settings, `/${setting.path.replaceAll('.', '/')}`, structuredClone(value));
   }
   const prefix = String(ValuePointer.Get(settings, '/keys/prefix'));
-  const preseed = readPreseed({ file: configPath ?? '', tables, prefix }, problems);
+  const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
-  return { ...resolve(settings, raw, dataFolder), dataFolder, configFile: configPath, preseed };
+  return { ...resolve(settings, raw, dataFolder), dataFolder, configFile: configFile.file, preseed };
 }
 
 /** Separates the settings from what a start creates. `keys` can be either: TOML allows only one of the two in a file. */
