@@ -111,14 +111,10 @@ export function readWindowStart(text: string): Reading<number> {
 }
 
 /** A whole number from `min` to `max`, in plain digits. */
-export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  const range =
-    max === Number.MAX_SAFE_INTEGER
-      ? `of at least ${grouped(min)}`
-      : `from ${grouped(min)} to ${grouped(max)}`;
+export function integer(min: number, max: number) {
   return (text: string): Reading<number> => {
     const number = wholeNumber(text, min, max);
-    return number === null ? wrong(`a whole number ${range}`) : read(number);
+    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
   };
 }
 

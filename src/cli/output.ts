@@ -51,7 +51,7 @@ type Cell = string | number | null | undefined;
 export type Column<Row> = {
   title: string;
   value: (row: Row) => Cell;
-  align?: 'left' | 'right';
+  align?: 'right';
 };
 
 /**

@@ -31,7 +31,7 @@ export interface Serving {
 
 export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
   /** Called before anything is opened. @returns the configuration to start with */
-  readonly prepare?: (config: Config, log: Logger) => Promise<Config>;
+  readonly prepare?: (config: Config) => Promise<Config>;
   readonly ingestThread: Worker;
 }
 
@@ -50,7 +50,7 @@ export async function serveAppliance(
   obeyHangups(opened);
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
   const { level } = log;
-  const config = (await prepare?.(loaded, log)) ?? loaded;
+  const config = (await prepare?.(loaded)) ?? loaded;
   const appliance = await startAppliance({
     config,
     kind,

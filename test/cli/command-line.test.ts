@@ -211,13 +211,14 @@ test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo h
 });
 
 test('option values', () => {
+  const MAX = Number.MAX_SAFE_INTEGER;
   const from = <Value>(readValue: (text: string) => Reading<Value>, text: string) =>
     parsed<unknown>(readValue)(text, undefined);
   assert.equal(from(readInstant, '2026-11-21T10:00:00+01:00'), Date.UTC(2026, 10, 21, 9));
   assert.throws(() => from(readInstant, '2026-11-21'), /Expected a time/);
-  assert.equal(from(integer(0), '12'), 12);
+  assert.equal(from(integer(0, MAX), '12'), 12);
   for (const text of ['', '-1', '1.0', '01', '+1', '1e3', '9007199254740993']) {
-    assert.throws(() => from(integer(0), text), /whole number of at least 0/, text);
+    assert.throws(() => from(integer(0, MAX), text), /whole number from 0 to 9,007,199,254,740,991/, text);
   }
   assert.throws(() => from(integer(1, 9), '10'), /from 1 to 9/);
   assert.deepEqual([from(readSwitch, 'on'), from(readSwitch, 'off')], [true, false]);
