@@ -27,14 +27,12 @@ export interface ParsedKey {
   readonly secret: string;
 }
 
-/** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab */
-export function createKey(
-  prefix: string,
-  bytes: (length: number) => Uint8Array = randomBytes,
-): { id: string; key: string } {
+/** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab; @returns the key and what is stored */
+export function createKey(prefix: string, bytes: (length: number) => Uint8Array = randomBytes) {
   const id = base32(bytes(ID_LENGTH));
   const body = `${prefix}_live_${id}_${base32(bytes(RANDOM_LENGTH))}`;
-  return { id, key: body + checksum(body) };
+  const key = body + checksum(body);
+  return { id, prefix, hash: hashKey(key), key };
 }
 
 /** Null if the text does not have the form of a key, or its checksum is wrong. Any prefix is accepted. */

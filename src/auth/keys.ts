@@ -268,3 +268,10 @@ function keyOf(row: KeyRow): Key {
     allow_addresses: JSON.parse(row.allow_addresses),
   };
 }
+
+/** As `key create --subscriptions` takes them. */
+export function subscriptionsText(subscriptions: readonly KeySubscription[]): string {
+  return subscriptions
+    .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])
+    .join(',');
+}

@@ -24,20 +24,16 @@ import { checkDatabase, checkLog, checkSecret } from './databases.ts';
 import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
-import { bad, type Finding, ok, warn } from './finding.ts';
+import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
 import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
 import { checkAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
-/** The configuration as it was read, or why it could not be. */
-export type Configured =
-  | { readonly kind: 'read'; readonly config: Config }
-  | { readonly kind: 'wrong'; readonly problem: string };
-
 export interface CheckOptions {
   /** Of the data folder, absolute. */
   readonly root: string;
-  readonly configured: Configured;
+  /** Or why it could not be read. */
+  readonly configured: Config | string;
   readonly nowMs: number;
   /** Called with the name of what is being checked, if that takes long. */
   readonly onProgress: (what: string) => void;
@@ -57,34 +53,32 @@ interface Installation {
 /** All findings, in the order in which problems are best fixed. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
   const { configured, root, nowMs, onProgress } = options;
-  const config = configured.kind === 'read' ? configured.config : null;
+  const config = typeof configured === 'string' ? null : configured;
   const folder = dataFolder(root);
   const isRunning = isHeld(folder.serveLock);
-  const { finding: ofFolder, state } = checkDataFolder(root);
+  const { outcome: ofFolder, state } = checkDataFolder(root);
   const { findings: ofSecrets, seeds } =
     config === null ? { findings: [], seeds: null } : checkSecretFiles(config.preseed);
   const installation = { folder, nowMs, isRunning, config, seeds };
   return [
-    checkConfiguration(configured),
+    finding('configuration', checkConfiguration(configured)),
     ...ofSecrets,
-    ofFolder,
-    ...(state === 'open' ? await checkInFolder(installation, onProgress) : [checkClock(0, nowMs)]),
+    finding('data folder', ofFolder),
+    ...(state === 'open'
+      ? await checkInFolder(installation, onProgress)
+      : [finding('clock', checkClock(0, nowMs))]),
     ...(state === 'absent' && seeds !== null ? checkConfigured(seeds, null, nowMs) : []),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }
 
-function checkConfiguration(configured: Configured): Finding {
-  const check = 'configuration';
-  if (configured.kind === 'wrong') {
+function checkConfiguration(configured: Config | string): Outcome {
+  if (typeof configured === 'string') {
     const todo =
       'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings';
-    return bad(check, configured.problem, todo);
+    return bad(configured, todo);
   }
-  return ok(
-    check,
-    configured.config.configFile ?? 'no configuration file; using the environment and the defaults',
-  );
+  return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
 }
 
 async function checkInFolder(
@@ -94,25 +88,22 @@ async function checkInFolder(
   const { folder, nowMs, seeds } = installation;
   const detections = checkDatabase(folder.detections, DETECTIONS_SCHEMA, onProgress);
   const access = checkDatabase(folder.access, ACCESS_SCHEMA, onProgress);
-  try {
-    return [
-      await checkDataFileSystem(folder.root),
-      await checkRoom('data disk', folder.root),
-      ...(isUsable(folder.root) ? [checkSync(folder.root)] : []),
-      checkClock(latestMs(folder, detections.db), nowMs),
-      detections.finding,
-      access.finding,
-      checkLog(folder.log, hasMark(detections.db)),
-      checkLog(folder.accessLog, hasMark(access.db)),
-      checkSecret(folder, existsSync(folder.detections)),
-      ...(seeds === null || access.finding.status === 'bad' ? [] : checkConfigured(seeds, access.db, nowMs)),
-      ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
-      ...(await checkAppliance(installation, detections.db)),
-    ];
-  } finally {
-    detections.db?.close();
-    access.db?.close();
-  }
+  using detectionsDb = detections.db;
+  using accessDb = access.db;
+  return [
+    finding('data file system', await checkDataFileSystem(folder.root)),
+    finding('data disk', await checkRoom(folder.root)),
+    ...(isUsable(folder.root) ? [finding('disk sync', checkSync(folder.root))] : []),
+    finding('clock', checkClock(latestMs(folder, detectionsDb), nowMs)),
+    finding('detections.db', detections.outcome),
+    finding('access.db', access.outcome),
+    finding('log', checkLog(folder.log, hasMark(detectionsDb))),
+    finding('access-log', checkLog(folder.accessLog, hasMark(accessDb))),
+    finding('secret', checkSecret(folder, existsSync(folder.detections))),
+    ...(seeds === null || access.outcome.status === 'bad' ? [] : checkConfigured(seeds, accessDb, nowMs)),
+    ...(accessDb === null ? [] : checkCustomers(accessDb, nowMs)),
+    ...(await checkAppliance(installation, detectionsDb)),
+  ];
 }
 
 async function checkAppliance(
@@ -120,48 +111,45 @@ async function checkAppliance(
   detections: Database | null,
 ): Promise<Finding[]> {
   if (config === null) return [];
-  const running = checkRunning(folder, isRunning);
+  const running = finding('appliance', checkRunning(folder, isRunning));
   const reported = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
   const readLedger = () =>
     detections === null ? [] : ledgerAlerts(detections, enabledExports(config), nowMs);
   const alerts = openAlerts(reported, readLedger, nowMs);
   // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
-  if (alerts.length === 0) return isRunning ? [running, ok('alerts', 'none open')] : [running];
+  if (alerts.length === 0) return isRunning ? [running, finding('alerts', ok('none open'))] : [running];
   return [
     running,
     ...alerts.map(({ name, page_worthy, detail, what_to_do }) =>
-      (page_worthy ? bad : warn)('alert', `${name}: ${detail}`, what_to_do),
+      finding('alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)),
     ),
   ];
 }
 
-function checkRunning({ detections }: DataFolder, isRunning: boolean): Finding {
-  const check = 'appliance';
-  if (isRunning) return ok(check, 'running');
+function checkRunning({ detections }: DataFolder, isRunning: boolean): Outcome {
+  if (isRunning) return ok('running');
   return existsSync(detections)
     ? bad(
-        check,
         'not running: clients get no answers, and only alerts that follow from detections.db are known',
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
-    : ok(check, 'not started yet');
+    : ok('not started yet');
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
   const { ingest, photos, server, admin, exports, log } = config;
-  const drop = await checkDropFolder({ folder: ingest.drop, rescanSeconds: ingest.rescan_seconds });
   return [
-    ...drop,
-    ...(existsSync(ingest.drop) ? [await checkRoom('drop disk', ingest.drop)] : []),
-    checkBackups(config, nowMs),
-    checkPhotoFolder(photos.folder, exports.imagewire.enabled),
-    await checkAddress('server', server, isRunning),
-    checkBaseUrl(server),
+    ...(await checkDropFolder(ingest.drop, ingest.rescan_seconds)),
+    ...(existsSync(ingest.drop) ? [finding('drop disk', await checkRoom(ingest.drop))] : []),
+    finding('backups', checkBackups(config, nowMs)),
+    finding('photo folder', checkPhotoFolder(photos.folder, exports.imagewire.enabled)),
+    finding('listening address', await checkAddress('server', server, isRunning)),
+    finding('base address', checkBaseUrl(server)),
     ...(await checkTls(server, nowMs)),
-    await checkAddress('admin', admin, isRunning),
+    finding('administration', await checkAddress('admin', admin, isRunning)),
     ...(await checkAdminTls(config, nowMs)),
-    ...(log.file === '' ? [] : [checkLogFile(log.file)]),
-    checkOpenFiles(server.max_connections),
+    ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
+    finding('open files', checkOpenFiles(server.max_connections)),
   ];
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { freeText } from '../counted.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { reasonOf } from '../refused.ts';
-import { bad, type Finding, ok, warn } from './finding.ts';
+import { bad, type Outcome, ok, warn } from './finding.ts';
 
 const MIB = 1024 ** 2;
 /** One export and the write-ahead log of the database can use up less. */
@@ -20,24 +20,23 @@ const SLOW_MS = 60;
 /** Neither a disk nor its controller is that fast: the sync is acknowledged before the data is written. */
 const FALSE_MS = 0.008;
 
-export async function checkRoom(check: string, folder: string): Promise<Finding> {
+export async function checkRoom(folder: string): Promise<Outcome> {
   const disk = await statfs(folder).catch(reasonOf);
-  if (typeof disk === 'string') return warn(check, `${folder}: ${disk}`, 'Check that the disk is mounted.');
-  return roomFinding(check, disk.bavail * disk.bsize, disk.blocks * disk.bsize);
+  if (typeof disk === 'string') return warn(`${folder}: ${disk}`, 'Check that the disk is mounted.');
+  return roomOutcome(disk.bavail * disk.bsize, disk.blocks * disk.bsize);
 }
 
 /** The rule of {@link checkRoom}. @param freeBytes what this user can still write */
-export function roomFinding(check: string, freeBytes: number, allBytes: number): Finding {
+export function roomOutcome(freeBytes: number, allBytes: number): Outcome {
   const detail = `${freeText(freeBytes, allBytes)} free`;
   const todo =
     'Free space on the disk, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
-  if (freeBytes < LEAST_BYTES) return bad(check, `${detail}: ingest stops when the disk is full`, todo);
-  return isGettingFull(freeBytes, allBytes) ? warn(check, detail, todo) : ok(check, detail);
+  if (freeBytes < LEAST_BYTES) return bad(`${detail}: ingest stops when the disk is full`, todo);
+  return isGettingFull(freeBytes, allBytes) ? warn(detail, todo) : ok(detail);
 }
 
 /** Writes and syncs a small temporary file several times. */
-export function checkSync(folder: string): Finding {
-  const check = 'disk sync';
+export function checkSync(folder: string): Outcome {
   const path = join(folder, `.check-${process.pid}-${randomBytes(6).toString('hex')}`);
   try {
     const file = openSync(path, 'wx', 0o600);
@@ -48,13 +47,12 @@ export function checkSync(folder: string): Finding {
         fsyncSync(file);
         return performance.now() - before;
       });
-      return syncFinding(check, times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
+      return syncOutcome(times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
     } finally {
       closeSync(file);
     }
   } catch (error) {
     return bad(
-      check,
       `cannot write and sync a file: ${reasonOf(error)}`,
       'Check the disk and the permissions of this user.',
     );
@@ -64,21 +62,19 @@ export function checkSync(folder: string): Finding {
 }
 
 /** The rule of {@link checkSync}. @param medianMs of several syncs of one page */
-export function syncFinding(check: string, medianMs: number): Finding {
+export function syncOutcome(medianMs: number): Outcome {
   const shown = `${medianMs < 1 ? medianMs.toFixed(3) : medianMs.toFixed(1)} ms (median of ${SYNCS})`;
   if (medianMs > SLOW_MS) {
     return warn(
-      check,
       `${shown}: slow; each export file waits for about eight syncs, each command for one`,
       'Use a faster or less busy disk for the data folder.',
     );
   }
   if (medianMs < FALSE_MS) {
     return warn(
-      check,
       `${shown}: too fast for a real disk; a power failure may lose acknowledged writes`,
       'Make sure that the disk or the virtual machine completes a sync only after the data is written.',
     );
   }
-  return ok(check, shown);
+  return ok(shown);
 }

@@ -12,7 +12,7 @@ import { OWN_FOLDERS } from '../ingest/drop/drop-folder.ts';
 import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { fileSystemOf } from './file-system.ts';
-import { bad, type Finding, ok, warn } from './finding.ts';
+import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
 import { isUsable, statOf } from './folders.ts';
 
 /** Events arrive within milliseconds, if at all. */
@@ -21,77 +21,63 @@ const EVENT_PATIENCE_MS = paced(2000);
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 
-export interface DropOptions {
-  readonly folder: string;
-  readonly rescanSeconds: number;
+export async function checkDropFolder(folder: string, rescanSeconds: number): Promise<Finding[]> {
+  const problem = problemOf(folder);
+  if (problem !== null) return [finding('drop folder', problem)];
+  return [
+    finding('drop folder', await checkUse(folder)),
+    finding('drop events', await checkEvents(folder, rescanSeconds)),
+  ];
 }
 
-export async function checkDropFolder({ folder, rescanSeconds }: DropOptions): Promise<Finding[]> {
-  const check = 'drop folder';
-  const found = statOf(folder);
-  if (found === null)
-    return [
-      warn(
-        check,
-        `${folder} does not exist yet`,
-        'The first start creates it and its subfolders. Check that it is the right folder, and that its disk is mounted.',
-      ),
-    ];
-  if (typeof found === 'string' || !found.isDirectory()) {
-    const reason = typeof found === 'string' ? found : 'it is not a folder';
-    return [
-      bad(check, `${folder}: ${reason}`, 'Name another folder with [ingest] drop, or give this user access.'),
-    ];
-  }
-  const problem = problemOf(folder);
-  if (problem !== null) return [problem];
+async function checkUse(folder: string): Promise<Outcome> {
+  const { mode } = statSync(folder);
+  if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0)
+    return warn(
+      `${folder}: anyone who can write to it can also move archive/ and the files of others`,
+      `chmod +t ${folder}`,
+    );
   const type = await statfs(folder).then(
     (disk) => fileSystemOf(disk.type),
     () => null,
   );
   const where = type === null ? '' : `, on ${type.name}`;
-  if ((found.mode & WRITABLE_BY_OTHERS) !== 0 && (found.mode & STICKY) === 0)
-    return [
-      warn(
-        check,
-        `${folder}: anyone who can write to it can also move archive/ and the files of others`,
-        `chmod +t ${folder}`,
-      ),
-      await checkEvents(folder, rescanSeconds),
-    ];
-  return [
-    ok(
-      check,
-      `${folder}${where}: files can be created and renamed, and its subfolders are on the same file system`,
-    ),
-    await checkEvents(folder, rescanSeconds),
-  ];
+  return ok(
+    `${folder}${where}: files can be created and renamed, and its subfolders are on the same file system`,
+  );
 }
 
-/** The problem that keeps ingest from moving files out of the folder; null if there is none. */
-function problemOf(folder: string): Finding | null {
-  const check = 'drop folder';
+/** What keeps ingest from moving files out of the folder; null if nothing does. */
+function problemOf(folder: string): Outcome | null {
+  const entry = statOf(folder);
+  if (entry === null)
+    return warn(
+      `${folder} does not exist yet`,
+      'The first start creates it and its subfolders. Check that it is the right folder, and that its disk is mounted.',
+    );
+  if (typeof entry === 'string' || !entry.isDirectory()) {
+    const reason = typeof entry === 'string' ? entry : 'it is not a folder';
+    return bad(`${folder}: ${reason}`, 'Name another folder with [ingest] drop, or give this user access.');
+  }
   const rights = 'Give the user that Wirewatch runs as write access to the folder and its subfolders.';
   const draft = probeName(folder);
   try {
     writeFileSync(draft, '', { flag: 'wx', mode: 0o600 });
     renameSync(draft, `${draft}.renamed`);
   } catch (error) {
-    return bad(check, `${folder}: cannot create and rename a file: ${reasonOf(error)}`, rights);
+    return bad(`${folder}: cannot create and rename a file: ${reasonOf(error)}`, rights);
   } finally {
     rmSync(draft, { force: true });
     rmSync(`${draft}.renamed`, { force: true });
   }
-  const { dev } = statSync(folder);
   for (const name of OWN_FOLDERS) {
     const path = join(folder, name);
     const found = statOf(path);
     if (found === null) continue;
     if (typeof found === 'string' || !found.isDirectory() || !isUsable(path))
-      return bad(check, `${path}: this user cannot write to it`, rights);
-    if (found.dev !== dev) {
+      return bad(`${path}: this user cannot write to it`, rights);
+    if (found.dev !== entry.dev) {
       return bad(
-        check,
         `${path} is on another file system than ${folder}: files cannot be renamed into it`,
         'Put the drop folder and its subfolders on one file system.',
       );
@@ -100,22 +86,19 @@ function problemOf(folder: string): Finding | null {
   return null;
 }
 
-async function checkEvents(folder: string, rescanSeconds: number): Promise<Finding> {
-  const check = 'drop events';
+async function checkEvents(folder: string, rescanSeconds: number): Promise<Outcome> {
   const polled = `Wirewatch scans the folder every ${rescanSeconds} s instead ([ingest] rescan_seconds)`;
   const path = probeName(folder);
   try {
     const wasSeen = await isSeen(folder, path);
     return wasSeen
-      ? ok(check, 'the file system reports new files at once')
+      ? ok('the file system reports new files at once')
       : warn(
-          check,
           `the file system does not report new files; ${polled}`,
           'Nothing, if that is soon enough: this is normal for network shares.',
         );
   } catch (error) {
     return warn(
-      check,
       `the folder cannot be watched: ${reasonOf(error)}; ${polled}`,
       'To have files found at once, raise the limits on watched files (fs.inotify.max_user_watches, max_user_instances).',
     );

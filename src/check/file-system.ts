@@ -6,7 +6,7 @@
  */
 import { statfs } from 'node:fs/promises';
 import { reasonOf } from '../refused.ts';
-import { bad, type Finding, ok, warn } from './finding.ts';
+import { bad, type Outcome, ok, warn } from './finding.ts';
 
 type Kind = 'local' | 'network' | 'user space' | 'memory';
 
@@ -45,26 +45,25 @@ export function fileSystemOf(type: number): FileSystem | null {
 }
 
 /** Whether the databases can be there. */
-export async function checkDataFileSystem(folder: string): Promise<Finding> {
-  const check = 'data file system';
+export async function checkDataFileSystem(folder: string): Promise<Outcome> {
   const found = await statfs(folder).then((disk) => fileSystemOf(disk.type), reasonOf);
-  if (typeof found === 'string') return warn(check, `${folder}: ${found}`, 'Check that the disk is mounted.');
-  return fileSystemFinding(check, found);
+  if (typeof found === 'string') return warn(`${folder}: ${found}`, 'Check that the disk is mounted.');
+  return fileSystemOutcome(found);
 }
 
 /** The rule of {@link checkDataFileSystem}, separate for its tests. */
-export function fileSystemFinding(check: string, found: FileSystem | null): Finding {
+export function fileSystemOutcome(found: FileSystem | null): Outcome {
   const move = 'Stop Wirewatch, move the data folder to a local disk, and name it with --data.';
   switch (found?.kind) {
     case undefined:
-      return ok(check, 'unknown kind of file system; it must be on a local disk');
+      return ok('unknown kind of file system; it must be on a local disk');
     case 'network':
-      return bad(check, `${found.name}, a network file system: databases can be damaged on it`, move);
+      return bad(`${found.name}, a network file system: databases can be damaged on it`, move);
     case 'user space':
-      return warn(check, 'FUSE: whether acknowledged writes are safe depends on the program behind it', move);
+      return warn('FUSE: whether acknowledged writes are safe depends on the program behind it', move);
     case 'memory':
-      return warn(check, `${found.name}: everything on it is lost when the machine restarts`, move);
+      return warn(`${found.name}: everything on it is lost when the machine restarts`, move);
     case 'local':
-      return ok(check, `${found.name}, a local file system`);
+      return ok(`${found.name}, a local file system`);
   }
 }

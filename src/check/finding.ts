@@ -2,23 +2,30 @@
 
 export type Status = 'ok' | 'warn' | 'bad';
 
-export interface Finding {
-  /** What was checked, in a word or two. */
-  readonly check: string;
+export interface Outcome {
   readonly status: Status;
   readonly detail: string;
   /** Null if there is nothing to do. */
   readonly what_to_do: string | null;
 }
 
-export function ok(check: string, detail: string): Finding {
-  return { check, status: 'ok', detail, what_to_do: null };
+export interface Finding extends Outcome {
+  /** What was checked, in a word or two. */
+  readonly check: string;
 }
 
-export function warn(check: string, detail: string, what_to_do: string): Finding {
-  return { check, status: 'warn', detail, what_to_do };
+export function finding(check: string, outcome: Outcome): Finding {
+  return { check, ...outcome };
 }
 
-export function bad(check: string, detail: string, what_to_do: string): Finding {
-  return { check, status: 'bad', detail, what_to_do };
+export function ok(detail: string): Outcome {
+  return { status: 'ok', detail, what_to_do: null };
+}
+
+export function warn(detail: string, what_to_do: string): Outcome {
+  return { status: 'warn', detail, what_to_do };
+}
+
+export function bad(detail: string, what_to_do: string): Outcome {
+  return { status: 'bad', detail, what_to_do };
 }

@@ -7,7 +7,7 @@ import { checkTlsPair, readTlsFiles, type TlsPaths, validityError } from '../htt
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { isForbidden } from '../store/database-errors.ts';
 import { formatMs } from '../time.ts';
-import { bad, type Finding, ok, warn } from './finding.ts';
+import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
 
 type Server = Settings['server'];
 
@@ -16,38 +16,33 @@ export async function checkAddress(
   section: 'server' | 'admin',
   { host, port }: Pick<Server, 'host' | 'port'>,
   isRunning: boolean,
-): Promise<Finding> {
-  const check = section === 'server' ? 'listening address' : 'administration';
-  if (port === 0)
-    return ok(check, section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
+): Promise<Outcome> {
+  if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const fault = await listenError(host, port);
   if (fault === null) {
     return isRunning
       ? warn(
-          check,
           `${shown} is free, although Wirewatch is running: it listens on another address, with other settings`,
           'Run this command with the configuration of the running Wirewatch (--config, WIREWATCH_ variables).',
         )
-      : ok(check, `${shown} is free`);
+      : ok(`${shown} is free`);
   }
   if (isErrorCode(fault, 'EADDRINUSE')) {
     return isRunning
-      ? ok(check, `${shown} is in use, as expected while Wirewatch is running`)
+      ? ok(`${shown} is in use, as expected while Wirewatch is running`)
       : bad(
-          check,
           `${shown} is in use by another program`,
           `Stop that program, or choose another [${section}] port.`,
         );
   }
   if (isErrorCode(fault, 'EACCES')) {
     return bad(
-      check,
       `${shown}: this user cannot listen on this port`,
       `Choose a [${section}] port of at least 1024, or grant CAP_NET_BIND_SERVICE.`,
     );
   }
-  return bad(check, `${shown}: ${reasonOf(fault)}`, `Set [${section}] host to an address of this machine.`);
+  return bad(`${shown}: ${reasonOf(fault)}`, `Set [${section}] host to an address of this machine.`);
 }
 
 /** Listens for a moment, without answering. @returns why that is not possible; null if it is */
@@ -61,26 +56,22 @@ async function listenError(host: string, port: number): Promise<unknown> {
 
 const LOOPBACK = /^https?:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/;
 
-export function checkBaseUrl({ base_url }: Server): Finding {
-  const check = 'base address';
+export function checkBaseUrl({ base_url }: Server): Outcome {
   if (base_url === '') {
     return warn(
-      check,
       'not set: error types and photo addresses contain the listening address, which clients may not be able to reach',
       'Set [server] base_url to the public address that clients use.',
     );
   }
   if (LOOPBACK.test(base_url)) {
     return warn(
-      check,
       `${base_url} points each client to its own machine`,
       'Set [server] base_url to the public address that clients use.',
     );
   }
   return base_url.startsWith('https:')
-    ? ok(check, base_url)
+    ? ok(base_url)
     : warn(
-        check,
         `${base_url}: clients send their keys unencrypted`,
         'Use HTTPS, with a proxy or with [server] tls_certificate and tls_key.',
       );
@@ -90,11 +81,11 @@ const READABLE_BY_ALL = 0o004;
 
 export async function checkTls(server: Server, nowMs: number): Promise<Finding[]> {
   const { tls_certificate, tls_key } = server;
-  if (tls_certificate === '') return [checkPlain(server)];
-  const pair = await checkPair({ certificate: tls_certificate, key: tls_key }, nowMs);
-  return isReadableByAll(tls_key)
-    ? [pair, warn('TLS key', `every user of this machine can read ${tls_key}`, `chmod o-r ${tls_key}`)]
-    : [pair];
+  if (tls_certificate === '') return [finding('TLS', checkPlain(server))];
+  const pair = finding('TLS', await checkPair({ certificate: tls_certificate, key: tls_key }, nowMs));
+  if (!isReadableByAll(tls_key)) return [pair];
+  const readable = warn(`every user of this machine can read ${tls_key}`, `chmod o-r ${tls_key}`);
+  return [pair, finding('TLS key', readable)];
 }
 
 /** The pair of the administration, if it has one of its own. */
@@ -104,17 +95,17 @@ export async function checkAdminTls(
 ): Promise<Finding[]> {
   const { port, tls_certificate, tls_key } = admin;
   if (port === 0 || tls_certificate === '' || tls_certificate === server.tls_certificate) return [];
-  return [await checkPair({ section: 'admin', certificate: tls_certificate, key: tls_key }, nowMs)];
+  const paths: TlsPaths = { section: 'admin', certificate: tls_certificate, key: tls_key };
+  return [finding('TLS', await checkPair(paths, nowMs))];
 }
 
-function checkPlain(server: Server): Finding {
+function checkPlain(server: Server): Outcome {
   return isInTheClear(server)
     ? warn(
-        'TLS',
         `no certificate, and ${server.host} can be reached from other machines: keys cross the network unencrypted`,
         'Set [server] tls_certificate and tls_key. Or put a TLS proxy in front: on this machine with [server] host 127.0.0.1, or on another with its address in [server] trusted_proxies.',
       )
-    : ok('TLS', 'no certificate: plain HTTP, for a proxy in front');
+    : ok('no certificate: plain HTTP, for a proxy in front');
 }
 
 function isReadableByAll(path: string): boolean {
@@ -126,17 +117,16 @@ function isReadableByAll(path: string): boolean {
   }
 }
 
-async function checkPair(paths: TlsPaths, nowMs: number): Promise<Finding> {
-  const check = 'TLS';
+async function checkPair(paths: TlsPaths, nowMs: number): Promise<Outcome> {
   const todo = 'Install a valid certificate with its key; a running Wirewatch loads them by itself.';
   try {
     const pair = checkTlsPair(paths, await readTlsFiles(paths));
     const fault = validityError(paths, pair, nowMs);
-    if (fault === null) return ok(check, `${paths.certificate}, valid until ${formatMs(pair.validToMs)}`);
+    if (fault === null) return ok(`${paths.certificate}, valid until ${formatMs(pair.validToMs)}`);
     const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
-    return isValid ? warn(check, fault, todo) : bad(check, fault, todo);
+    return isValid ? warn(fault, todo) : bad(fault, todo);
   } catch (error) {
     const isClosed = error instanceof Refused && isForbidden(error.cause);
-    return bad(check, reasonOf(error), isClosed ? 'Give the user that Wirewatch runs as read access.' : todo);
+    return bad(reasonOf(error), isClosed ? 'Give the user that Wirewatch runs as read access.' : todo);
   }
 }

@@ -1,19 +1,17 @@
 /** How many files and connections a process of this user can have open. */
 import { readFileSync } from 'node:fs';
 import { grouped } from '../counted.ts';
-import { type Finding, ok, warn } from './finding.ts';
+import { type Outcome, ok, warn } from './finding.ts';
 
 /** Databases, logs, threads, photos being sent. */
 const OWN_FILES = 200;
 
-export function checkOpenFiles(connectionsMax: number, limit = openFilesLimit()): Finding {
-  const check = 'open files';
-  if (limit === null) return ok(check, 'no limit, or the limit is not known');
+export function checkOpenFiles(connectionsMax: number, limit = openFilesLimit()): Outcome {
+  if (limit === null) return ok('no limit, or the limit is not known');
   const needed = connectionsMax + OWN_FILES;
   return limit >= needed
-    ? ok(check, `${grouped(limit, needed)} allowed, at most ${grouped(needed, limit)} needed`)
+    ? ok(`${grouped(limit, needed)} allowed, at most ${grouped(needed, limit)} needed`)
     : warn(
-        check,
         `${grouped(limit, needed)} allowed, but with [server] max_connections Wirewatch may need ${grouped(needed)}`,
         'Raise the limit (ulimit -n, or LimitNOFILE= of the service), or lower [server] max_connections.',
       );

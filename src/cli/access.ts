@@ -11,36 +11,22 @@ import { withReserve } from '../store/reserve.ts';
 import { commandFolder } from './installation.ts';
 import { operationOf } from './operation.ts';
 
-/** An open access database; no restore replaces it before it is closed. */
-export interface OpenAccess {
-  readonly db: Database;
-  close(): void;
-}
-
 /**
- * Opens the access database of the command's data folder, updated to the end of its log.
+ * Opens the access database of the command's data folder, updated to the end of its log. No restore replaces it before
+ * it is closed.
  *
  * @param create whether a missing one is created
  */
-export function openForCommand(command: Command, { create = false }: { create?: boolean } = {}): OpenAccess {
+export function openForCommand(command: Command, { create = false }: { create?: boolean } = {}) {
   const folder = commandFolder(command);
   const operation = operationOf(command);
   actAsOwner(folder);
   if (create) ensureFolder(folder);
-  const release = keepInPlace(folder, true);
-  try {
-    const db = openAccess(folder.root, { create, operation, onRecovered: reportRecovery });
-    return {
-      db,
-      close() {
-        db.close();
-        release();
-      },
-    };
-  } catch (error) {
-    release();
-    throw error;
-  }
+  using opening = new DisposableStack();
+  opening.defer(keepInPlace(folder, true));
+  const db = opening.use(openAccess(folder.root, { create, operation, onRecovered: reportRecovery }));
+  const open = opening.move();
+  return { db, [Symbol.dispose]: () => open.dispose() };
 }
 
 function reportRecovery(recovered: Recovered): void {
@@ -63,12 +49,8 @@ export function withAccess<Result>(
   { create = false, urgent = false }: { create?: boolean; urgent?: boolean } = {},
 ): Result {
   const run = () => {
-    const { db, close } = openForCommand(command, { create });
-    try {
-      return work(db);
-    } finally {
-      close();
-    }
+    using access = openForCommand(command, { create });
+    return work(access.db);
   };
   return urgent ? withReserve(commandFolder(command), run) : run();
 }

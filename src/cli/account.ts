@@ -11,11 +11,12 @@ import {
 import { listKeys } from '../auth/keys.ts';
 import { removeAccount } from '../auth/removal.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
+import { readAccountId, readDailyRows, readName, readSwitch } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
+import type { Database } from '../store/database.ts';
 import { requireChanges, withAccess } from './access.ts';
-import { accountIdValue, dailyRowsValue, nameValue } from './access-options.ts';
 import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
-import { DROP_OPTION, switchValue } from './options.ts';
+import { DROP_OPTION } from './options.ts';
 import type { Column } from './output.ts';
 import { resourceCommands } from './resource.ts';
 
@@ -35,15 +36,15 @@ const COLUMNS: readonly Column<ReturnType<typeof accountDocument>>[] = [
   { title: 'CREATED', value: ({ created_at }) => created_at },
 ];
 
-const ID = argument('<id>', 'account id', accountIdValue);
-const NAME = ['--name <name>', 'name of the customer', nameValue] as const;
+const ID = argument('<id>', 'account id', readAccountId);
+const NAME = ['--name <name>', 'name of the customer', readName] as const;
 const DAILY_ROWS = option(
   '--daily-rows <number>',
   'daily row allowance, or none to use the setting [limits] daily_rows',
-  dailyRowsValue,
+  readDailyRows,
 );
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'account',
   id: ID,
   exampleId: 'acme',
@@ -55,7 +56,7 @@ const { shown, list, show } = resourceCommands({
 });
 
 const add = subcommand('add', 'add an account', {
-  arguments: [argument('<id>', 'account id: letters, digits, dots, dashes and underscores', accountIdValue)],
+  arguments: [argument('<id>', 'account id: letters, digits, dots, dashes and underscores', readAccountId)],
   options: [requiredOption(...NAME), DAILY_ROWS],
   examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
   run({ id, name, dailyRows: daily_rows = null }, self) {
@@ -79,16 +80,16 @@ const set = subcommand('set', 'change an account. Values that you do not give st
     option(
       '--print-metadata <on|off>',
       'whether the account is licensed for print-publisher metadata',
-      switchValue,
+      readSwitch,
     ),
   ],
   examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
   run({ id, name, dailyRows: daily_rows, printMetadata: print_metadata }, self) {
     requireChanges(self);
-    const account = withAccess(self, (db) => setAccount(db, id, { name, daily_rows, print_metadata }));
+    const change = (db: Database) => setAccount(db, id, { name, daily_rows, print_metadata });
     const replay =
       'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
-    return shown(self, account, `Changed account ${id}.`, print_metadata !== undefined && replay);
+    return changed(self, change, `Changed account ${id}.`, print_metadata !== undefined && replay);
   },
 });
 
@@ -105,12 +106,7 @@ const suspend = subcommand('suspend', 'refuse all keys of an account until it is
 const resume = subcommand('resume', 'let the keys of a suspended account work again', {
   arguments: [ID],
   examples: ['account resume acme'],
-  run: ({ id }, self) =>
-    shown(
-      self,
-      withAccess(self, (db) => resumeAccount(db, id)),
-      `Account ${id} is active.`,
-    ),
+  run: ({ id }, self) => changed(self, (db) => resumeAccount(db, id), `Account ${id} is active.`),
 });
 
 const remove = subcommand(

@@ -32,13 +32,9 @@ export const register = subcommand(
 /** The alerts that Wirewatch reported last, and those that follow from the database now. */
 async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
   const folder = folderOf(config);
-  const reader = createFileReader(folder.detections);
-  try {
-    const sources = { folder, enabled: enabledExports(config), detections: reader.db };
-    return await readAlerts(sources, isRunning, Date.now());
-  } finally {
-    reader.close();
-  }
+  using reader = createFileReader(folder.detections);
+  const sources = { folder, enabled: enabledExports(config), detections: reader.db };
+  return await readAlerts(sources, isRunning, Date.now());
 }
 
 /** In place of the alerts that only a running Wirewatch reports. */

@@ -6,8 +6,8 @@ import { counted } from '../counted.ts';
 import { pasted } from '../setup/shell.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, integerValue } from './options.ts';
-import { joined, withProgress } from './output.ts';
+import { DROP_OPTION, integer } from './options.ts';
+import { createProgress, joined } from './output.ts';
 
 export const register = defineCommand({
   arguments: [
@@ -18,7 +18,7 @@ export const register = defineCommand({
     option(
       '--keep-days <days>',
       'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
-      integerValue(0, 36_500),
+      integer(0, 36_500),
     ),
     DROP_OPTION,
   ],
@@ -27,17 +27,16 @@ export const register = defineCommand({
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
-    const backup = await withProgress((progress) =>
-      writeBackup({
-        data: config.dataFolder,
-        drop: config.ingest.drop,
-        target,
-        replace: force,
-        keepDays: keepDays ?? config.backup.keep_days,
-        now: Date.now,
-        onProgress: progress.update,
-      }),
-    );
+    using progress = createProgress();
+    const backup = await writeBackup({
+      data: config.dataFolder,
+      drop: config.ingest.drop,
+      target,
+      replace: force,
+      keepDays: keepDays ?? config.backup.keep_days,
+      now: Date.now,
+      onProgress: progress.update,
+    });
     return {
       value: documentOf(backup),
       text: () => textOf(backup, target, installationOptions(self, config)),

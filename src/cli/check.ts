@@ -1,26 +1,26 @@
 /** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
-import { type Configured, checkInstallation } from '../check/check.ts';
+import { checkInstallation } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
+import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
 import { SETTING_OPTIONS } from './options.ts';
-import { withProgress } from './output.ts';
+import { createProgress } from './output.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
-    const findings = await withProgress(({ update }) =>
-      checkInstallation({
-        root: commandFolder(self).root,
-        configured: configured(self),
-        nowMs: Date.now(),
-        onProgress: (what) => update(`checking ${what}`),
-      }),
-    );
+    using progress = createProgress();
+    const findings = await checkInstallation({
+      root: commandFolder(self).root,
+      configured: configured(self),
+      nowMs: Date.now(),
+      onProgress: (what) => progress.update(`checking ${what}`),
+    });
     return {
       value: findings,
       text: () => findingsText(findings),
@@ -30,12 +30,13 @@ export const register = defineCommand({
   },
 });
 
-function configured(command: Command): Configured {
+/** The configuration, or why it cannot be read. */
+function configured(command: Command): Config | string {
   try {
-    return { kind: 'read', config: configOf(command) };
+    return configOf(command);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return { kind: 'wrong', problem: error.message };
+    if (error instanceof Refused) return error.message;
+    throw error;
   }
 }
 

@@ -1,14 +1,11 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
-import { addExamples, commonOptions, type OwnHelp, stateOwn } from './options.ts';
+import type { Reading } from '../config/option-values.ts';
+import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
 import { type Colour, type Column, details, joined, print, table } from './output.ts';
 
-/**
- * Adds the command's arguments, options, subcommands and action.
- *
- * @param wholeProgram the command line with every command registered, for completion
- */
-export type Register = (command: Command, wholeProgram: () => Promise<Command>) => void;
+/** Adds the command's arguments, options, subcommands and action. */
+export type Register = (command: Command) => void;
 
 /** What a command prints, and whether it ends with exit code 1. */
 export interface Result {
@@ -54,8 +51,8 @@ export interface CommandSpec<Arguments extends readonly Argument[], Options exte
   ) => Result | null | Promise<Result | null>;
 }
 
-/** The value of an option given as `none`. The runner turns it into null, which commander would replace by `''`. */
-export const NONE = Symbol('none');
+/** In place of null for an option given as `none`: commander would replace null by `''`. */
+const NONE = Symbol('none');
 
 export function defineCommand<
   const Arguments extends readonly Argument[] = [],
@@ -80,17 +77,16 @@ export function subcommand<
   const Arguments extends readonly Argument[] = [],
   const Options extends readonly Option[] = [],
 >(name: string, description: string, spec: CommandSpec<Arguments, Options>): Register {
-  return (parent, wholeProgram) =>
-    defineCommand(spec)(parent.command(name).description(description), wholeProgram);
+  return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
 export function commandGroup(...subcommands: readonly Register[]): Register {
-  return (command, wholeProgram) => {
-    for (const register of subcommands) register(command, wholeProgram);
+  return (command) => {
+    for (const register of subcommands) register(command);
   };
 }
 
-type ReadValue<Value> = (text: string, previous: Value) => Value;
+type ReadValue<Value> = (text: string, previous: Value) => Reading<Value>;
 type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
@@ -103,11 +99,6 @@ type NameOf<Flags extends string> = Flags extends `--no-${infer Name}`
       ? CamelCase<Name>
       : never;
 type PlainValue<Flags extends string> = Flags extends `${string}<${string}` ? string : boolean;
-/** Null for {@link NONE}. */
-type OptionMember<Flags extends string, Value> = Record<
-  NameOf<Flags>,
-  Extract<Value, symbol> extends never ? Value : Exclude<Value, symbol> | null
->;
 type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
   ? Record<Required, Value>
   : Name extends `[${infer Optional}]`
@@ -121,7 +112,7 @@ export function argument<const Name extends string, Value = string>(
   read?: ReadValue<Value>,
 ): TypedArgument<ArgumentMember<Name, Value>> {
   const made = new Argument(name, description);
-  return read === undefined ? made : made.argParser(read);
+  return read === undefined ? made : made.argParser(parsed(read));
 }
 
 /** @param read the value from its text, or all the values it can have; without it, the text */
@@ -129,9 +120,10 @@ export function option<const Flags extends string, const Value = PlainValue<Flag
   flags: Flags,
   description: string,
   read?: ReadValue<Value> | readonly Value[],
-): TypedOption<Partial<OptionMember<Flags, Value>>> {
+): TypedOption<Partial<Record<NameOf<Flags>, Value>>> {
   const made = new Option(flags, description);
-  if (typeof read === 'function') return made.argParser(read);
+  if (typeof read === 'function')
+    return made.argParser<unknown>((text, previous) => parsed(read)(text, previous as Value) ?? NONE);
   return read === undefined ? made : made.choices(read.map(String));
 }
 
@@ -139,7 +131,7 @@ export function requiredOption<const Flags extends string, Value = PlainValue<Fl
   flags: Flags,
   description: string,
   read?: ReadValue<Value>,
-): TypedOption<OptionMember<Flags, Value>> {
+): TypedOption<Record<NameOf<Flags>, Value>> {
   const made: Option = option(flags, description, read);
   return made.makeOptionMandatory();
 }

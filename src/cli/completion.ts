@@ -29,26 +29,23 @@ const VALUES: Readonly<Record<string, Place['words']>> = {
   completion: SHELLS.map((shell) => [shell, `completion of ${shell}`]),
 };
 
-export function register(command: Command, wholeProgram: () => Promise<Command>): void {
-  const define = defineCommand({
-    arguments: [argument('<shell>', SHELLS.join(', '))],
-    examples: [
-      'completion bash > /etc/bash_completion.d/wirewatch',
-      'completion zsh > /usr/local/share/zsh/site-functions/_wirewatch',
-      'completion fish > ~/.config/fish/completions/wirewatch.fish',
-    ],
-    async run({ shell }) {
-      if (!isShell(shell))
-        throw new Refused(
-          'usage',
-          `there is no completion script for ${JSON.stringify(shell)}: expected bash, zsh or fish`,
-        );
-      const script = SCRIPTS[shell](commandLine(await wholeProgram()));
-      return { value: { shell, script }, text: script };
-    },
-  });
-  define(command, wholeProgram);
-}
+export const register = defineCommand({
+  arguments: [argument('<shell>', SHELLS.join(', '))],
+  examples: [
+    'completion bash > /etc/bash_completion.d/wirewatch',
+    'completion zsh > /usr/local/share/zsh/site-functions/_wirewatch',
+    'completion fish > ~/.config/fish/completions/wirewatch.fish',
+  ],
+  run({ shell }, self) {
+    if (!isShell(shell))
+      throw new Refused(
+        'usage',
+        `there is no completion script for ${JSON.stringify(shell)}: expected bash, zsh or fish`,
+      );
+    const script = SCRIPTS[shell](commandLine(self.parent ?? self));
+    return { value: { shell, script }, text: script };
+  },
+});
 
 function isShell(text: string): text is keyof typeof SCRIPTS {
   return Object.hasOwn(SCRIPTS, text);

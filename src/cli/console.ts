@@ -2,6 +2,8 @@
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
+import { readName } from '../config/option-values.ts';
+import type { Operation } from '../history/format.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -10,13 +12,12 @@ import { readNoted } from '../store/noted-address.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { withAccess } from './access.ts';
-import { nameValue } from './access-options.ts';
 import { defineCommand, option, type Result, type ValuesOf } from './command.ts';
 import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
 
 const OPTIONS = [
-  option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
+  option('--as <name>', 'name of the person, for the audit trail (default: this user)', readName),
   option('--read-only', 'a session that shows everything and can change nothing'),
   option('--end-all', 'end every session, and every link that was not used yet'),
 ];
@@ -32,16 +33,6 @@ export const register = defineCommand({
     return values.endAll === true ? endAll(self) : makeConsoleLink(self, folderOf(config), values);
   },
 });
-
-/** The epoch to which links belong now. */
-export function readEpoch({ access }: DataFolder): number {
-  const db = openDatabase(access, 'read');
-  try {
-    return readConsoleEpoch(db);
-  } finally {
-    db.close();
-  }
-}
 
 function endAll(command: Command): Result {
   withAccess(command, (access) => endConsoleSessions(access, Date.now()));
@@ -60,21 +51,23 @@ function makeConsoleLink(
   const nowMs = Date.now();
   const { actor, sudo_user = actor } = operationOf(command);
   const person = { name: as ?? String(sudo_user), read_only: readOnly };
-  const url = linkInto(addressOf(folder), folder, person, { epoch, nowMs });
+  const url = linkInto(addressOf(folder), makeLink(readSecret(folder), person, epoch, nowMs));
   return {
     value: { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
     text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', read-only' : ''}.`,
   };
 }
 
-/** @param url of the console */
-export function linkInto(
-  url: string,
-  folder: DataFolder,
-  person: { readonly name: string; readonly read_only: boolean },
-  { epoch, nowMs }: { readonly epoch: number; readonly nowMs: number },
-): string {
-  return `${url}/#login=${makeLink(readSecret(folder), person, epoch, nowMs)}`;
+/** The link that `demo` and `lab` print, for the user who started them. @param url of the console */
+export function linkOfStart(url: string | null, folder: DataFolder, { actor }: Operation): string {
+  using access = openDatabase(folder.access, 'read');
+  const person = { name: String(actor), read_only: false };
+  // Sessions follow the machine's clock, not that of a lab.
+  return linkInto(url ?? '', makeLink(readSecret(folder), person, readConsoleEpoch(access), Date.now()));
+}
+
+function linkInto(url: string, link: string): string {
+  return `${url}/#login=${link}`;
 }
 
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */

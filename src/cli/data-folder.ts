@@ -21,7 +21,7 @@ export const LAB_KEY_FILE = 'key.txt';
  */
 export function resolveDataFolder(
   options: Pick<CommonOptions, 'data'>,
-  { kind = 'appliance', env = process.env }: ResolveOptions = {},
+  { kind = 'appliance', env = process.env }: { kind?: InstallationKind; env?: NodeJS.ProcessEnv } = {},
 ): string {
   // An empty variable counts as unset: otherwise it would mean the working directory.
   const root = path.resolve(options.data || env.WIREWATCH_DATA || FOLDERS[kind]);
@@ -32,9 +32,4 @@ export function resolveDataFolder(
     );
   }
   return root;
-}
-
-interface ResolveOptions {
-  readonly kind?: InstallationKind;
-  readonly env?: Readonly<Record<string, string | undefined>>;
 }

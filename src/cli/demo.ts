@@ -18,7 +18,7 @@ import { dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { defineCommand } from './command.ts';
-import { linkInto, readEpoch } from './console.ts';
+import { linkOfStart } from './console.ts';
 import { operationOf } from './operation.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { createProgress, print, table } from './output.ts';
@@ -42,7 +42,6 @@ export const register = defineCommand({
         throw advisedForNpm(error);
       },
     );
-    if (isQuiet(serving.log.level)) serving.log.level = 'warn';
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
     await demonstrate(serving, commonOptions(self).json, stopping.signal, operationOf(self));
@@ -59,39 +58,30 @@ function advisedForNpm(error: unknown): unknown {
 }
 
 async function demonstrate(
-  { appliance, config, log }: Serving,
+  { appliance, config, showLog }: Serving,
   json: boolean,
   signal: AbortSignal,
   operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
-  const person = { name: String(operation.actor), read_only: false };
-  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
-    epoch: readEpoch(folder),
-    nowMs: Date.now(),
-  });
+  const link = linkOfStart(appliance.consoleUrl, folder, operation);
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
-  const db = openDatabase(folder.detections, 'read');
-  try {
-    const beganMs = Date.now();
-    const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
-    const folders = { drop: appliance.drop, photos: config.photos.folder };
-    const exports = new SampleExports(folders, doneByBoth(db), beganMs);
-    await ingestDay(db, exports, signal);
+  using db = openDatabase(folder.detections, 'read');
+  const beganMs = Date.now();
+  const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
+  const folders = { drop: appliance.drop, photos: config.photos.folder };
+  const exports = new SampleExports(folders, doneByBoth(db), beganMs);
+  await ingestDay(db, exports, signal);
+  if (signal.aborted) return;
+  const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
+  print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
+  showLog();
+  while (!signal.aborted) {
+    await pause(DROP_EVERY_MS, signal);
     if (signal.aborted) return;
-    const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
-    print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
-    // From now on, every request and every file is shown.
-    if (isQuiet(config.log.level)) log.level = config.log.level;
-    while (!signal.aborted) {
-      await pause(DROP_EVERY_MS, signal);
-      if (signal.aborted) return;
-      if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
-      else await exports.dropChanges(Date.now());
-    }
-  } finally {
-    db.close();
+    if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
+    else await exports.dropChanges(Date.now());
   }
 }
 
@@ -104,26 +94,16 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
-/** Whether the log would have a line for every file of the first day: it is kept quiet meanwhile. */
-function isQuiet(level: string): boolean {
-  return level === 'info';
-}
-
 function prepare(
   root: string,
   { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
   nowMs: number,
 ): SampleKey[] {
-  const access = openAccess(root, { kind: 'demo', operation });
-  try {
-    // If the last demonstration ended long ago, the windows since then are not missing.
-    const window_start = newestEndedWindow(nowMs);
-    for (const name of EXPORT_NAMES)
-      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
-    return prepareAgency(access, prefix, nowMs);
-  } finally {
-    access.close();
-  }
+  using access = openAccess(root, { kind: 'demo', operation });
+  // If the last demonstration ended long ago, the windows since then are not missing.
+  const window_start = newestEndedWindow(nowMs);
+  for (const name of EXPORT_NAMES) addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+  return prepareAgency(access, prefix, nowMs);
 }
 
 /** The end of the newest window that both exports have; null if one has none. */
@@ -134,7 +114,7 @@ function doneByBoth(db: Database): number | null {
 
 /** The newest window first: with it, Wirewatch is up to date. Then the day before, and changes. */
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const progress = createProgress();
+  using progress = createProgress();
   const before = countFiles(db);
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
   let files = 0;
@@ -150,7 +130,10 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
       await pause(POLL_EVERY_MS, signal);
     }
   }
-  progress.end();
+}
+
+interface Photos {
+  readonly data: readonly { readonly source: { readonly image_url: string } }[];
 }
 
 type Introduction = Awaited<ReturnType<typeof introduction>>;
@@ -161,7 +144,7 @@ async function introduction(url: string, keys: readonly SampleKey[], db: Databas
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
   const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
   const detection = `${url}/v1/detections/${newestId}`;
-  const photos = await ask(`${changes}&content_type=image&limit=1`, key);
+  const photos = await ask<Photos>(`${changes}&content_type=image&limit=1`, key);
   return {
     url,
     keys,
@@ -174,26 +157,18 @@ async function introduction(url: string, keys: readonly SampleKey[], db: Databas
     },
     /** As the API returns it; null if it cannot be requested from here. */
     detection: await ask(detection, key),
-    photo: photoOf(photos),
+    photo: photos?.data[0]?.source.image_url ?? null,
   };
 }
 
 /** @returns the answer's body; null if there is none, as with a certificate that this process does not trust */
-async function ask(address: string, key: string): Promise<unknown> {
+async function ask<Answer>(address: string, key: string): Promise<Answer | null> {
   try {
     const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } });
-    return answer.ok ? await answer.json() : null;
+    return answer.ok ? ((await answer.json()) as Answer) : null;
   } catch {
     return null;
   }
-}
-
-function photoOf(page: unknown): string | null {
-  const address = ['data', 0, 'source', 'image_url'].reduce<unknown>(
-    (value, name) => (typeof value === 'object' && value !== null ? Reflect.get(value, name) : null),
-    page,
-  );
-  return typeof address === 'string' ? address : null;
 }
 
 function introductionText(shown: Introduction, drop: string, data: string): string {

@@ -1,5 +1,6 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import { InvalidArgumentError } from 'commander';
+import { wholeNumber } from '../config/format.ts';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
@@ -22,8 +23,8 @@ import { FORMS } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
-import { integerValue, pathValue, windowStartValue } from './options.ts';
-import { table, withProgress } from './output.ts';
+import { integer, readPath, readWindowStart } from './options.ts';
+import { createProgress, table } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
@@ -34,36 +35,36 @@ const OPTIONS = [
   requiredOption(
     '--out <dir>',
     'folder to write to, created if missing; it may be a drop folder in use',
-    pathValue,
+    readPath,
   ),
   option(
     '--start <time>',
     'start of the first window (default: chosen so that the last window has just ended)',
-    windowStartValue,
+    readWindowStart,
   ),
   option(
     '--windows <number>',
     `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
-    integerValue(1, WINDOWS_MAX),
+    integer(1, WINDOWS_MAX),
   ),
-  withDefault(option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX)), 1000),
-  withDefault(option('--seed <text>', 'seed of the random content: a number or any text', seedValue), '1'),
+  withDefault(option('--rows <number>', 'rows in each file', integer(0, ROWS_MAX)), 1000),
+  withDefault(option('--seed <text>', 'seed of the random content: a number or any text', readSeed), '1'),
   withDefault(option('--export <name>', 'which export to write', [...EXPORT_NAMES, 'both']), 'both'),
   withDefault(option('--form <form>', 'file format and compression', FORMS), 'ndjson.gz'),
   withDefault(
     option(
       '--subscriptions <list>',
       'subscriptions to write rows for, such as 7001,7002:text',
-      subscriptionsValue,
+      readSubscriptions,
     ),
-    subscriptionsValue(DEFAULT_SUBSCRIPTIONS),
+    SAMPLE_SUBSCRIPTIONS,
     DEFAULT_SUBSCRIPTIONS,
   ),
   option('--trailer', 'end NDJSON files with a line that gives the number of rows'),
   option(
     '--backfill <label>',
     'instead, write one file of older data (a backfill) per export, with this label in its name',
-    labelValue,
+    readLabel,
   ),
 ];
 
@@ -99,14 +100,16 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const interrupt = () => interruption.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const written: WrittenFile[] = [];
-  return withProgress(async ({ update }) => {
-    for (const file of files) {
-      const before = written.length * options.rows;
-      const onRows = (rows: number) => update('writing rows', before + rows, files.length * options.rows);
-      written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
-    }
-    return written;
-  }).finally(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
+  using cleanup = new DisposableStack();
+  cleanup.defer(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
+  const progress = cleanup.use(createProgress());
+  for (const file of files) {
+    const before = written.length * options.rows;
+    const onRows = (rows: number) =>
+      progress.update('writing rows', before + rows, files.length * options.rows);
+    written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
+  }
+  return written;
 }
 
 /**
@@ -158,34 +161,30 @@ function requireSubscription(exportName: ExportName, subscriptions: readonly Sam
   );
 }
 
-function seedValue(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a number or any text, but the value is empty.');
-  return value;
+function readSeed(text: string): Reading<string> {
+  return text === '' ? wrong('a number or any text, but the value is empty') : read(text);
 }
 
-function labelValue(value: string): string {
-  if (!/^[a-z0-9._-]{1,64}$/.test(value)) {
-    throw new InvalidArgumentError(
-      'Expected a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash.',
-    );
-  }
-  return value;
+function readLabel(text: string): Reading<string> {
+  return /^[a-z0-9._-]{1,64}$/.test(text)
+    ? read(text)
+    : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash');
 }
 
 /** Reads `7001,7002:text`; without a type a subscription has both, and `7001:text,7001:image` is the same. */
-function subscriptionsValue(value: string): SampleSubscription[] {
+function readSubscriptions(value: string): Reading<readonly SampleSubscription[]> {
   const types = new Map<number, Set<ContentType>>();
   for (const item of value.split(',')) {
     const [id = '', contentType, ...rest] = item.trim().split(':');
-    const number = /^[1-9]\d{0,14}$/.test(id) ? Number(id) : 0;
-    const known = contentType === undefined || isContentType(contentType);
-    if (number < 1 || number > NUMBER_MAX || !known || rest.length > 0) {
-      throw new InvalidArgumentError(
-        'Expected comma-separated subscription ids, each with an optional :text or :image, such as 7001,7002:text.',
+    const number = wholeNumber(id, 1, NUMBER_MAX);
+    const isKnown = contentType === undefined || isContentType(contentType);
+    if (number === null || !isKnown || rest.length > 0) {
+      return wrong(
+        'comma-separated subscription ids, each with an optional :text or :image, such as 7001,7002:text',
       );
     }
     const added = contentType === undefined ? CONTENT_TYPES : [contentType];
     types.set(number, new Set([...(types.get(number) ?? []), ...added]));
   }
-  return [...types].map(([id, contentTypes]) => ({ id, contentTypes: [...contentTypes] }));
+  return read([...types].map(([id, contentTypes]) => ({ id, contentTypes: [...contentTypes] })));
 }

@@ -3,14 +3,15 @@ import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
-import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
+import { Health, parseAs } from '../pull/api.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder, configOf, listeningUrl } from './installation.ts';
-import { commonOptions, integerValue, urlValue } from './options.ts';
+import { commonOptions, integer, readUrl } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;
@@ -39,14 +40,14 @@ const OPTIONS = [
   option(
     '--url <url>',
     'base address to check (default: where the Wirewatch of this data folder listens)',
-    urlValue,
+    readUrl,
   ),
   option('--host <address>', 'address to check (default: from the settings)'),
   option('--port <number>', 'port to check (default: from the settings)'),
   option(
     '--timeout <seconds>',
     `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-    integerValue(1, TIMEOUT_MAX_SECONDS),
+    integer(1, TIMEOUT_MAX_SECONDS),
   ),
 ];
 
@@ -94,7 +95,7 @@ async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result
   const address = `${url}/v1/health`;
   try {
     const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
-    const health = readHealth(body);
+    const health = parseAs(Health, body);
     const reason =
       health === null ? foreignAnswer(address, status) : status === 200 ? null : degraded(health);
     return { healthy: reason === null, url, status, reason, health };
@@ -149,24 +150,4 @@ function unreached(url: string, error: unknown, seconds: number): string {
   if (isErrorCode(error, 'ECONNREFUSED'))
     return `nothing is listening at ${url}. Start Wirewatch with "wirewatch serve", or name another address with --url`;
   return `${url}: ${reasonOf(error)}`;
-}
-
-/** What GET /v1/health says about the reasons. */
-interface Health {
-  readonly alerts: { readonly open: number; readonly page_worthy: number };
-  readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
-}
-
-/** @returns null if it is not the health of a Wirewatch */
-function readHealth(body: string): Health | null {
-  try {
-    const health = JSON.parse(body);
-    const counts = [health.alerts.open, health.alerts.page_worthy];
-    const ends = EXPORT_NAMES.map((name) => health.exports[name].newest_done);
-    const isHealth =
-      counts.every(Number.isInteger) && ends.every((end) => end === null || typeof end === 'string');
-    return isHealth ? health : null;
-  } catch {
-    return null;
-  }
 }

@@ -26,7 +26,7 @@ import { argument, subcommand } from './command.ts';
 import { fileTable } from './ingest-status.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { joined, withProgress } from './output.ts';
+import { createProgress, joined } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
@@ -111,9 +111,9 @@ async function validateFile(path: string, config: Config, name = basename(path))
   const { file } = checked;
   const { checkExport } = await import('../ingest/rules/dry-run.ts');
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
-  const result = await withProgress(({ update }) =>
-    checkExport(path, file, rules, { onProgress: (rows) => update(file.name, rows) }),
-  );
+  using progress = createProgress();
+  const onProgress = (rows: number) => progress.update(file.name, rows);
+  const result = await checkExport(path, file, rules, { onProgress });
   return verdictOf(path, file, result);
 }
 
@@ -208,26 +208,18 @@ async function effectOf(
   const subscribers = subscribersOf(config);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
   const { detections } = folderOf(config);
-  const db = existsSync(detections) ? openDatabase(detections, 'read') : null;
-  try {
-    const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
-    const rules = { ...rulesOf(config), ...subscribers };
-    const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });
-    return { effect: counter?.effect ?? nothing, result };
-  } finally {
-    db?.close();
-  }
+  using db = existsSync(detections) ? openDatabase(detections, 'read') : null;
+  const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
+  const rules = { ...rulesOf(config), ...subscribers };
+  const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });
+  return { effect: counter?.effect ?? nothing, result };
 }
 
 function subscribersOf(config: Config): Subscribers {
   const { access } = folderOf(config);
   if (!existsSync(access)) return { streams: [], licensed: [] };
-  const db = openDatabase(access, 'read');
-  try {
-    return readSubscribers(db, (exportName) => config.exports[exportName].enabled);
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(access, 'read');
+  return readSubscribers(db, (exportName) => config.exports[exportName].enabled);
 }
 
 function whenDropped(

@@ -29,19 +29,14 @@ export function serveRequest(command: Command, wanted: IngestRequest): Promise<S
 export async function serveAdded(command: Command, add: (access: Database) => number): Promise<Served> {
   const config = configOf(command);
   const folder = folderOf(config);
-  const access = openForCommand(command);
+  using access = openForCommand(command);
   const log = createLogger({ level: 'warn' });
-  const progress = createProgress();
-  try {
-    const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
-    const outcome = await untilServed(add(access.db), { access: access.db, folder }, settings, {
-      onProgress: (text) => progress.update(text),
-      onLog: ({ level, msg, fields }) => log[level](fields, msg),
-    });
-    if (!outcome.ok) throw new Refused('failed', outcome.reason);
-    return outcome;
-  } finally {
-    progress.end();
-    access.close();
-  }
+  using progress = createProgress();
+  const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
+  const outcome = await untilServed(add(access.db), { access: access.db, folder }, settings, {
+    onProgress: (text) => progress.update(text),
+    onLog: ({ level, msg, fields }) => log[level](fields, msg),
+  });
+  if (!outcome.ok) throw new Refused('failed', outcome.reason);
+  return outcome;
 }

@@ -9,7 +9,7 @@ import { type Reach, reachText } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { option, subcommand } from './command.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
-import { DROP_OPTION, integerValue } from './options.ts';
+import { DROP_OPTION, integer } from './options.ts';
 import { joined, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
@@ -40,7 +40,7 @@ export const status = subcommand(
       option(
         '--files <number>',
         `how many of the last files to show (default: ${FILES_DEFAULT})`,
-        integerValue(0, FILES_MAX),
+        integer(0, FILES_MAX),
       ),
       DROP_OPTION,
     ],

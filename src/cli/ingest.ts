@@ -8,15 +8,15 @@ import { withAccess } from './access.ts';
 import { commandGroup, option, subcommand } from './command.ts';
 import { explain, validate } from './ingest-file.ts';
 import { status } from './ingest-status.ts';
-import { DROP_OPTION, instantValue } from './options.ts';
+import { DROP_OPTION, readInstant } from './options.ts';
 
 const replay = subcommand(
   'replay',
   'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',
   {
     options: [
-      option('--from <time>', 'only files first applied at or after this time', instantValue),
-      option('--to <time>', 'only files first applied before this time', instantValue),
+      option('--from <time>', 'only files first applied at or after this time', readInstant),
+      option('--to <time>', 'only files first applied before this time', readInstant),
       DROP_OPTION,
     ],
     examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],

@@ -2,21 +2,24 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
+import type { SettingFlags } from '../config/schema.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
+import type { InstallationKind } from '../store/installation.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions, settingFlags } from './options.ts';
+import { commonOptions } from './options.ts';
 
-export function configOf(command: Command): Config {
+export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
   return loadConfig({
-    flags: settingFlags(command),
+    // As typed; the settings' schema checks them.
+    flags: command.opts<SettingFlags>(),
     env: process.env,
     file: common.config,
-    dataFolder: resolveDataFolder(common),
+    dataFolder: resolveDataFolder(common, { kind }),
   });
 }
 
@@ -58,12 +61,8 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   requireInstallation(config);
   const { detections } = folderOf(config);
   if (!existsSync(detections)) return none;
-  const db = openDatabase(detections, 'read');
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(detections, 'read');
+  return work(db);
 }
 
 /** The address for clients on this machine: where Wirewatch listens, else as configured; null if neither is known. */

@@ -1,6 +1,6 @@
 /** `wirewatch key`: the API keys of clients (contract: Authentication). Changes apply to the next request. */
 import type { Command } from 'commander';
-import { createKey, hashKey } from '../auth/key.ts';
+import { createKey, parseKey } from '../auth/key.ts';
 import {
   addKey,
   getKey,
@@ -10,23 +10,27 @@ import {
   revokeKey,
   rotateKey,
   setKey,
+  subscriptionsText,
 } from '../auth/keys.ts';
-import { OVERLAP_DEFAULT_MS } from '../config/option-values.ts';
+import {
+  OVERLAP_DEFAULT_MS,
+  type Reading,
+  readAccountId,
+  readAddresses,
+  readDailyRows,
+  readExpires,
+  readKeyId,
+  readKeySubscriptions,
+  readName,
+  readOverlap,
+  readScopes,
+  wrong,
+} from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { readKeyUsage } from '../limits/usage.ts';
+import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
 import { requireChanges, withAccess } from './access.ts';
-import {
-  accountIdValue,
-  addressesValue,
-  dailyRowsValue,
-  expiresValue,
-  keyIdValue,
-  keySubscriptionsValue,
-  nameValue,
-  overlapValue,
-  scopesValue,
-} from './access-options.ts';
 import {
   argument,
   commandGroup,
@@ -38,6 +42,7 @@ import {
 } from './command.ts';
 import { confirm } from './confirm.ts';
 import { commandFolder, configOf, localUrl } from './installation.ts';
+import { listOf } from './options.ts';
 import { type Column, details, joined } from './output.ts';
 import { resourceCommands } from './resource.ts';
 
@@ -74,29 +79,29 @@ const COLUMNS: readonly Column<UsedKey>[] = [
   { title: 'CREATED', value: ({ created_at }) => created_at },
 ];
 
-const ID = argument('<id>', 'key id: the 12 characters after "_live_"', keyIdValue);
-const NAME = ['--name <name>', 'name of the key', nameValue] as const;
+const ID = argument('<id>', 'key id: the 12 characters after "_live_"', readId);
+const NAME = ['--name <name>', 'name of the key', readName] as const;
 const SCOPES = [
   '--scopes <scopes>',
   'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
-  scopesValue,
+  listOf(readScopes),
 ] as const;
 const SUBSCRIPTIONS = [
   '--subscriptions <list>',
   'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',
-  keySubscriptionsValue,
+  listOf(readKeySubscriptions),
 ] as const;
 const LIMITS = [
-  option('--expires <time>', 'when the key expires, such as 2027-01-01T00:00:00Z, or none', expiresValue),
+  option('--expires <time>', 'when the key expires, such as 2027-01-01T00:00:00Z, or none', readFutureTime),
   option(
     '--allow-address <cidr>',
     'address or network that may use the key, or none for any; repeatable',
-    addressesValue,
+    readAddressAlso,
   ),
-  option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue),
+  option('--daily-rows <number>', 'daily row allowance of the key itself, or none', readDailyRows),
 ];
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'key',
   id: ID,
   exampleId: 'abcdefghij23',
@@ -111,7 +116,7 @@ const { shown, list, show } = resourceCommands({
 
 const create = subcommand('create', 'create a key. It is shown only once', {
   options: [
-    requiredOption('--account <id>', 'account that the key belongs to', accountIdValue),
+    requiredOption('--account <id>', 'account that the key belongs to', readAccountId),
     requiredOption(...NAME),
     requiredOption(...SCOPES),
     requiredOption(...SUBSCRIPTIONS),
@@ -123,13 +128,10 @@ const create = subcommand('create', 'create a key. It is shown only once', {
   ],
   run(values, self) {
     const config = configOf(self);
-    const { prefix } = config.keys;
-    const { id, key } = createKey(prefix);
+    const { key, ...stored } = createKey(config.keys.prefix);
     const nowMs = Date.now();
     const added = {
-      id,
-      prefix,
-      hash: hashKey(key),
+      ...stored,
       account_id: values.account,
       name: values.name,
       scopes: values.scopes,
@@ -145,7 +147,7 @@ const create = subcommand('create', 'create a key. It is shown only once', {
     return entryResult(
       document,
       COLUMNS,
-      `Created key ${id}.`,
+      `Created key ${created.id}.`,
       scopesNote(created),
       `The key. It is shown only once:\n\n  ${key}`,
       `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
@@ -162,7 +164,7 @@ const set = subcommand(
       option(
         '--account <id>',
         'account of the key, as a check; a key cannot move to another account',
-        accountIdValue,
+        readAccountId,
       ),
       option(...NAME),
       option(...SCOPES),
@@ -184,8 +186,7 @@ const set = subcommand(
         allow_addresses: values.allowAddress,
         daily_rows: values.dailyRows,
       };
-      const changed = withAccess(self, (db) => setKey(db, id, changes));
-      return shown(self, changed, `Changed key ${id}.`);
+      return changed(self, (db) => setKey(db, id, changes), `Changed key ${id}.`);
     },
   },
 );
@@ -199,36 +200,29 @@ const rotate = subcommand(
       option(
         '--overlap <time>',
         `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
-        overlapValue,
+        readOverlap,
       ),
       option(
         '--expires <time>',
         'when the new key expires, or none (default: when the old key would have expired)',
-        expiresValue,
+        readFutureTime,
       ),
     ],
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
     run({ id, overlap, expires }, self) {
       const config = configOf(self);
-      const { prefix } = config.keys;
-      const made = createKey(prefix);
+      const { key, ...stored } = createKey(config.keys.prefix);
       const nowMs = Date.now();
-      const replacement = {
-        id: made.id,
-        prefix,
-        hash: hashKey(made.key),
-        overlapMs: overlap ?? OVERLAP_DEFAULT_MS,
-        expires_at: expires,
-      };
+      const replacement = { ...stored, overlapMs: overlap ?? OVERLAP_DEFAULT_MS, expires_at: expires };
       const { added, old } = withAccess(self, (db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       const document = documentsOf(self, nowMs)(added);
       return {
-        value: { ...document, key: made.key, replaces: id, replaced_expires_at },
+        value: { ...document, key, replaces: id, replaced_expires_at },
         text: joined('\n\n', [
           `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
-          `The key. It is shown only once:\n\n  ${made.key}`,
+          `The key. It is shown only once:\n\n  ${key}`,
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
           added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
           `To check that the old key is no longer used: wirewatch key show ${id}`,
@@ -259,8 +253,8 @@ const generate = subcommand('generate', 'generate a key and its hash offline, wi
   examples: ['key generate', 'key generate --json'],
   run({ name }, self) {
     const { prefix } = configOf(self).keys;
-    const { id, key } = createKey(prefix);
-    const hash = hashKey(key).toString('hex');
+    const { id, key, ...stored } = createKey(prefix);
+    const hash = stored.hash.toString('hex');
     const generated = { id, ...(name === undefined ? {} : { name }), key, hash };
     // The entry has the hash alone, so that a copy of the file gives no access.
     const toml = [
@@ -280,6 +274,28 @@ const generate = subcommand('generate', 'generate a key and its hash offline, wi
 
 export const register = commandGroup(create, list, show, set, rotate, revoke, generate);
 
+/** A key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
+function readId(text: string): Reading<string> {
+  const reading = readKeyId(parseKey(text)?.id ?? text);
+  if (reading.kind === 'read') return reading;
+  // Not as a wrong value: commander's message repeats it, and it may be a mistyped secret.
+  throw new Refused('usage', `expected ${reading.expected}. To list the ids of all keys: wirewatch key list`);
+}
+
+/** A time in the future, epoch milliseconds; null for `none`. */
+function readFutureTime(text: string): Reading<number | null> {
+  const reading = readExpires(text);
+  const isPast = reading.kind === 'read' && reading.value !== null && reading.value <= Date.now();
+  return isPast ? wrong('a time in the future') : reading;
+}
+
+/** Repeatable: addresses and networks; `none` alone is an empty list. */
+function readAddressAlso(text: string, previous: readonly string[] | undefined): Reading<readonly string[]> {
+  // An empty list is what "none" became.
+  const before = previous?.length === 0 ? ['none'] : (previous ?? []);
+  return readAddresses([...before, text]);
+}
+
 /** Must follow withAccess: only then does the command act as the owner of the data folder. */
 function documentsOf(command: Command, nowMs: number) {
   // By key id; null if usage.db cannot be read.
@@ -292,13 +308,6 @@ function documentsOf(command: Command, nowMs: number) {
       rows_today: usage === null ? null : rows_today,
     };
   };
-}
-
-/** As `--subscriptions` takes them. */
-function subscriptionsText(subscriptions: Key['subscriptions']): string {
-  return subscriptions
-    .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])
-    .join(',');
 }
 
 /** Of scopes that have no effect; false if there are none. */

@@ -7,46 +7,49 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
 import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
+import { parseJson } from '../pull/api.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
+import { option, type Result, subcommand, type ValuesOf } from './command.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
-import { addExamples, commonOptions, integerValue, stateOwn } from './options.ts';
-import { print, WIDTH_DEFAULT, wrapped } from './output.ts';
+import { integer } from './options.ts';
+import { WIDTH_DEFAULT, wrapped } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 120;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
 
-interface ExamFlags {
-  readonly client?: string;
-  readonly copy?: string;
-  readonly patience?: number;
-}
+const COLOURS = { FAILED: 'red', passed: 'green', advice: 'yellow' } as const;
 
-export function registerExam(command: Command): void {
-  command
-    .description('play an hour of bad days to your client, and grade it')
-    .option(
-      '--client <command>',
-      'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
-    )
-    .option(
-      '--copy <command>',
-      'print the copy of your client with this command: a line of JSON a detection, with id and version',
-    )
-    .option(
-      '--patience <seconds>',
-      `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
-      integerValue(1, PATIENCE_SECONDS_MAX),
-    )
-    .action((flags: ExamFlags, self: Command) => examine(self, flags));
-  stateOwn(command, { data: LAB_DATA, json: 'print the findings as JSON' });
-  addExamples(command, ['lab exam --client ./run-client --copy ./print-copy']);
-}
+const OPTIONS = [
+  option(
+    '--client <command>',
+    'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
+  ),
+  option(
+    '--copy <command>',
+    'print the copy of your client with this command: a line of JSON a detection, with id and version',
+  ),
+  option(
+    '--patience <seconds>',
+    `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
+    integer(1, PATIENCE_SECONDS_MAX),
+  ),
+];
 
-async function examine(command: Command, { client, copy, patience }: ExamFlags): Promise<void> {
+export const registerExam = subcommand('exam', 'play an hour of bad days to your client, and grade it', {
+  options: OPTIONS,
+  ownHelp: { data: LAB_DATA, json: 'print the findings as JSON' },
+  examples: ['lab exam --client ./run-client --copy ./print-copy'],
+  run: examine,
+});
+
+async function examine(
+  { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof OPTIONS>,
+  command: Command,
+): Promise<Result> {
   const { root, url } = runningLab(command);
   const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
   const { now } = await callLab<{ now: string }>(url, 'GET', 'clock');
@@ -66,19 +69,18 @@ async function examine(command: Command, { client, copy, patience }: ExamFlags):
     client: started,
     restart: askForRestart,
     copy: copy === undefined ? null : () => readCopy(copy, env),
-    patienceMs: (patience ?? PATIENCE_SECONDS_DEFAULT) * SECOND_MS,
+    patienceMs: patience * SECOND_MS,
     onAct: (name) => announce(`${name} …`),
   });
   const findings = gradeClient(evidence);
   const passed = !findings.some(({ outcome }) => outcome === 'failed');
-  print(
-    { passed, requests: evidence.requests.length, findings },
-    { json: commonOptions(command).json, text: () => shown(findings, passed), colours: COLOURS },
-  );
-  if (!passed) process.exitCode = 1;
+  return {
+    value: { passed, requests: evidence.requests.length, findings },
+    text: () => shown(findings, passed),
+    colours: COLOURS,
+    failed: !passed,
+  };
 }
-
-const COLOURS = { FAILED: 'red', passed: 'green', advice: 'yellow' } as const;
 
 function shown(findings: readonly Finding[], passed: boolean): string {
   const lines = findings.flatMap(({ outcome, means, detail, documentation, requests }) => {
@@ -180,7 +182,7 @@ async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versio
   const versions = new Map<string, number>();
   for (const [index, line] of stdout.split('\n').entries()) {
     if (line.trim() === '') continue;
-    const { id, version } = parsed(line);
+    const { id, version } = Object(parseJson(line));
     if (typeof id !== 'string' || !Number.isSafeInteger(version))
       throw new Refused(
         'failed',
@@ -189,12 +191,4 @@ async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versio
     versions.set(id, Math.max(Number(version), versions.get(id) ?? 0));
   }
   return versions;
-}
-
-function parsed(line: string): { id?: unknown; version?: unknown } {
-  try {
-    return Object(JSON.parse(line));
-  } catch {
-    return {};
-  }
 }

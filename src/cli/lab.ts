@@ -2,11 +2,12 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { newestEndedWindow } from '../demo/exports.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
@@ -23,89 +24,69 @@ import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
-import { linkInto, readEpoch } from './console.ts';
+import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
+import { linkOfStart } from './console.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
-interface LabStart {
-  readonly seed: string;
-  readonly key?: string;
-  readonly keyFile?: string;
-  /** Milliseconds from the start. */
-  readonly keyExpires?: number;
-  /** Epoch milliseconds. */
-  readonly clock?: number;
-  readonly readyFile?: string;
-  readonly scenario?: string;
-}
-
-const KEY_VALUE = parsed(
-  (text) => (parseKey(text) === null ? null : text),
-  'a whole API key, as "wirewatch key generate" prints',
-);
-const DURATION_VALUE = parsed(
-  (text) => ((parseDuration(text) ?? 0) > 0 ? parseDuration(text) : null),
-  'a duration such as 90m, 26h or 30d',
-);
-const CLOCK_VALUE = parsed(parseLabTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
-export function register(command: Command): void {
-  addSettingFlags(command, { drop: false })
-    .option('--seed <text>', 'seed of the detections, the key and chance: a number or any text', '1')
-    .addOption(
-      new Option('--key <key>', 'the API key (default: one made from the seed)').argParser(KEY_VALUE),
-    )
-    .option('--key-file <file>', 'write the API key to this file, for clients', pathValue)
-    .option(
-      '--key-expires <duration>',
-      'the key expires that long after the start, such as 30d',
-      DURATION_VALUE,
-    )
-    .option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', CLOCK_VALUE)
-    .option(
-      '--ready-file <file>',
-      'write url and key to this file, as JSON, when the lab is ready',
-      pathValue,
-    )
-    .option(
-      '--scenario <file>',
-      'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-      pathValue,
-    )
-    // Otherwise commander reports a mistyped command as an excess argument.
-    .allowExcessArguments()
-    .action((options: LabStart, self: Command) => {
-      const [name] = self.args;
-      if (name === undefined) return start(self, options);
-      const near = nearest(
-        name,
-        self.commands.map((one) => one.name()),
-        3,
-      );
-      const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
-      throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
-    });
-  registerLabCommands(command);
-  registerExam(command.command('exam'));
-  stateOwn(command, {
-    data: LAB_DATA,
-    json: 'print the result as JSON',
-  });
-  addExamples(command, [
+const OPTIONS = [
+  withDefault(
+    option('--seed <text>', 'seed of the detections, the key and chance: a number or any text'),
+    '1',
+  ),
+  option('--key <key>', 'the API key (default: one made from the seed)', readWholeKey),
+  option('--key-file <file>', 'write the API key to this file, for clients', readPath),
+  option('--key-expires <duration>', 'the key expires that long after the start, such as 30d', readDuration),
+  option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', readClock),
+  option('--ready-file <file>', 'write url and key to this file, as JSON, when the lab is ready', readPath),
+  option(
+    '--scenario <file>',
+    'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+    readPath,
+  ),
+];
+
+type LabStart = ValuesOf<typeof OPTIONS>;
+
+const registerStart = defineCommand({
+  options: [...LISTENING_OPTIONS, ...OPTIONS],
+  ownHelp: { data: LAB_DATA },
+  examples: [
     'lab --port 8080 --seed 7 --key-file key.txt',
     'lab clock +26h',
     'lab drop --rows 3 --age 3d',
     'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
-  ]);
+  ],
+  async run(values, self) {
+    const [name] = self.args;
+    if (name === undefined) return await start(self, values);
+    const near = nearest(
+      name,
+      self.commands.map((one) => one.name()),
+      3,
+    );
+    const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
+    throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
+  },
+});
+
+export function register(command: Command): void {
+  registerLabCommands(command);
+  registerExam(command);
+  // After the other commands, which would inherit the texts of its help.
+  registerStart(command);
+  // Otherwise commander reports a mistyped command as an excess argument.
+  command.allowExcessArguments();
 }
 
-async function start(command: Command, options: LabStart): Promise<void> {
+async function start(command: Command, options: LabStart): Promise<null> {
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
@@ -134,22 +115,19 @@ async function start(command: Command, options: LabStart): Promise<void> {
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
-  const { log } = serving;
-  const { level } = log;
-  // Lines about the month would hide the address.
-  if (level === 'info') log.level = 'warn';
   const ended = untilSignal(serving, removeReadyFile);
   await Promise.all([serving.appliance.readable, month]);
   await running.rested();
-  log.level = level;
+  serving.showLog();
   running.onMoved = playScenario(
     steps,
     (action, body) => running.run(action, body),
-    (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
+    (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
   await running.feed.writePhotos();
   await ended;
+  return null;
 }
 
 /** Files of a lab are complete when they appear, so they need no quiet time. */
@@ -195,28 +173,24 @@ async function beginAnew(root: string): Promise<void> {
 
 /** @returns the key */
 function prepareAccess(command: Command, config: Config, { seed, key: given, keyExpires }: LabStart): string {
-  const access = openAccess(config.dataFolder, {
+  using access = openAccess(config.dataFolder, {
     create: true,
     kind: 'lab',
     operation: operationOf(command),
   });
-  try {
-    const key = given ?? seededKey(config.keys.prefix, seed);
-    const nowMs = now();
-    const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
-    const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
-    // In one transaction: each transaction is an fsync, and the user waits.
-    writing(access, () => {
-      prepareAccount(access, nowMs);
-      addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
-      const window_start = newestEndedWindow(nowMs);
-      for (const name of EXPORT_NAMES)
-        addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
-    });
-    return key;
-  } finally {
-    access.close();
-  }
+  const key = given ?? seededKey(config.keys.prefix, seed);
+  const nowMs = now();
+  const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
+  const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
+  // In one transaction: each transaction is an fsync, and the user waits.
+  writing(access, () => {
+    prepareAccount(access, nowMs);
+    addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
+    const window_start = newestEndedWindow(nowMs);
+    for (const name of EXPORT_NAMES)
+      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+  });
+  return key;
 }
 
 /** Anyone who knows the seed knows the key: a lab holds sample data only. */
@@ -234,12 +208,7 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const person = { name: String(operationOf(command).actor), read_only: false };
-  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
-    epoch: readEpoch(folder),
-    // Sessions of the console follow the machine's clock.
-    nowMs: Date.now(),
-  });
+  const link = linkOfStart(appliance.consoleUrl, folder, operationOf(command));
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
   if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);
@@ -269,11 +238,16 @@ function begun(lab: Lab | null): Lab {
   return lab;
 }
 
-/** Reads the value of an option. @param read returns null for a wrong one */
-function parsed<Value>(read: (text: string) => Value | null, expected: string): (text: string) => Value {
-  return (text) => {
-    const value = read(text);
-    if (value === null) throw new InvalidArgumentError(`Expected ${expected}.`);
-    return value;
-  };
+function readWholeKey(text: string): Reading<string> {
+  return parseKey(text) === null ? wrong('a whole API key, as "wirewatch key generate" prints') : read(text);
+}
+
+function readDuration(text: string): Reading<number> {
+  const ms = parseDuration(text) ?? 0;
+  return ms > 0 ? read(ms) : wrong('a duration such as 90m, 26h or 30d');
+}
+
+function readClock(text: string): Reading<number> {
+  const ms = parseLabTime(text);
+  return ms === null ? wrong('a time between 2001 and 2099 such as 2026-03-29T00:00Z') : read(ms);
 }

@@ -7,12 +7,12 @@ import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder } from './installation.ts';
-import { commonOptions, instantValue } from './options.ts';
+import { commonOptions, readInstant } from './options.ts';
 
 const OPTIONS = [
   option('--access', 'print the audit trail: who changed accounts, subscriptions and keys, or paused ingest'),
-  option('--from <time>', 'only entries written at or after this time', instantValue),
-  option('--to <time>', 'only entries written before this time', instantValue),
+  option('--from <time>', 'only entries written at or after this time', readInstant),
+  option('--to <time>', 'only entries written before this time', readInstant),
   option('--follow', 'keep printing new entries until stopped'),
 ];
 

@@ -3,10 +3,9 @@
  *
  * The common options belong to the program itself, so commander accepts them before and after the command's name.
  */
-import { type Command, Help, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
-import { listItems, type Reading, readSwitch } from '../config/option-values.ts';
-import type { SettingFlags } from '../config/schema.ts';
+import { listItems, type Reading, read, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 
@@ -19,11 +18,11 @@ export type CommonOptions = {
 /** Adds the common options to the program; its commands inherit them. */
 export function addCommonOptions(program: Command): void {
   program
-    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', pathValue)
+    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', parsed(readPath))
     .option(
       '--config <file>',
       'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder)',
-      pathValue,
+      parsed(readPath),
     )
     .option('--json', 'print the result as JSON');
 }
@@ -47,11 +46,10 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
     return new Option(flags, description.replace(/\(default: .*\)$/, `(default: ${text})`));
   };
   command.configureHelp({
+    // Of the program alone: a group that is a command itself has options that its subcommands do not take.
     visibleGlobalOptions: (of) =>
-      SHOWN.visibleGlobalOptions(of)
-        // Not the options of a group that is a command itself: its subcommands do not take them.
-        .filter((option) => programOf(of).options.includes(option))
-        .filter((option) => json !== null || option.attributeName() !== 'json')
+      programOf(of)
+        .options.filter((option) => json !== null || option.attributeName() !== 'json')
         .map(restated),
   });
 }
@@ -59,8 +57,6 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
 function programOf(command: Command): Command {
   return command.parent === null ? command : programOf(command.parent);
 }
-
-const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
 /** Wherever they are on the command line. */
 export function commonOptions(command: Command): CommonOptions {
@@ -71,7 +67,7 @@ export function commonOptions(command: Command): CommonOptions {
 /** For commands that read the drop folder: Wirewatch may have been started with that option. */
 export const DROP_OPTION = new Option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
 
-const LISTENING_OPTIONS = [
+export const LISTENING_OPTIONS = [
   new Option('--host <address>', 'address to listen on (default: 127.0.0.1)'),
   new Option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)'),
   new Option('--base-url <url>', 'public address that clients use (default: the listening address)'),
@@ -83,82 +79,61 @@ export const SETTING_OPTIONS = [
   ...LISTENING_OPTIONS,
 ];
 
-export function addSettingFlags(command: Command, { drop = true } = {}): Command {
-  for (const option of drop ? SETTING_OPTIONS : LISTENING_OPTIONS) command.addOption(option);
-  return command;
-}
-
-/** The options that are settings, as typed; the settings' schema checks them. */
-export function settingFlags(command: Command): SettingFlags {
-  return command.opts<SettingFlags>();
-}
-
 /** Example command lines, shown below a command's help, without the program's name. */
 export function addExamples(command: Command, lines: readonly string[]): Command {
   const shown = lines.map((line) => `\n  wirewatch ${line}`).join('');
   return command.addHelpText('after', `\nExamples:${shown}`);
 }
 
-/** Option value: an instant with `Z` or an offset; epoch milliseconds. */
-export function instantValue(value: string): number {
-  const ms = parseInstant(value);
-  if (ms === null)
-    throw new InvalidArgumentError('Expected a time with Z or an offset, such as 2026-11-21T10:00:00Z.');
-  return ms;
-}
-
-/** Argument or option value: the start of a window, as in file names or as a time; epoch milliseconds. */
-export function windowStartValue(value: string): number {
-  const ms = parseWindowStart(value) ?? parseInstant(value);
-  if (ms === null || ms % WINDOW_MS !== 0) {
-    throw new InvalidArgumentError(
-      'Expected the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z.',
-    );
-  }
-  return ms;
-}
-
-/** Option value: a whole number from `min` to `max`, in plain digits. */
-export function integerValue(min: number, max: number = Number.MAX_SAFE_INTEGER): (value: string) => number {
-  return (value) => {
-    const number = wholeNumber(value, min, max);
-    if (number === null) {
-      const range =
-        max === Number.MAX_SAFE_INTEGER
-          ? `of at least ${grouped(min)}`
-          : `from ${grouped(min)} to ${grouped(max)}`;
-      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
-    }
-    return number;
+/** Commander's parser for a value: an exception, whose message it prints, says that a text is wrong. */
+export function parsed<Value>(
+  readValue: (text: string, previous: Value) => Reading<Value>,
+): (text: string, previous: Value) => Value {
+  return (text, previous) => {
+    const reading = readValue(text, previous);
+    if (reading.kind === 'read') return reading.value;
+    throw new InvalidArgumentError(`Expected ${reading.expected}.`);
   };
 }
 
-/** Option value: `on` or `off`. */
-export function switchValue(value: string): boolean {
-  return optionValue(readSwitch(value));
+/** An instant with `Z` or an offset; epoch milliseconds. */
+export function readInstant(text: string): Reading<number> {
+  const ms = parseInstant(text);
+  return ms === null ? wrong('a time with Z or an offset, such as 2026-11-21T10:00:00Z') : read(ms);
 }
 
-/** The value of an option that follows the rules of a setting. */
-export function optionValue<Value>(reading: Reading<Value>): Value {
-  if (reading.kind === 'read') return reading.value;
-  throw new InvalidArgumentError(`Expected ${reading.expected}.`);
+/** The start of a window, as in file names or as a time; epoch milliseconds. */
+export function readWindowStart(text: string): Reading<number> {
+  const ms = parseWindowStart(text) ?? parseInstant(text);
+  return ms === null || ms % WINDOW_MS !== 0
+    ? wrong('the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z')
+    : read(ms);
 }
 
-/** Option value: a comma-separated list without empty items; duplicates collapse. */
-export function listValue(value: string): string[] {
-  const items = listItems(value);
-  if (items === null) throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
-  return items;
+/** A whole number from `min` to `max`, in plain digits. */
+export function integer(min: number, max: number) {
+  return (text: string): Reading<number> => {
+    const number = wholeNumber(text, min, max);
+    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
+  };
 }
 
-/** Option value: an absolute http(s) address to which a path can be appended, without a slash at its end. */
-export function urlValue(value: string): string {
-  if (isBaseUrl(value)) return normalBaseUrl(value);
-  throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
+/** A comma-separated list without empty items; duplicates collapse. */
+export function listOf<Value>(readItems: (items: readonly string[]) => Reading<Value>) {
+  return (text: string): Reading<Value> => {
+    const items = listItems(text);
+    return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
+  };
 }
 
-/** Option value: a path. An empty one, from an unset variable in a script, would silently mean this folder. */
-export function pathValue(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a path, but the value is empty.');
-  return value;
+/** An absolute http(s) address to which a path can be appended, without a slash at its end. */
+export function readUrl(text: string): Reading<string> {
+  return isBaseUrl(text)
+    ? read(normalBaseUrl(text))
+    : wrong('an http or https address such as https://detections.example.org');
+}
+
+/** A path. An empty one, from an unset variable in a script, would silently mean this folder. */
+export function readPath(text: string): Reading<string> {
+  return text === '' ? wrong('a path, but the value is empty') : read(text);
 }

@@ -51,7 +51,7 @@ type Cell = string | number | null | undefined;
 export type Column<Row> = {
   title: string;
   value: (row: Row) => Cell;
-  align?: 'left' | 'right';
+  align?: 'right';
 };
 
 /**
@@ -146,7 +146,8 @@ function length(text: string | undefined): number {
   return text === undefined ? 0 : [...text].length;
 }
 
-export interface Progress {
+/** A `using` declaration ends it. */
+export interface Progress extends Disposable {
   /**
    * @param label another one begins a new line, which replaces the previous one
    * @param total of `done`, if known
@@ -174,7 +175,7 @@ export function createProgress({
   stream?: ProgressStream;
   now?: () => number;
 } = {}): Progress {
-  if (stream.isTTY !== true) return { update() {}, clear() {}, end() {} };
+  if (stream.isTTY !== true) return { update() {}, clear() {}, end() {}, [Symbol.dispose]() {} };
   let shown: { readonly label: string; readonly startMs: number } | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
   const clear = () => {
@@ -188,6 +189,7 @@ export function createProgress({
   return {
     clear,
     end,
+    [Symbol.dispose]: end,
     update(label, done, total) {
       const atMs = now();
       if (shown?.label !== label) {
@@ -200,16 +202,6 @@ export function createProgress({
       stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns ?? 80) - 1)).join('')}`);
     },
   };
-}
-
-/** Runs `work` with a progress line, which is gone when it ends. */
-export async function withProgress<Value>(work: (progress: Progress) => Promise<Value>): Promise<Value> {
-  const progress = createProgress();
-  try {
-    return await work(progress);
-  } finally {
-    progress.end();
-  }
 }
 
 function progressLine(

@@ -158,7 +158,9 @@ const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
  */
 export async function run(args: readonly string[]): Promise<number> {
   try {
-    const program = await createProgram((name) => args.includes(name));
+    const isNamed = (name: string) => args.includes(name);
+    // The script of a completion has every command.
+    const program = await createProgram(isNamed('completion') ? undefined : isNamed);
     await program.parseAsync(unknownCommand(program, args) ?? args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
@@ -229,7 +231,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;
     const { register } = await load();
-    register(command, () => createProgram());
+    register(command);
   }
   shareOptions(program, 'wirewatch');
   return program;

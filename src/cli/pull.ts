@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readSubscriptionId } from '../config/option-values.ts';
+import { type Reading, read, readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
@@ -15,7 +15,7 @@ import { beginWalk, catchUp, finishWalk, type Start, type Work } from '../pull/p
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
-import { instantValue, integerValue, listValue, optionValue, urlValue } from './options.ts';
+import { integer, listOf, readInstant, readUrl } from './options.ts';
 import { createProgress, table } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
@@ -27,7 +27,7 @@ const DIFFERENCES_SHOWN_MAX = 20;
 const FORMATS = ['sqlite', 'ndjson', 'csv'] as const;
 
 const OPTIONS = [
-  requiredOption('--base-url <url>', 'base address of the service', urlValue),
+  requiredOption('--base-url <url>', 'base address of the service', readUrl),
   requiredOption(
     '--key-file <file>',
     'file that contains the API key, the output of key create --json, or an access token',
@@ -37,19 +37,19 @@ const OPTIONS = [
   option(
     '--since <time>',
     'start with the changes delivered at or after this time, at most 31 days ago',
-    instantValue,
+    readInstant,
   ).conflicts('full'),
   option(
     '--subscription <list>',
     'only these subscriptions (at most 4), such as 7001,7002',
-    subscriptionsValue,
+    listOf(readSubscriptionIds),
   ),
   option('--content-type <type>', 'only this content type', CONTENT_TYPES),
   option('--follow', 'keep polling for changes until stopped'),
   option(
     '--poll-seconds <seconds>',
     `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
-    integerValue(1, POLL_SECONDS_MAX),
+    integer(1, POLL_SECONDS_MAX),
   ),
   option(
     '--format <format>',
@@ -74,16 +74,21 @@ export const register = defineCommand({
   run,
 });
 
-/** Option value: sorted subscription ids, so that equal choices are equal texts. */
-function subscriptionsValue(value: string): string {
-  const ids = listValue(value).map((item) => optionValue(readSubscriptionId(item)));
-  return ids.sort((a, b) => a - b).join(',');
+/** Sorted subscription ids, so that equal choices are equal texts. */
+function readSubscriptionIds(items: readonly string[]): Reading<string> {
+  const ids: number[] = [];
+  for (const item of items) {
+    const id = readSubscriptionId(item);
+    if (id.kind === 'wrong') return id;
+    ids.push(id.value);
+  }
+  return read(ids.sort((a, b) => a - b).join(','));
 }
 
 async function run(options: PullOptions): Promise<Result> {
   const { into, baseUrl, keyFile, full, since, follow, compare } = options;
   const startsNow = full !== true && since === undefined && !existsSync(into);
-  const shown = createProgress();
+  using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)
@@ -93,7 +98,7 @@ async function run(options: PullOptions): Promise<Result> {
     process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
   };
   const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
-  const copy = await open(api, options);
+  using copy = await open(api, options);
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -120,9 +125,6 @@ async function run(options: PullOptions): Promise<Result> {
     if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
     return pulled(follow !== true);
-  } finally {
-    shown.end();
-    copy.close();
   }
 }
 

@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts';
 import { defineCommand, option } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { operationOf } from './operation.ts';
-import { joined, withProgress } from './output.ts';
+import { createProgress, joined } from './output.ts';
 
 const HELP = `
 Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
@@ -35,25 +35,21 @@ export const register = defineCommand({
         `there is no data folder ${data}. Name the data folder of the installation with --data.`,
       );
     actAsOwner(folder);
-    const release = takeStopped(folder);
-    try {
-      refuseHalfRestored(folder);
-      return await withProgress(async ({ update: onProgress }) => {
-        const work = { folder, program: VERSION, onProgress, between: () => nextTurn() };
-        if (log) {
-          const rebuilt = await rebuildLog(work, operationOf(self), Date.now());
-          return { value: { rebuilt: 'log', data, ...rebuilt }, text: logText(rebuilt) };
-        }
-        const rebuilt = await rebuildDatabase(work);
-        const { entries, detections, versions } = rebuilt;
-        return {
-          value: { rebuilt: 'detections.db', data, ...rebuilt },
-          text: `Rebuilt ${folder.detections} from ${counted(entries, 'log entry', 'log entries')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
-        };
-      });
-    } finally {
-      release();
+    using held = new DisposableStack();
+    held.defer(takeStopped(folder));
+    refuseHalfRestored(folder);
+    const { update: onProgress } = held.use(createProgress());
+    const work = { folder, program: VERSION, onProgress, between: () => nextTurn() };
+    if (log) {
+      const rebuilt = await rebuildLog(work, operationOf(self), Date.now());
+      return { value: { rebuilt: 'log', data, ...rebuilt }, text: logText(rebuilt) };
     }
+    const rebuilt = await rebuildDatabase(work);
+    const { entries, detections, versions } = rebuilt;
+    return {
+      value: { rebuilt: 'detections.db', data, ...rebuilt },
+      text: `Rebuilt ${folder.detections} from ${counted(entries, 'log entry', 'log entries')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
+    };
   },
 });
 

@@ -28,8 +28,16 @@ export function resourceCommands<Id, Entry, Document>(resource: Resource<Id, Ent
   /** An entry, between what was done and what comes next. */
   const shown = (command: Command, entry: Entry, done?: string, ...next: (string | false)[]): Result =>
     entryResult(documents(command)(entry), columns, done, ...next);
+  /** The entry that a change of the database returns. */
+  const changed = (
+    command: Command,
+    change: (access: Database) => Entry,
+    done?: string,
+    next?: string | false,
+  ) => shown(command, withAccess(command, change), done, next ?? false);
   return {
     shown,
+    changed,
     list: subcommand('list', `list all ${noun}s`, {
       examples: [`${noun} list`, `${noun} list --json`],
       run(_values, self) {
@@ -40,11 +48,7 @@ export function resourceCommands<Id, Entry, Document>(resource: Resource<Id, Ent
     show: subcommand('show', `show one ${noun}${resource.showNote ?? ''}`, {
       arguments: [resource.id],
       examples: [`${noun} show ${resource.exampleId}`],
-      run: ({ id }, self) =>
-        shown(
-          self,
-          withAccess(self, (db) => resource.get(db, id)),
-        ),
+      run: ({ id }, self) => changed(self, (db) => resource.get(db, id)),
     }),
   };
 }

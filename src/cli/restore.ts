@@ -7,8 +7,8 @@ import { formatMs } from '../time.ts';
 import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, instantValue } from './options.ts';
-import { joined, withProgress } from './output.ts';
+import { DROP_OPTION, readInstant } from './options.ts';
+import { createProgress, joined } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -24,7 +24,7 @@ export const register = defineCommand({
     option(
       '--until <time>',
       'restore the state at this time. Everything ingested later is discarded',
-      instantValue,
+      readInstant,
     ),
     option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing'),
     DROP_OPTION,
@@ -35,35 +35,35 @@ export const register = defineCommand({
     'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
     'restore --rehearse /backups/wirewatch',
   ],
-  run(values, self) {
+  async run(values, self) {
     const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
     if (isRehearsal && (replace || until !== undefined))
       throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
     const config = configOf(self);
     const { dataFolder: data } = config;
-    return withProgress(async ({ update: onProgress }) => {
-      const common = { source, data, drop: config.ingest.drop, now: Date.now, onProgress };
-      if (isRehearsal) {
-        lowerPriority();
-        const rehearsed = await rehearse(common);
-        const failed = rehearsed.differences.length > 0;
-        return { value: rehearsed, text: () => rehearsedText(rehearsed), failed };
-      }
-      const untilMs = until ?? null;
-      const outcome = await restore({ ...common, replace, untilMs });
-      if (outcome.kind === 'completed') {
-        const { replaced } = outcome;
-        return {
-          value: { completed_earlier_restore: true, data, replaced },
-          text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
-        };
-      }
-      const { restored } = outcome;
+    using progress = createProgress();
+    const onProgress = progress.update;
+    const common = { source, data, drop: config.ingest.drop, now: Date.now, onProgress };
+    if (isRehearsal) {
+      lowerPriority();
+      const rehearsed = await rehearse(common);
+      const failed = rehearsed.differences.length > 0;
+      return { value: rehearsed, text: () => rehearsedText(rehearsed), failed };
+    }
+    const untilMs = until ?? null;
+    const outcome = await restore({ ...common, replace, untilMs });
+    if (outcome.kind === 'completed') {
+      const { replaced } = outcome;
       return {
-        value: { completed_earlier_restore: false, data, ...restored },
-        text: () => restoredText(data, restored, untilMs, installationOptions(self, config)),
+        value: { completed_earlier_restore: true, data, replaced },
+        text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
       };
-    });
+    }
+    const { restored } = outcome;
+    return {
+      value: { completed_earlier_restore: false, data, ...restored },
+      text: () => restoredText(data, restored, untilMs, installationOptions(self, config)),
+    };
   },
 });
 

@@ -4,15 +4,14 @@ import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
 import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
-import { type Config, loadConfig } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { refuseAsRoot } from '../store/acting-user.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { VERSION } from '../version.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions, settingFlags } from './options.ts';
+import { configOf } from './installation.ts';
 import { createProgress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
@@ -26,11 +25,13 @@ export interface Serving {
   readonly serviceManager: ServiceManager;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
+  /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
+  showLog(): void;
 }
 
 export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
   /** Called before anything is opened. @returns the configuration to start with */
-  readonly prepare?: (config: Config, log: Logger) => Promise<Config>;
+  readonly prepare?: (config: Config) => Promise<Config>;
   readonly ingestThread: Worker;
 }
 
@@ -40,22 +41,16 @@ export async function serveAppliance(
   kind: InstallationKind,
   { prepare, ...options }: ServeOptions,
 ): Promise<Serving> {
-  const common = commonOptions(command);
-  const loaded = loadConfig({
-    flags: settingFlags(command),
-    env: process.env,
-    file: common.config,
-    dataFolder: resolveDataFolder(common, { kind }),
-  });
+  const loaded = configOf(command, kind);
   // Before the log is opened: its file can lie in that folder, too.
   refuseAsRoot(dataFolder(loaded.dataFolder));
   const progress = createProgress();
   const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
   const { log } = opened;
   obeyHangups(opened);
-  // The lines of a start mean nothing to somebody who tries the demonstration.
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
-  const config = (await prepare?.(loaded, log)) ?? loaded;
+  const { level } = log;
+  const config = (await prepare?.(loaded)) ?? loaded;
   const appliance = await startAppliance({
     config,
     kind,
@@ -73,18 +68,22 @@ export async function serveAppliance(
   });
   // Before anybody can learn that it runs, and stop it.
   const signal = endSignal();
-  log.level = config.log.level;
+  const showLog = () => {
+    log.level = config.log.level;
+  };
+  showLog();
   log.info(
     { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
     'listening',
   );
+  log.level = level;
   if (opened.kind === 'file' && process.stderr.isTTY)
     process.stderr.write(
       `wirewatch ${VERSION}: listening on ${appliance.url}; the log is in ${config.log.file}\n`,
     );
   const serviceManager = createServiceManager(process.env, log);
   serviceManager.ready(`listening on ${appliance.url}`);
-  return { appliance, config, log, serviceManager, signal };
+  return { appliance, config, log, serviceManager, signal, showLog };
 }
 
 /** Resolves when a signal has stopped the appliance; a second one ends the process at once. */

@@ -1,6 +1,6 @@
 /** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
 import path from 'node:path';
-import { InvalidArgumentError } from 'commander';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
@@ -8,7 +8,7 @@ import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } 
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
+import { type CommonOptions, commonOptions, SETTING_OPTIONS } from './options.ts';
 import { joined } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
@@ -20,13 +20,13 @@ const OPTIONS = [
   option(
     '--user <name>',
     `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
-    userName,
+    readUser,
   ),
   option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
   option(
     '--program <path>',
     'path of the program that the service runs (default: this program)',
-    absolutePath,
+    readAbsolutePath,
   ),
   withDefault(
     option('--root <dir>', 'write all files below this folder, to prepare an image or a package'),
@@ -56,7 +56,7 @@ export const register = defineCommand({
     const places = placesOf(values, common);
     const result = undo
       ? undoSetup(undoChoicesOf(values, common, places), isDry)
-      : setUp(choicesOf(values, settingFlags(self), places), isDry);
+      : setUp(choicesOf(values, self.opts<SettingFlags>(), places), isDry);
     return {
       value: result,
       text: () => resultText(result, places.root),
@@ -109,15 +109,14 @@ function undoChoicesOf(values: Values, common: CommonOptions, { root, data, conf
   return { root, data, configs: [...configs], isService, program };
 }
 
-function userName(value: string): string {
-  if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(value))
-    throw new InvalidArgumentError('Expected a user name: lower-case letters, digits, _ and -.');
-  return value;
+function readUser(text: string): Reading<string> {
+  return /^[a-z_][a-z0-9_-]{0,30}$/.test(text)
+    ? read(text)
+    : wrong('a user name: lower-case letters, digits, _ and -');
 }
 
-function absolutePath(value: string): string {
-  if (!path.isAbsolute(value)) throw new InvalidArgumentError('Expected an absolute path.');
-  return value;
+function readAbsolutePath(text: string): Reading<string> {
+  return path.isAbsolute(text) ? read(text) : wrong('an absolute path');
 }
 
 /** @param root the folder above the files; their paths are those of the finished system */

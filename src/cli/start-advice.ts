@@ -32,9 +32,8 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
 }
 
 function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, command: Command): void {
-  let db: Database | null = null;
   try {
-    db = openDatabase(folderOf(config).access, 'read');
+    using db = openDatabase(folderOf(config).access, 'read');
     const next = firstSteps(db, installationOptions(command, config), Date.now());
     if (next.length === 0) return;
     if (process.stderr.isTTY) process.stderr.write(printable(firstStepsText(next, url, drop)));
@@ -46,8 +45,6 @@ function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, co
   } catch (error) {
     // No reason to end: it serves already, and an alert opens if keys cannot be checked.
     log.warn({ detail: reasonOf(error) }, 'cannot check whether a key is in use');
-  } finally {
-    db?.close();
   }
 }
 

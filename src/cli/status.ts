@@ -56,21 +56,17 @@ async function watchStatus(command: Command): Promise<never> {
 async function statusOf(command: Command): Promise<Status> {
   const config = configOf(command);
   requireInstallation(config);
-  const access = openForCommand(command);
-  const detections = createFileReader(folderOf(config).detections);
-  try {
-    const sources = {
-      folder: folderOf(config),
-      drop: config.ingest.drop,
-      enabled: enabledExports(config),
-      access: access.db,
-      detections: detections.db,
-      backup: config.backup,
-    };
-    const standing = await readOverview(sources, Date.now());
-    return { ...standing, url: standing.running ? readNoted(sources.folder.address) : listeningUrl(config) };
-  } finally {
-    detections.close();
-    access.close();
-  }
+  const folder = folderOf(config);
+  using access = openForCommand(command);
+  using detections = createFileReader(folder.detections);
+  const sources = {
+    folder,
+    drop: config.ingest.drop,
+    enabled: enabledExports(config),
+    access: access.db,
+    detections: detections.db,
+    backup: config.backup,
+  };
+  const overview = await readOverview(sources, Date.now());
+  return { ...overview, url: overview.running ? readNoted(folder.address) : listeningUrl(config) };
 }

@@ -8,17 +8,18 @@ import {
   setSubscription,
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
+import {
+  read,
+  readAccountId,
+  readContentTypes,
+  readName,
+  readSubscriptionId,
+  readZone,
+} from '../config/option-values.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { requireChanges, withAccess } from './access.ts';
-import {
-  accountIdValue,
-  contentTypesValue,
-  nameValue,
-  subscriptionIdValue,
-  zoneValue,
-} from './access-options.ts';
 import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
-import { DROP_OPTION } from './options.ts';
+import { DROP_OPTION, listOf } from './options.ts';
 import type { Column } from './output.ts';
 import { resourceCommands } from './resource.ts';
 
@@ -31,11 +32,11 @@ const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
   { title: 'CREATED', value: ({ created_at }) => created_at },
 ];
 
-const ID = argument('<id>', 'subscription id: a number, as in the exports', subscriptionIdValue);
+const ID = argument('<id>', 'subscription id: a number, as in the exports', readSubscriptionId);
 const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-const { shown, list, show } = resourceCommands({
+const { shown, changed, list, show } = resourceCommands({
   noun: 'subscription',
   id: ID,
   exampleId: '7001',
@@ -49,10 +50,10 @@ const { shown, list, show } = resourceCommands({
 const add = subcommand('add', 'add a subscription to an account', {
   arguments: [ID],
   options: [
-    requiredOption('--account <id>', 'account that the subscription belongs to', accountIdValue),
-    option('--name <name>', 'display name', nameValue),
-    option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, zoneValue),
-    option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, contentTypesValue),
+    requiredOption('--account <id>', 'account that the subscription belongs to', readAccountId),
+    option('--name <name>', 'display name', readName),
+    option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, readZone),
+    option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, listOf(readContentTypes)),
   ],
   examples: [
     'subscription add 7001 --account acme',
@@ -74,23 +75,19 @@ const set = subcommand('set', 'change a subscription. Values that you do not giv
     option(
       '--account <id>',
       'account of the subscription, as a check; a subscription cannot move to another account',
-      accountIdValue,
+      readAccountId,
     ),
     option('--name <name>', 'display name, or "" for none', (text: string) =>
-      text.trim() === '' ? '' : nameValue(text),
+      text.trim() === '' ? read('') : readName(text),
     ),
-    option('--time-zone <zone>', ZONE_HELP, zoneValue),
-    option('--content-types <types>', TYPES_HELP, contentTypesValue),
+    option('--time-zone <zone>', ZONE_HELP, readZone),
+    option('--content-types <types>', TYPES_HELP, listOf(readContentTypes)),
   ],
   examples: ['subscription set 7001 --time-zone Europe/London'],
   run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }, self) {
     requireChanges(self);
     const changes = { account_id, name: name === '' ? null : name, time_zone, content_types };
-    return shown(
-      self,
-      withAccess(self, (db) => setSubscription(db, id, changes)),
-      `Changed subscription ${id}.`,
-    );
+    return changed(self, (db) => setSubscription(db, id, changes), `Changed subscription ${id}.`);
   },
 });
 

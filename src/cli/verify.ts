@@ -19,17 +19,17 @@ import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { joined, type Progress, withProgress } from './output.ts';
+import { createProgress, joined, type Progress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
-  run({ src }, self) {
+  async run({ src }, self) {
     lowerPriority();
-    return withProgress(({ update }) =>
-      src === undefined ? verifyData(folderOf(configOf(self)), update) : verifySource(src, update),
-    );
+    using progress = createProgress();
+    if (src !== undefined) return await verifySource(src, progress.update);
+    return await verifyData(folderOf(configOf(self)), progress.update);
   },
 });
 
@@ -63,17 +63,14 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   actAsOwner(folder);
   refuseHalfRestored(folder);
   requireComplete(folder);
-  const release = keepInPlace(folder, true);
-  try {
-    const verified = await verifyFolder(folder, onProgress);
-    return {
-      value: dataDocument(folder, verified),
-      text: () => dataText(folder, verified),
-      failed: !verified.ok,
-    };
-  } finally {
-    release();
-  }
+  using held = new DisposableStack();
+  held.defer(keepInPlace(folder, true));
+  const verified = await verifyFolder(folder, onProgress);
+  return {
+    value: dataDocument(folder, verified),
+    text: () => dataText(folder, verified),
+    failed: !verified.ok,
+  };
 }
 
 async function verifyFolder(folder: DataFolder, onProgress: Progress['update']): Promise<VerifiedData> {

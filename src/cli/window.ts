@@ -1,5 +1,6 @@
 /** `wirewatch window`: the ten-minute windows of the exports. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
@@ -16,20 +17,14 @@ import {
 import { statusPhrase } from '../windows/window-states.ts';
 import { argument, commandGroup, listResult, option, type Register, subcommand } from './command.ts';
 import { configOf, withDetections } from './installation.ts';
-import { DROP_OPTION, integerValue, windowStartValue } from './options.ts';
+import { DROP_OPTION, integer, readWindowStart } from './options.ts';
 import type { Column } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
-const EXPORT = argument('<export>', 'newswire or imagewire', exportValue);
+const EXPORT = argument('<export>', 'newswire or imagewire', readExport);
 const START_HELP =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
-
-interface WindowStart {
-  readonly export: ExportName;
-  /** Epoch milliseconds. */
-  readonly start: number;
-}
 
 const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
   { title: 'EXPORT', value: (window) => window.export },
@@ -40,13 +35,13 @@ const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
 ];
 
 const list = subcommand('list', 'list windows and their status, the newest first', {
-  arguments: [argument('[export]', 'newswire or imagewire (default: both)', exportValue)],
+  arguments: [argument('[export]', 'newswire or imagewire (default: both)', readExport)],
   options: [
-    option('--status <status>', `only windows with this status: ${WINDOW_STATUSES.join(', ')}`, statusValue),
+    option('--status <status>', `only windows with this status: ${WINDOW_STATUSES.join(', ')}`, readStatus),
     option(
       '--limit <number>',
       `list at most this many (default: ${WINDOWS_DEFAULT})`,
-      integerValue(1, WINDOWS_MAX),
+      integer(1, WINDOWS_MAX),
     ),
   ],
   examples: ['window list', 'window list newswire --status failed'],
@@ -69,7 +64,7 @@ const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
 function releaseCommand(release: Release): Register {
   const { name, from } = release;
   return subcommand(name, DESCRIPTIONS[name], {
-    arguments: [EXPORT, argument('[start...]', START_HELP, windowStartsValue)],
+    arguments: [EXPORT, argument('[start...]', START_HELP, readStarts)],
     options: [option('--all', `all ${from} windows with a file in held/, the oldest first`), DROP_OPTION],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
     async run({ export: exportName, start: named = [], all = false }, self) {
@@ -80,10 +75,9 @@ function releaseCommand(release: Release): Register {
         : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts)
-        requireStatus(statusOf(self, { export: exportName, start }), release, exportName, start);
+        requireStatus(statusOf(self, exportName, start), release, exportName, start);
       const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
-      for (const start of starts)
-        released.push(await releaseWindow(self, release, { export: exportName, start }));
+      for (const start of starts) released.push(await releaseWindow(self, from, exportName, start));
       const documents = released.map(({ document }) => document);
       return {
         value: all || named.length > 1 ? documents : documents[0],
@@ -96,16 +90,18 @@ function releaseCommand(release: Release): Register {
   });
 }
 
-/** @returns the document and the text of one window */
-async function releaseWindow(command: Command, release: Release, window: WindowStart) {
-  const { export: exportName, start } = window;
-  const { from } = release;
+/** @param start epoch milliseconds; @returns the document and the text of one window */
+async function releaseWindow(command: Command, from: Release['from'], exportName: ExportName, start: number) {
   const { serveRequest } = await import('./ingest-request.ts');
-  const wanted = { kind: 'reset', export: exportName, window_start: start, from } as const;
-  const answer = await serveRequest(command, wanted);
+  const answer = await serveRequest(command, {
+    kind: 'reset',
+    export: exportName,
+    window_start: start,
+    from,
+  });
   if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
   const { file, outcome, reason } = answer.reset;
-  const status = statusOf(command, window);
+  const status = statusOf(command, exportName, start);
   const window_start = formatMs(start);
   const text =
     outcome === 'failed'
@@ -118,7 +114,7 @@ const expect = subcommand(
   'expect',
   'set the first window that is expected from an export: earlier windows no longer count as missing, later ones are checked for',
   {
-    arguments: [EXPORT, argument('<start>', START_HELP, windowStartValue)],
+    arguments: [EXPORT, argument('<start>', START_HELP, readWindowStart)],
     options: [DROP_OPTION],
     examples: ['window expect newswire 20261121T1010Z'],
     async run({ export: exportName, start }, self) {
@@ -155,22 +151,21 @@ function windowDocument({ export: exportName, window_start, status, since, file 
   };
 }
 
-function statusOf(command: Command, { export: exportName, start }: WindowStart): WindowStatus | undefined {
+function statusOf(command: Command, exportName: ExportName, start: number): WindowStatus | undefined {
   return withDetections(configOf(command), undefined, (db) => findWindow(db, exportName, start)?.status);
 }
 
 /** Each start once, in the order in which they are named. */
-function windowStartsValue(value: string, previous: readonly number[] = []): readonly number[] {
-  return [...new Set([...previous, windowStartValue(value)])];
+function readStarts(text: string, previous: readonly number[] = []): Reading<readonly number[]> {
+  const start = readWindowStart(text);
+  return start.kind === 'wrong' ? start : read([...new Set([...previous, start.value])]);
 }
 
-function exportValue(value: string): ExportName {
-  if (!isExportName(value)) throw new InvalidArgumentError(`Expected ${EXPORT_NAMES.join(' or ')}.`);
-  return value;
+function readExport(text: string): Reading<ExportName> {
+  return isExportName(text) ? read(text) : wrong(EXPORT_NAMES.join(' or '));
 }
 
-function statusValue(value: string): WindowStatus {
-  const status = WINDOW_STATUSES.find((known) => known === value);
-  if (status === undefined) throw new InvalidArgumentError(`Expected one of ${WINDOW_STATUSES.join(', ')}.`);
-  return status;
+function readStatus(text: string): Reading<WindowStatus> {
+  const status = WINDOW_STATUSES.find((known) => known === text);
+  return status === undefined ? wrong(`one of ${WINDOW_STATUSES.join(', ')}`) : read(status);
 }

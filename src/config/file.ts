@@ -9,11 +9,14 @@ export const CONFIG_FILE_NAME = 'wirewatch.toml';
 /** The annotated file has 8 KiB; a larger file is the wrong one. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-export type ConfigFile =
-  | { kind: 'none' }
-  | { kind: 'read'; file: string; table: TomlTableWithoutBigInt }
-  /** Not valid TOML; `problem` names the place. */
-  | { kind: 'malformed'; file: string; problem: string };
+export interface ConfigFile {
+  /** Null if there is none. */
+  readonly file: string | null;
+  /** Empty if the file is not valid TOML. */
+  readonly table: TomlTableWithoutBigInt;
+  /** Why it is not valid TOML, with the place. */
+  readonly problems: readonly string[];
+}
 
 /**
  * Reads the named file, or else the one in the data folder if it exists.
@@ -24,7 +27,7 @@ export type ConfigFile =
 export function readConfigFile(named: string | undefined, dataFolder: string): ConfigFile {
   const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
   const bytes = readBytes(file, !named);
-  if (bytes === null) return { kind: 'none' };
+  if (bytes === null) return { file: null, table: {}, problems: [] };
   if (bytes.length > FILE_BYTES_MAX) {
     throw new Refused(
       'configuration',
@@ -34,14 +37,14 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   let text = '';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return { kind: 'read', file, table: parseToml(text) };
+    return { file, table: parseToml(text), problems: [] };
   } catch (error) {
     if (error instanceof TomlError) {
       const reason = error.message.split('\n')[0]?.replace('Invalid TOML document: ', '');
       const place = `${file}:${error.line}:${error.column}`;
-      return { kind: 'malformed', file, problem: `${place}: ${reason}${hintAt(text)}` };
+      return { file, table: {}, problems: [`${place}: ${reason}${hintAt(text)}`] };
     }
-    if (error instanceof TypeError) return { kind: 'malformed', file, problem: `${file}: not UTF-8 text` };
+    if (error instanceof TypeError) return { file, table: {}, problems: [`${file}: not UTF-8 text`] };
     throw error;
   }
 }

@@ -10,7 +10,7 @@ import { Value, ValuePointer } from '@sinclair/typebox/value';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
-import { type ConfigFile, readConfigFile } from './file.ts';
+import { readConfigFile } from './file.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { isTable, plainValue, type RawValue, shown } from './raw-value.ts';
 import { type ResolvedSettings, resolve } from './resolve.ts';
@@ -51,9 +51,9 @@ const STRICT_VARIABLE = new RegExp(
  */
 export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Config {
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
-  const problems = configFile.kind === 'malformed' ? [configFile.problem] : [];
-  const { sections, tables } = divided(configFile);
-  const fromFile = valuesOf(configFile, sections, problems);
+  const problems = [...configFile.problems];
+  const { sections, tables } = divided(configFile.table);
+  const fromFile = valuesOf(configFile.file ?? '', sections, problems);
   problems.push(...unknownVariables(env));
 
   const settings = {};
@@ -67,22 +67,18 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     const value = effective === undefined ? setting.schema.default : effective.value;
     ValuePointer.Set(settings, `/${setting.path.replaceAll('.', '/')}`, structuredClone(value));
   }
-  const configPath = configFile.kind === 'none' ? null : configFile.file;
-  const prefix = String(
-    raw.get('keys.prefix')?.value ?? SETTINGS_SCHEMA.properties.keys.properties.prefix.default,
-  );
-  const preseed = readPreseed({ file: configPath ?? '', tables, prefix }, problems);
+  const prefix = String(ValuePointer.Get(settings, '/keys/prefix'));
+  const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
-  return { ...resolve(settings, raw, dataFolder), dataFolder, configFile: configPath, preseed };
+  return { ...resolve(settings, raw, dataFolder), dataFolder, configFile: configFile.file, preseed };
 }
 
 /** Separates the settings from what a start creates. `keys` can be either: TOML allows only one of the two in a file. */
-function divided(configFile: ConfigFile): { sections: object; tables: Readonly<Record<string, unknown>> } {
-  if (configFile.kind !== 'read') return { sections: {}, tables: {} };
+function divided(table: object): { sections: object; tables: Readonly<Record<string, unknown>> } {
   const isPreseed = ([name, value]: [string, unknown]) =>
-    PRESEED_TABLES.some((table) => table === name) && !(name === 'keys' && isTable(value));
-  const entries = Object.entries(configFile.table);
+    PRESEED_TABLES.some((one) => one === name) && !(name === 'keys' && isTable(value));
+  const entries = Object.entries(table);
   return {
     sections: Object.fromEntries(entries.filter((entry) => !isPreseed(entry))),
     tables: Object.fromEntries(entries.filter(isPreseed)),
@@ -90,10 +86,8 @@ function divided(configFile: ConfigFile): { sections: object; tables: Readonly<R
 }
 
 /** The values of the file, by the path of their setting; anything unknown becomes a problem. */
-function valuesOf(configFile: ConfigFile, sections: object, problems: string[]): Map<string, RawValue> {
+function valuesOf(file: string, sections: object, problems: string[]): Map<string, RawValue> {
   const values = new Map<string, RawValue>();
-  if (configFile.kind !== 'read') return values;
-  const { file } = configFile;
   for (const { section, name, value } of leavesOf(sections, '')) {
     const at = joined(section, name);
     if (SETTINGS.some((setting) => setting.path === at)) {

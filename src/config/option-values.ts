@@ -144,10 +144,11 @@ export function listItems(text: string): string[] | null {
   return items.includes('') ? null : [...new Set(items)];
 }
 
-function read<Value>(value: Value): Reading<Value> {
+export function read<Value>(value: Value): Reading<Value> {
   return { kind: 'read', value };
 }
 
-function wrong<Value>(expected: string): Reading<Value> {
+/** @param expected follows "expected" in the message */
+export function wrong<Value>(expected: string): Reading<Value> {
   return { kind: 'wrong', expected };
 }

@@ -12,6 +12,7 @@ import {
   KEY_ID,
   listItems,
   type Reading,
+  read,
   readAccountId,
   readAddresses,
   readContentTypes,
@@ -24,6 +25,7 @@ import {
   readSubscriptionId,
   readSwitch,
   readZone,
+  wrong,
 } from './option-values.ts';
 import { isTable, plainValue, shown } from './raw-value.ts';
 
@@ -58,12 +60,12 @@ export interface PreseedSource {
 
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
-  const read = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
+  const entriesOf = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
     membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
   const preseed = {
-    accounts: read('accounts', accountOf),
-    subscriptions: read('subscriptions', subscriptionOf),
-    keys: read('keys', (members) => keyOf(members, source)),
+    accounts: entriesOf('accounts', accountOf),
+    subscriptions: entriesOf('subscriptions', subscriptionOf),
+    keys: entriesOf('keys', (members) => keyOf(members, source)),
   };
   for (const table of ['accounts', 'subscriptions'] as const) findDuplicates(preseed[table], problems);
   return preseed;
@@ -153,23 +155,20 @@ function keySourceOf(
 }
 
 function readHash(text: string): Reading<Buffer> {
-  if (/^[0-9a-f]{64}$/i.test(text)) return { kind: 'read', value: Buffer.from(text, 'hex') };
+  if (/^[0-9a-f]{64}$/i.test(text)) return read(Buffer.from(text, 'hex'));
   const found =
     parseKey(text) === null ? '' : '; this is the key itself, which must not be in a configuration file';
-  return {
-    kind: 'wrong',
-    expected: `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
-  };
+  return wrong(
+    `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
+  );
 }
 
 function readPath(text: string): Reading<string> {
-  return text === '' ? { kind: 'wrong', expected: 'the path of a file' } : { kind: 'read', value: text };
+  return text === '' ? wrong('the path of a file') : read(text);
 }
 
 function readPrefix(text: string): Reading<string> {
-  return new RegExp(`^${KEY_PREFIX}$`).test(text)
-    ? { kind: 'read', value: text }
-    : { kind: 'wrong', expected: KEY_PREFIX_FORM };
+  return new RegExp(`^${KEY_PREFIX}$`).test(text) ? read(text) : wrong(KEY_PREFIX_FORM);
 }
 
 function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): Members[] {
@@ -212,10 +211,10 @@ class Members {
     this.#problems.push(`${this.place}.${name}: ${problem}`);
   }
 
-  optional<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
+  optional<Value>(name: string, readText: (text: string) => Reading<Value>): Value | undefined {
     return this.#readMember(name, (value) => {
       const text = textOf(value);
-      return text === null ? { kind: 'wrong', expected: 'text' } : read(text);
+      return text === null ? wrong('text') : readText(text);
     });
   }
 
@@ -224,10 +223,13 @@ class Members {
     return this.optional(name, read);
   }
 
-  optionalList<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value | undefined {
+  optionalList<Value>(
+    name: string,
+    readItems: (items: readonly string[]) => Reading<Value>,
+  ): Value | undefined {
     return this.#readMember(name, (value) => {
       const items = itemsOf(value);
-      return items === null ? { kind: 'wrong', expected: 'a list' } : read(items);
+      return items === null ? wrong('a list') : readItems(items);
     });
   }
 

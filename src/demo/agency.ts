@@ -1,7 +1,7 @@
 /** The sample agency in access.db: an account, two subscriptions, and new keys at every start. */
 import { addAccount, findAccount } from '../auth/accounts.ts';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
-import { addKey, listKeys, type NewKey, revokeKey } from '../auth/keys.ts';
+import { addKey, listKeys, type NewKey, revokeKey, subscriptionsText } from '../auth/keys.ts';
 import { addSubscription, findSubscription } from '../auth/subscriptions.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import type { Database } from '../store/database.ts';
@@ -39,10 +39,7 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
   return KEYS.map(({ name, subscriptions }) => {
     const { id, key } = createKey(prefix);
     addSampleKey(access, key, { name, subscriptions, expires_at: null }, nowMs);
-    const reads = subscriptions.map((one) =>
-      one.content_types === null ? `${one.id}` : `${one.id}:${one.content_types}`,
-    );
-    return { id, name, reads: reads.join(','), key };
+    return { id, name, reads: subscriptionsText(subscriptions), key };
   });
 }
 

@@ -25,14 +25,6 @@ export type Article = {
   sentences: number;
 };
 
-/** @param foundSeconds when it was first found; it was published before */
-export type ArticleMaker = (
-  windowNumber: number,
-  slot: number,
-  language: LanguageTag,
-  foundSeconds: number,
-) => Article;
-
 const HOST_PREFIXES = ['www.', 'www.', 'www.', '', '', 'm.', 'news.', 'amp.regional.'];
 const QUERIES = [
   '?utm_source=feed&utm_medium=rss',
@@ -46,14 +38,15 @@ const QUERIES = [
   '?filter[year]=2026',
 ];
 
-export function createArticleMaker(seed: string, exportName: ExportName): ArticleMaker {
+export function createArticleMaker(seed: string, exportName: ExportName) {
   const prng = createPrng();
   const key = seedKey(seed, `${exportName} article`);
   const firstNumber = key[0] % SLOTS_MAX;
   const isText = exportName === 'newswire';
   const byLanguage = publishersByLanguage();
 
-  return (windowNumber, slot, language, foundSeconds) => {
+  /** @param foundSeconds when it was first found; it was published before */
+  return (windowNumber: number, slot: number, language: LanguageTag, foundSeconds: number): Article => {
     prng.reseed(key, windowNumber, slot);
     const id = numberedId(windowNumber, firstNumber + slot);
     const publisher = prng.chance(0.12) ? null : prng.pick(byLanguage.get(language) ?? []);

@@ -15,7 +15,7 @@ import type { Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
 import { csvHeader, csvLine, ndjsonLine, trailerLine } from './lines.ts';
-import { historyRows, type RowsOptions, type SampleRow } from './rows.ts';
+import { exportRows, type RowsOptions, type SampleRow } from './rows.ts';
 
 export type SampleFile = RowsOptions & {
   form: Form;
@@ -111,7 +111,7 @@ function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let bytes = isCsv ? chunk.write(csvHeader(sample.exportName)) : 0;
   let rows = 0;
-  for (const row of historyRows({ ...sample, windows: sample.backfill?.windows ?? 1 })) {
+  for (const row of exportRows({ ...sample, windows: sample.backfill?.windows ?? 1 })) {
     const line = toLine(row);
     // A UTF-16 unit has at most three bytes in UTF-8.
     if (bytes + line.length * 3 > CHUNK_BYTES - TRAILER_BYTES) {

@@ -6,11 +6,9 @@ import type { SampleRow } from './rows.ts';
 type Value = string | number | boolean | null;
 
 /** The columns of an export, in the order in which every sample row has them. */
-export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport(columnsOf);
-
-function columnsOf(exportName: ExportName): string[] {
-  return EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name);
-}
+export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport((exportName) =>
+  EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name),
+);
 
 const QUOTED = /[",\r\n]/;
 

@@ -27,28 +27,16 @@ export function hash32(key: SeedKey, first: number, second: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-export type Prng = {
-  /** Starts the sequence of these coordinates. */
-  reseed(key: SeedKey, first: number, second: number): void;
-  /** The next integer from 0 to 2^32 - 1. */
-  uint32(): number;
-  /** The next number in [0, 1). */
-  unit(): number;
-  /** The next integer from 0 to `count` - 1. */
-  below(count: number): number;
-  /** True with the given probability. */
-  chance(probability: number): boolean;
-  /** One element; the list must not be empty. */
-  pick<T>(choices: readonly T[]): T;
-};
+export type Prng = ReturnType<typeof createPrng>;
 
 /** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
-export function createPrng(): Prng {
+export function createPrng() {
   let a = 0;
   let b = 0;
   let c = 0;
   let counter = 1;
 
+  /** The next integer from 0 to 2^32 - 1. */
   function uint32(): number {
     const sum = (((a + b) | 0) + counter) | 0;
     counter = (counter + 1) | 0;
@@ -58,6 +46,7 @@ export function createPrng(): Prng {
     return sum >>> 0;
   }
 
+  /** Starts the sequence of these coordinates. */
   function reseed(key: SeedKey, first: number, second: number): void {
     a = key[0] ^ Math.imul(second, 0x9e3779b1);
     b = key[1];
@@ -67,14 +56,19 @@ export function createPrng(): Prng {
     for (let round = 0; round < 12; round += 1) uint32();
   }
 
+  /** The next number in [0, 1). */
   const unit = () => uint32() / 4294967296;
+  /** The next integer from 0 to `count` - 1. */
   const below = (count: number) => Math.floor(unit() * count);
+  /** True with the given probability. */
+  const chance = (probability: number) => unit() < probability;
 
+  /** One element; the list must not be empty. */
   function pick<T>(choices: readonly T[]): T {
     const choice = choices[below(choices.length)];
     if (choice === undefined) throw new RangeError('nothing to pick from');
     return choice;
   }
 
-  return { reseed, uint32, unit, below, chance: (probability) => unit() < probability, pick };
+  return { reseed, uint32, unit, below, chance, pick };
 }

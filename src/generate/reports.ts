@@ -31,8 +31,6 @@ export type Report = {
   article: Article;
 };
 
-export type ReportMaker = (windowNumber: number, slot: number) => Report;
-
 /** How many windows a report goes back at most in one step. If that window is a repetition itself, it goes on. */
 const REPEAT_DISTANCE_MAX = 24;
 const REPEATED_SHARE = 0.1 * 4294967296;
@@ -49,11 +47,7 @@ const EXACT = perContentType((contentType) => [
 ]);
 
 /** @param subscriptionIds at least one */
-export function createReportMaker(
-  seed: string,
-  exportName: ExportName,
-  subscriptionIds: readonly number[],
-): ReportMaker {
+export function createReportMaker(seed: string, exportName: ExportName, subscriptionIds: readonly number[]) {
   const prng = createPrng();
   const sources = createSourceMaker(seed, exportName);
   const articleAt = createArticleMaker(seed, exportName);
@@ -63,7 +57,7 @@ export function createReportMaker(
   const foundKey = seedKey(seed, `${exportName} found`);
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
 
-  return (windowNumber, slot) => {
+  return (windowNumber: number, slot: number): Report => {
     const originWindow = originOf(windowNumber, slot);
     const distance = windowNumber - originWindow;
     const foundSeconds = secondsWithin(foundKey, originWindow, slot);
@@ -103,18 +97,16 @@ export function createReportMaker(
 }
 
 /** The window in which the detection of a slot was new: the window itself, or an earlier one. */
-function createOriginFinder(seed: string, exportName: ExportName): ReportOrigin {
+function createOriginFinder(seed: string, exportName: ExportName) {
   const repeatKey = seedKey(seed, `${exportName} repeat`);
   const distanceKey = seedKey(seed, `${exportName} repeat distance`);
-  return (windowNumber, slot) => {
+  return (windowNumber: number, slot: number) => {
     if (hash32(repeatKey, windowNumber, slot) >= REPEATED_SHARE) return windowNumber;
     let window = windowNumber - 1 - skewed(hash32(distanceKey, windowNumber, slot), REPEAT_DISTANCE_MAX);
     while (hash32(repeatKey, window, slot) < REPEATED_SHARE) window -= 1;
     return window;
   };
 }
-
-type ReportOrigin = (windowNumber: number, slot: number) => number;
 
 /**
  * The article and the item of a slot's detection. An odd slot may have a second item in its neighbour's article; it must

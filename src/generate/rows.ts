@@ -11,18 +11,7 @@ type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
   first_detected_estimated: boolean | null;
   article_print: boolean | null;
 };
-type ImageColumn = 'source_image_url' | 'source_origin_url' | 'article_image_url';
-type TextColumn =
-  | 'source_language'
-  | 'source_syndicated'
-  | 'source_sentences'
-  | 'strength_matched_sentences'
-  | 'strength_article_sentences'
-  | 'article_print';
-
-export type NewswireRow = Omit<Columns, ImageColumn>;
-export type ImagewireRow = Omit<Columns, TextColumn>;
-export type SampleRow = NewswireRow | ImagewireRow;
+export type SampleRow = ReturnType<typeof newswireRow> | ReturnType<typeof imagewireRow>;
 
 /** A subscription with rows, and its content types. */
 export type SampleSubscription = { id: number; contentTypes: readonly ContentType[] };
@@ -43,19 +32,15 @@ export const ROWS_MAX = SLOTS_MAX;
 export const EARLIEST_START_MS = Date.UTC(2000, 1, 1);
 export const LATEST_START_MS = Date.UTC(2100, 0, 1);
 
-/** The rows of one window's file, their columns in the order of the export format. */
-export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
-  yield* historyRows({ ...options, windows: 1 });
-}
-
 /**
- * The contents of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are the first rows of the
- * files of those windows, so history and windows of one seed agree.
+ * The rows of one window's file, or of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are
+ * the first rows of the files of those windows, so history and windows of one seed agree. Their columns are in the order
+ * of the export format.
  */
-export function* historyRows(
-  options: RowsOptions & { windows: number },
+export function* exportRows(
+  options: RowsOptions & { windows?: number },
 ): Generator<SampleRow, void, undefined> {
-  const { seed, exportName, rows, windows } = options;
+  const { seed, exportName, rows, windows = 1 } = options;
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   const watching = options.subscriptions.filter(({ contentTypes }) => contentTypes.includes(contentType));
   if (watching.length === 0) return;
@@ -69,7 +54,7 @@ export function* historyRows(
   }
 }
 
-function newswireRow(report: Report): NewswireRow {
+function newswireRow(report: Report) {
   const { source, article } = report;
   const matched = Math.round((source.sentencesCounted * report.score) / 100);
   return {
@@ -81,10 +66,10 @@ function newswireRow(report: Report): NewswireRow {
     strength_article_sentences: article.sentences > 55 ? null : article.sentences + matched,
     ...articleColumns(article),
     article_print: article.print,
-  };
+  } satisfies Partial<Columns>;
 }
 
-function imagewireRow(report: Report): ImagewireRow {
+function imagewireRow(report: Report) {
   const { source, article } = report;
   return {
     ...sourceColumns(report),
@@ -92,7 +77,7 @@ function imagewireRow(report: Report): ImagewireRow {
     source_origin_url: source.originUrl,
     ...articleColumns(article),
     article_image_url: article.imageUrl,
-  };
+  } satisfies Partial<Columns>;
 }
 
 /** The first columns of both exports. */

@@ -62,16 +62,9 @@ export type Source = {
   originUrl: string | null;
 };
 
-export type SourceMaker = {
-  language(slot: number): LanguageTag;
-  /** The item of a slot's detection. */
-  itemNumber(windowNumber: number, slot: number): number;
-  /** The next item of the same block: always another one. */
-  neighbour(itemNumber: number): number;
-  source(windowNumber: number, itemNumber: number): Source;
-};
+export type SourceMaker = ReturnType<typeof createSourceMaker>;
 
-export function createSourceMaker(seed: string, exportName: ExportName): SourceMaker {
+export function createSourceMaker(seed: string, exportName: ExportName) {
   const prng = createPrng();
   const itemKey = seedKey(seed, `${exportName} item`);
   const choiceKey = seedKey(seed, `${exportName} item of slot`);
@@ -83,16 +76,18 @@ export function createSourceMaker(seed: string, exportName: ExportName): SourceM
   const languageOf = (block: number) => LANGUAGES[hash32(languageKey, block, 0) % LANGUAGES.length] ?? 'en';
 
   return {
-    language: (slot) => languageOf(slot >>> BLOCK_SLOTS_LOG2),
-    itemNumber: (windowNumber, slot) => {
+    language: (slot: number) => languageOf(slot >>> BLOCK_SLOTS_LOG2),
+    /** The item of a slot's detection. */
+    itemNumber: (windowNumber: number, slot: number) => {
       const chosen = skewed(hash32(choiceKey, windowNumber, slot), perBlock);
       return (slot >>> BLOCK_SLOTS_LOG2) * perBlock + chosen;
     },
-    neighbour: (itemNumber) => {
+    /** The next item of the same block: always another one. */
+    neighbour: (itemNumber: number) => {
       const within = itemNumber % perBlock;
       return itemNumber - within + ((within + 1) % perBlock);
     },
-    source: (windowNumber, itemNumber) => {
+    source: (windowNumber: number, itemNumber: number) => {
       const age = skewed(hash32(ageKey, windowNumber, itemNumber), ITEM_AGE_WINDOWS_MAX);
       const publishedWindow = windowNumber - 1 - age;
       prng.reseed(itemKey, publishedWindow, itemNumber);

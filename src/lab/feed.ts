@@ -13,7 +13,7 @@ import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../detec
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
 import { COLUMNS, trailerLine } from '../generate/lines.ts';
-import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
+import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
@@ -69,7 +69,7 @@ export class Feed {
     for (const exportName of READING_ORDER) {
       const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
-      const rows = [...historyRows({ ...drawn, windows: HISTORY_WINDOWS })];
+      const rows = [...exportRows({ ...drawn, windows: HISTORY_WINDOWS })];
       await this.#write(`${exportName}.backfill-${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
       if (exportName === 'imagewire') this.#unpictured.push(...rows);
     }

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { CONTENT_TYPES, perExport } from '../detection/content-type.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
@@ -32,6 +32,13 @@ export type Me = Static<typeof Me>;
 const Field = Type.Object({ path: Text, column: Text, type: Text, content_types: Types });
 export const Schema = Type.Object({ fields: Type.Array(Field, { minItems: 1 }) });
 export type Schema = Static<typeof Schema>;
+
+/** The members of GET /v1/health that say why it is degraded. */
+export const Health = Type.Object({
+  alerts: Type.Object({ open: Type.Integer(), page_worthy: Type.Integer() }),
+  exports: Type.Object(perExport(() => Type.Object({ newest_done: TextOrNull }))),
+});
+export type Health = Static<typeof Health>;
 
 /** The largest page that the service allows. */
 export const LIMIT = 1000;
@@ -142,6 +149,12 @@ function retryAfterMs(value: string | null, dateMs: number): number | null {
   if (/^\d+$/.test(value)) return Number(value) * SECOND_MS;
   const untilMs = Date.parse(value);
   return Number.isNaN(untilMs) || Number.isNaN(dateMs) ? null : Math.max(0, untilMs - dateMs);
+}
+
+/** @returns null for text that is not JSON of this form */
+export function parseAs<Form extends TSchema>(form: Form, text: string): Static<Form> | null {
+  const value = parseJson(text);
+  return Value.Check(form, value) ? value : null;
 }
 
 /** @returns undefined for text that is not JSON */

@@ -41,7 +41,7 @@ export const Position = Type.Object({
 export type Position = Static<typeof Position>;
 
 /** The file that detections are copied into. */
-export interface Copy {
+export interface Copy extends Disposable {
   position(): Position;
   /** Stores the rows of a page and the position after it, or neither. @returns how many rows were new or newer */
   store(rows: readonly Detection[], position: Position): number;
@@ -49,7 +49,6 @@ export interface Copy {
   count(): number | null;
   /** Every row before the cursor, maybe some after it. A copy of lines may return a detection several times. */
   rows(): AsyncIterable<Detection>;
-  close(): void;
 }
 
 /** The JSON of a detection without `event`, which belongs to the stream. */
@@ -110,7 +109,7 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
       }),
     count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
     rows: () => rowsIn(db, path),
-    close: () => db.close(),
+    [Symbol.dispose]: () => void db.close(),
   };
 }
 

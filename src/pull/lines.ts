@@ -75,7 +75,7 @@ export function openLines(path: string, form: LineForm, isRead: boolean): Copy {
         if (text.trim() !== '') yield readDetection(text, `${path}, line ${number}`);
       }
     },
-    close: () => own?.close(),
+    [Symbol.dispose]: () => own?.open.dispose(),
   };
 }
 
@@ -85,24 +85,17 @@ function openOwn(path: string, form: LineForm) {
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
+  using opening = new DisposableStack();
+  opening.defer(release);
   const file = openSync(path, 'a', 0o600);
-  const close = () => {
-    closeSync(file);
-    release();
-  };
-  try {
-    const place = placeOf(path);
-    const noted = readPlace(path, form);
-    const wrong = wrongIn(path, fstatSync(file).size, noted, form);
-    if (wrong !== null) throw new Refused('failed', `${wrong}, or name another file with --into.`);
-    // First: it marks the file as a copy, whatever a crash leaves in it.
-    if (!existsSync(place)) writePlace(path, noted);
-    ftruncateSync(file, noted.bytes);
-    return { file, close };
-  } catch (error) {
-    close();
-    throw error;
-  }
+  opening.defer(() => closeSync(file));
+  const noted = readPlace(path, form);
+  const wrong = wrongIn(path, fstatSync(file).size, noted, form);
+  if (wrong !== null) throw new Refused('failed', `${wrong}, or name another file with --into.`);
+  // First: it marks the file as a copy, whatever a crash leaves in it.
+  if (!existsSync(placeOf(path))) writePlace(path, noted);
+  ftruncateSync(file, noted.bytes);
+  return { file, open: opening.move() };
 }
 
 function wrongIn(path: string, size: number, { bytes, head }: Noted, form: LineForm): string | null {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
 import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './marked-file.ts';
-import { nextSteps, type Remaining, stepsAfterUndo } from './next-steps.ts';
+import { nextSteps, stepsAfterUndo } from './next-steps.ts';
 import {
   below,
   ENABLED_PATH,
@@ -63,14 +63,13 @@ export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
     ...plan.notApplied,
     ...plan.files.flatMap((planned) => notAppliedTo(planned, choices.root)),
   ];
-  const isThere = (file: string) =>
-    lstatSync(below(choices.root, file), { throwIfNoEntry: false }) !== undefined;
-  return {
-    dry_run: isDry,
-    files,
-    not_applied: notApplied,
-    next: nextSteps(choices, plan, isThere(ENABLED_PATH)),
-  };
+  const next = nextSteps(choices, plan, isEnabled(choices.root));
+  return { dry_run: isDry, files, not_applied: notApplied, next };
+}
+
+/** Whether the service starts at boot. */
+function isEnabled(root: string): boolean {
+  return lstatSync(below(root, ENABLED_PATH), { throwIfNoEntry: false }) !== undefined;
 }
 
 function place({ what, path, text }: PlannedFile, root: string, isDry: boolean): SetupFile {
@@ -111,14 +110,13 @@ const REASONS = {
 /** @throws Refused while the service is enabled, and if something cannot be removed */
 export function undoSetup(choices: UndoChoices, isDry: boolean): SetupResult {
   const { root, configs, isService } = choices;
-  const enabled = below(root, ENABLED_PATH);
-  if (isService && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
+  if (isService && isEnabled(root)) {
     throw new Refused(
       'failed',
-      `the service is enabled (${enabled}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
+      `the service is enabled (${below(root, ENABLED_PATH)}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
-  const remaining = remainingOf(choices);
+  const folders = remainingFolders(choices);
   const ours = configs.map((config): [PlannedFile['what'], string] => ['configuration', config]);
   if (isService) ours.push(['unit', UNIT_PATH], ['user', SYSUSERS_PATH]);
   const files = ours.map(([what, path]) => remove(what, path, root, isDry));
@@ -129,21 +127,22 @@ export function undoSetup(choices: UndoChoices, isDry: boolean): SetupResult {
   const left = files
     .filter(({ reason }) => reason === REASONS.changed)
     .map((file) => `${file.path}: ${file.reason}. To remove it anyway: rm ${pasted(below(root, file.path))}`);
-  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(root, removed, remaining) };
+  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(choices, removed, folders) };
 }
 
-/** Read before the configuration is removed, which names the folders. */
-function remainingOf({ root, data, configs, program }: UndoChoices): Remaining {
-  const outside = (folder: string) => (folder.startsWith(`${data}/`) ? null : folder);
+/** The data folder and those outside it. Read before the configuration is removed, which names them. */
+function remainingFolders({ root, data, configs }: UndoChoices): string[] {
+  const folders = [`${data}: the data folder`];
   const config = configs.map((one) => below(root, one)).find((one) => existsSync(one));
+  if (config === undefined) return folders;
   try {
-    if (config === undefined) return { data, drop: null, backups: null, program };
     const { ingest, backup } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: data });
-    return { data, drop: outside(ingest.drop), backups: outside(backup.folder), program };
+    if (!ingest.drop.startsWith(`${data}/`)) folders.push(`${ingest.drop}: the drop folder`);
+    if (!backup.folder.startsWith(`${data}/`)) folders.push(`${backup.folder}: the backups`);
   } catch {
     // A configuration that does not load names no folders; they stay all the same.
-    return { data, drop: null, backups: null, program };
   }
+  return folders;
 }
 
 function remove(what: PlannedFile['what'], path: string, root: string, isDry: boolean): SetupFile {

@@ -35,10 +35,10 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
   if (choices.root !== '/') return inImage(choices, plan);
   // If it is already running, only a restart applies a new unit or a changed setting.
   return isEnabled
-    ? [...preparing(service, plan), ...restarting(), installationOf(choices), ...checking(service)]
+    ? [...preparing(service, plan), ...RESTARTING, installationOf(choices), ...checking(service)]
     : [
         ...preparing(service, plan),
-        ...starting(),
+        ...STARTING,
         ...firstKey(choices, service),
         ...checking(service),
         ...dropping(choices, service, plan),
@@ -49,40 +49,26 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
  * What remains, and where: setup removes only its own files.
  *
  * @param removed the files that were removed; if none, there is nothing to do
- * @param left the folders that setup or the appliance created, and the program
+ * @param folders that setup or the appliance created, each with what it is
  */
 export function stepsAfterUndo(
-  root: string,
+  { root, program }: { readonly root: string; readonly program: string },
   removed: ReadonlySet<PlannedFile['what']>,
-  left: Remaining,
+  folders: readonly string[],
 ): string[] {
   if (removed.size === 0) return [];
-  const isService = removed.has('unit') || removed.has('user');
-  const lines = [
-    `# ${left.data}: the data folder`,
-    ...(left.drop === null ? [] : [`# ${left.drop}: the drop folder`]),
-    ...(left.backups === null ? [] : [`# ${left.backups}: the backups`]),
-    ...(isService
-      ? [
-          `# ${CACHE_FOLDER}: the cache, which can be deleted at any time`,
-          `# ${left.program}: the program`,
-          '# the user of the service, and its group',
-        ]
-      : []),
-  ];
+  const left = [...folders];
+  if (removed.has('unit') || removed.has('user'))
+    left.push(
+      `${CACHE_FOLDER}: the cache, which can be deleted at any time`,
+      `${program}: the program`,
+      'the user of the service, and its group',
+    );
   return [
     ...(removed.has('unit') && root === '/' ? ['systemctl daemon-reload'] : []),
     '# These remain. Delete them by hand when you no longer need them:',
-    ...lines,
+    ...left.map((one) => `# ${one}`),
   ];
-}
-
-/** Paths as they are in the finished system; null if a folder is in the data folder, or is not known. */
-export interface Remaining {
-  readonly data: string;
-  readonly drop: string | null;
-  readonly backups: string | null;
-  readonly program: string;
 }
 
 /** CacheDirectory= of the unit. */
@@ -106,21 +92,17 @@ function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   return lines;
 }
 
-function starting(): string[] {
-  return [
-    '# Start the service now and at every boot:',
-    'systemctl daemon-reload',
-    'systemctl enable --now wirewatch',
-  ];
-}
+const STARTING = [
+  '# Start the service now and at every boot:',
+  'systemctl daemon-reload',
+  'systemctl enable --now wirewatch',
+];
 
-function restarting(): string[] {
-  return [
-    '# The service is already set up. Restart it to apply the unit and the settings:',
-    'systemctl daemon-reload',
-    'systemctl restart wirewatch',
-  ];
-}
+const RESTARTING = [
+  '# The service is already set up. Restart it to apply the unit and the settings:',
+  'systemctl daemon-reload',
+  'systemctl restart wirewatch',
+];
 
 /** How a command is run as the user of the service. */
 function asUser({ isDynamic, user, program }: ServiceChoices): string {

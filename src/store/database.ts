@@ -12,7 +12,8 @@ import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 import { makeSchema, requireSchema, type Schema } from './schema.ts';
 
-export type Database = Driver.Database;
+/** A `using` declaration closes it. */
+export type Database = Driver.Database & Disposable;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 
 /** How long a reader waits for a schema change, and a writer for the write of another process. */
@@ -200,7 +201,9 @@ function tryRemove(path: string): void {
 function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Database {
   const mayCreate = driver.readonly !== true && driver.fileMustExist !== true;
   if (typeof from === 'string' && from !== ':memory:' && mayCreate) makePrivate(from);
-  const db = new Driver(from, withNativeBinding(driver));
+  const db: Database = Object.assign(new Driver(from, withNativeBinding(driver)), {
+    [Symbol.dispose]: () => void db.close(),
+  });
   return prepared(db, () => {
     for (const pragma of ['trusted_schema = OFF', 'cell_size_check = ON', ...pragmas]) db.pragma(pragma);
   });

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { type Database, openDatabase } from './database.ts';
 
-export interface FileReader {
+export interface FileReader extends Disposable {
   /**
    * The database at the path; null if there is none. A replaced file is opened again, so call this for each piece of
    * work.
@@ -30,5 +30,6 @@ export function createFileReader(path: string): FileReader {
       return open.db;
     },
     close,
+    [Symbol.dispose]: close,
   };
 }

@@ -2,21 +2,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { checkClock } from '../../src/check/clock.ts';
-import { roomFinding, syncFinding } from '../../src/check/disk.ts';
-import { fileSystemFinding, fileSystemOf } from '../../src/check/file-system.ts';
+import { roomOutcome, syncOutcome } from '../../src/check/disk.ts';
+import { fileSystemOf, fileSystemOutcome } from '../../src/check/file-system.ts';
 import { checkOpenFiles } from '../../src/check/open-files.ts';
 
 describe('the rules', () => {
   const MIB = 1024 ** 2;
 
   test('space: bad below 64 MiB, a warning while the alert would be open', () => {
-    const room = (freeMib: number, allMib = 1_000_000) =>
-      roomFinding('disk', freeMib * MIB, allMib * MIB).status;
+    const room = (freeMib: number, allMib = 1_000_000) => roomOutcome(freeMib * MIB, allMib * MIB).status;
     assert.deepEqual([room(63), room(100), room(600), room(900_000)], ['bad', 'warn', 'warn', 'ok']);
   });
 
   test('sync: slow and impossibly fast disks are warnings', () => {
-    const sync = (ms: number) => syncFinding('sync', ms).status;
+    const sync = (ms: number) => syncOutcome(ms).status;
     assert.deepEqual(
       [sync(0.001), sync(0.02), sync(10), sync(60), sync(61)],
       ['warn', 'ok', 'ok', 'ok', 'warn'],
@@ -26,7 +25,7 @@ describe('the rules', () => {
   test('file systems: network is bad, FUSE and memory are warnings', {
     skip: process.platform !== 'linux',
   }, () => {
-    const judged = (type: number) => fileSystemFinding('disk', fileSystemOf(type)).status;
+    const judged = (type: number) => fileSystemOutcome(fileSystemOf(type)).status;
     assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(judged), [
       'bad',
       'bad',

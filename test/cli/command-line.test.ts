@@ -7,8 +7,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/data-folder.ts';
-import { instantValue, integerValue, listValue, switchValue } from '../../src/cli/options.ts';
+import { integer, listOf, parsed, readInstant } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import { type Reading, read, readSwitch } from '../../src/config/option-values.ts';
 import { runToEnd } from '../support/command.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 
@@ -210,15 +211,18 @@ test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo h
 });
 
 test('option values', () => {
-  assert.equal(instantValue('2026-11-21T10:00:00+01:00'), Date.UTC(2026, 10, 21, 9));
-  assert.throws(() => instantValue('2026-11-21'), /Expected a time/);
-  assert.equal(integerValue(0)('12'), 12);
+  const MAX = Number.MAX_SAFE_INTEGER;
+  const from = <Value>(readValue: (text: string) => Reading<Value>, text: string) =>
+    parsed<unknown>(readValue)(text, undefined);
+  assert.equal(from(readInstant, '2026-11-21T10:00:00+01:00'), Date.UTC(2026, 10, 21, 9));
+  assert.throws(() => from(readInstant, '2026-11-21'), /Expected a time/);
+  assert.equal(from(integer(0, MAX), '12'), 12);
   for (const text of ['', '-1', '1.0', '01', '+1', '1e3', '9007199254740993']) {
-    assert.throws(() => integerValue(0)(text), /whole number of at least 0/, text);
+    assert.throws(() => from(integer(0, MAX), text), /whole number from 0 to 9,007,199,254,740,991/, text);
   }
-  assert.throws(() => integerValue(1, 9)('10'), /from 1 to 9/);
-  assert.deepEqual([switchValue('on'), switchValue('off')], [true, false]);
-  assert.throws(() => switchValue('yes'), /on or off/);
-  assert.deepEqual(listValue('a, b,a'), ['a', 'b']);
-  assert.throws(() => listValue('a,'), /without empty items/);
+  assert.throws(() => from(integer(1, 9), '10'), /from 1 to 9/);
+  assert.deepEqual([from(readSwitch, 'on'), from(readSwitch, 'off')], [true, false]);
+  assert.throws(() => from(readSwitch, 'yes'), /on or off/);
+  assert.deepEqual(from(listOf(read), 'a, b,a'), ['a', 'b']);
+  assert.throws(() => from(listOf(read), 'a,'), /without empty items/);
 });

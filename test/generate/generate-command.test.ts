@@ -120,7 +120,7 @@ test('impossible option values are wrong usage', () => {
     ['--backfill', ''],
   ]) {
     const program = new Command('wirewatch').exitOverride().configureOutput({ writeErr() {} });
-    register(program, async () => program);
+    register(program);
     assert.throws(
       () => program.parse(['generate', '--out', 'never', ...wrong], { from: 'user' }),
       (error: unknown) => error instanceof CommanderError && error.exitCode === 1,

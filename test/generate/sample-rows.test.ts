@@ -5,7 +5,7 @@ import { getDomain } from 'tldts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { publishers, SITES } from '../../src/generate/publishers.ts';
 import { drawScore, laterScore } from '../../src/generate/reports.ts';
-import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
+import { exportRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
 import { timestamp } from '../../src/generate/timestamps.ts';
 import { formatSeconds } from '../../src/time.ts';
 import { BOTH, COLUMNS, COMMON, keyOf, rowsOf, START_MS, WINDOW_MS } from '../support/sample-rows.ts';
@@ -242,7 +242,7 @@ test('history spreads its rows over its windows and agrees with their files', ()
     windowStartMs: START_MS,
     subscriptions: BOTH,
   } as const;
-  const rows = [...historyRows({ ...options, rows: 10, windows: 3 })];
+  const rows = [...exportRows({ ...options, rows: 10, windows: 3 })];
   const parts = [3, 3, 4].flatMap((count, at) => rowsOf('newswire', START_MS + at * WINDOW_MS, count));
   assert.deepEqual(rows, parts);
 });

@@ -4,7 +4,7 @@
  */
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
 import { endConsoleSession } from '../../auth/console-sessions.ts';
-import { createKey, hashKey } from '../../auth/key.ts';
+import { createKey } from '../../auth/key.ts';
 import { addKey, revokeKey, rotateKey } from '../../auth/keys.ts';
 import {
   OVERLAP_DEFAULT_MS,
@@ -125,9 +125,8 @@ function create(acting: Acting, { account, ...values }: Values<typeof NEW_KEY>):
 }
 
 function newKey({ sources }: Acting) {
-  const prefix = sources.settings.key_prefix;
-  const key = createKey(prefix);
-  return { key, hashed: { id: key.id, prefix, hash: hashKey(key.key) } };
+  const { key, ...hashed } = createKey(sources.settings.key_prefix);
+  return { key: { id: hashed.id, key }, hashed };
 }
 
 function rotate(acting: Acting, { id, overlap: overlapMs }: Values<typeof ROTATION>): ActionResult {
