@@ -50,8 +50,8 @@ interface RouteBase {
   /** As in the contract; at most the last segment varies: `/v1/detections/{id}`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
-  /** Whether HEAD is answered like GET, without the body. */
-  readonly head: boolean;
+  /** Whether HEAD is answered like GET, without the body. Default: no. */
+  readonly head?: boolean;
 }
 
 /** A request with a verified credential. */

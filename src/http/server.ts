@@ -29,7 +29,6 @@ import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { createCors } from './cors.ts';
-import { guardDamaged } from './damage.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
@@ -115,9 +114,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute);
   const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
   const token = { tokens, rate: tokenRate };
-  const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
-    guardDamaged(route, options.health),
-  );
+  const routes = createRoutes(options, token, allowance, () => state.baseUrl);
   const pipeline: Pipeline = {
     find: createRouteTable(routes),
     access: options.stores.access,
@@ -125,6 +122,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
+    health: options.health,
     clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options)),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
@@ -208,12 +206,13 @@ function createRoutes(
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
-  const periods = { detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl };
+  const sources = { detections, enabledContentTypes, baseUrl };
+  const periods = { ...sources, cursors: createQueryCursors(secret) };
   return [
-    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
+    changesRoute({ ...sources, cursors, recentDeliveries, onEndLost, waiting }),
     periodRoute(periods),
     digestsRoute(periods),
-    detectionRoute({ detections, enabledContentTypes, baseUrl }),
+    detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(health),

@@ -11,6 +11,7 @@ import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
+/** What the endpoints of detections read. */
 export interface DetectionSources {
   readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
@@ -21,7 +22,6 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
   return {
     path: '/v1/detections/{id}',
     method: 'GET',
-    head: false,
     access: 'key',
     scope: 'detections:read',
     readsDetections: true,

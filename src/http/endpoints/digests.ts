@@ -24,7 +24,6 @@ export function digestsRoute(sources: PeriodSources): KeyedRoute {
   return {
     path: PATH,
     method: 'GET',
-    head: false,
     access: 'key',
     scope: 'detections:read',
     readsDetections: true,
