@@ -12,10 +12,9 @@ import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
-import type { DetectionFilters } from './common-parameters.ts';
 import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
-import type { PeriodSort } from './period-parameters.ts';
+import type { PeriodParameters, PeriodSort } from './period-parameters.ts';
 import {
   BETWEEN_SQL,
   FIRST_NEWEST_SQL,
@@ -28,22 +27,18 @@ import {
   WITHIN_SQL,
 } from './period-sql.ts';
 import { statementFamily, streamValues } from './prepared-once.ts';
-import { type Projection, renderProjected } from './projection.ts';
+import { renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
-export interface PeriodQuery {
+export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
   /** At most eight. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  readonly filters: DetectionFilters;
   readonly period: Period;
-  readonly sort: PeriodSort;
   /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
-  readonly limit: number;
-  readonly projection: Projection | null;
   /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }

@@ -71,16 +71,8 @@ function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: 
         'Name fewer subscriptions, or one content type',
     );
   }
-  return {
-    streams,
-    content_types,
-    filters: asked.filters,
-    start: asked.start,
-    limit: asked.limit,
-    projection: asked.projection,
-    baseUrl: jsonBaseUrl(sources.baseUrl()),
-    recentDeliveries: sources.recentDeliveries,
-  };
+  const baseUrl = jsonBaseUrl(sources.baseUrl());
+  return { ...asked, streams, content_types, baseUrl, recentDeliveries: sources.recentDeliveries };
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */

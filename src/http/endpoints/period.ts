@@ -89,17 +89,7 @@ export function pageOf(
   { period, place }: PeriodStart,
   baseUrl: Buffer,
 ): PeriodPage {
-  return readPeriodPage(detections(), {
-    streams: request.streams,
-    content_types: request.content_types,
-    filters: asked.filters,
-    period,
-    sort: asked.sort,
-    after: place,
-    limit: request.limit,
-    projection: asked.projection,
-    baseUrl,
-  });
+  return readPeriodPage(detections(), { ...asked, ...request, period, after: place, baseUrl });
 }
 
 /**
