@@ -106,12 +106,10 @@ function files(sources: Sources, { query }: Read): FilesPage {
     name: ANY_TEXT,
     after: ANY_TEXT,
   });
-  const db = sources.detections();
-  if (db === null) return { files: [], next: null };
   const { after } = asked;
   if (after !== null && !/^\d{1,15}$/.test(after))
     throw new Refused('invalid_request', 'after: expected what next was.');
-  const page = filesPage(db, {
+  const page = filesPage(sources.detections(), {
     outcomes: asked.outcome,
     export: asked.export,
     part: asked.name,

@@ -42,13 +42,9 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
     version: () => [folder.alerts, detections, access].map(stateOf).join(),
     detections() {
       if (unreadable !== null) throw new Refused('unavailable', unreadable);
-      return detections.db();
+      return detections.db() ?? gone(folder.detections);
     },
-    access() {
-      const db = access.db();
-      if (db === null) throw new Refused('unavailable', `${folder.access} is gone.`);
-      return db;
-    },
+    access: () => access.db() ?? gone(folder.access),
   });
   serveCalls<ConsoleCalls>(port, {
     ask: (ask) => tell(sourcesFor(ask.unreadable), ask),
@@ -58,6 +54,10 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
       process.exit();
     },
   });
+}
+
+function gone(path: string): never {
+  throw new Refused('unavailable', `${path} is gone.`);
 }
 
 /** Never rejects. */
