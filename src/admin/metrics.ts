@@ -6,9 +6,10 @@
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import type { RequestMetrics } from '../http/request-metrics.ts';
 import { FILE_OUTCOMES } from '../ingest/file-record.ts';
 import { type ProcessedFile, ROW_OUTCOMES } from '../ingest/threads/ingest-messages.ts';
-import { LIMITS, type Limit } from '../limits/limit-names.ts';
+import { LIMITS } from '../limits/limit-names.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { accountGauges } from './account-gauges.ts';
@@ -19,13 +20,10 @@ import { processMetrics } from './process-metrics.ts';
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const TOKEN_ENDPOINT = '/oauth/token';
 
-export interface Metrics {
+export interface Metrics extends RequestMetrics {
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
-  answered(endpoint: string, status: number, seconds: number, rows: number): void;
-  refused(limit: Limit): void;
-  keyRefused(keyId: string, code: string): void;
   processed(file: ProcessedFile): void;
   /** Adds the gauges; before that, only events are counted. */
   addGauges(sources: GaugeSources): void;

@@ -156,19 +156,14 @@ function handleRequest(
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
+  const asked = { query, segment, nowMs, address, request };
   const { intervention } = exchange;
   if (route.access === 'open') {
     intervention?.atEndpoint(null);
-    return route.answer({
-      query,
-      segment,
-      nowMs,
-      address,
-      request,
-      claim: (keyId) => {
-        exchange.claimed_key_id = keyId;
-      },
-    });
+    const claim = (keyId: string) => {
+      exchange.claimed_key_id = keyId;
+    };
+    return route.answer({ ...asked, claim });
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
@@ -181,7 +176,6 @@ function handleRequest(
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
-  exchange.reader = { credential, atMs: nowMs };
   const verifyAgain = () => {
     const atMs = pipeline.now();
     // A 401 has no rate-limit headers.
@@ -193,11 +187,10 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
-  const { now } = pipeline;
-  const call = { query, segment, nowMs, address, request, requireAllowance, verifyAgain, now };
   if (route.readsDetections && pipeline.health.isDamaged())
     throw new Error('detections.db is damaged: no detections are served until the next start');
-  return route.answer(call, credential);
+  exchange.reader = { credential, atMs: nowMs };
+  return route.answer({ ...asked, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
 
 /** Its Retry-After is made of the exchange's rate. */
@@ -305,7 +298,8 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
-  if (problem.code === 'internal') pipeline.health.noteFault(error);
+  // An endpoint that reads detections has failed.
+  if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && again.length === 0) pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);

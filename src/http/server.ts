@@ -53,7 +53,7 @@ import {
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
 import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { checkTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
+import { openTls, type TlsPair } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -219,16 +219,6 @@ function createRoutes(
     tokenRoute({ ...token, access, bodyTimeoutMs: times.tokenBodyMs, now }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
-}
-
-/** @returns null without a certificate. @throws Refused `configuration` */
-async function openTls({
-  tls_certificate,
-  tls_key,
-}: Settings['server']): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
-  if (tls_certificate === '') return null;
-  const paths = { certificate: tls_certificate, key: tls_key };
-  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
 /** polka passes requests that the route table accepts to their endpoint. */

@@ -48,10 +48,7 @@ export interface DailyRows {
 /** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
-interface Count {
-  readonly day: number;
-  readonly holder: RowHolder;
-  readonly id: string;
+interface Count extends Omit<UsedRows, 'rows'> {
   rows: number;
 }
 

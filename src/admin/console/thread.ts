@@ -32,7 +32,7 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   const folder = dataFolder(settings.data);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
-  const changes = watchChanges(folder, (events) => sendEvent<readonly EventName[]>(port, events));
+  const watch = watchChanges(folder, (events) => sendEvent<readonly EventName[]>(port, events));
   const jobs = new Jobs(() => sendEvent<readonly EventName[]>(port, ['jobs']));
   const sourcesFor = (unreadable: string | null): Sources => ({
     settings,
@@ -48,7 +48,7 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   });
   serveCalls<ConsoleCalls>(port, {
     ask: (ask) => tell(sourcesFor(ask.unreadable), ask),
-    watch: (on) => changes.watch(on),
+    watch,
     async stop() {
       await jobs.close();
       process.exit();
