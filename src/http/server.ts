@@ -1,5 +1,5 @@
 /** Puts the HTTP server together: listener, endpoints and pipeline; the only user of polka. */
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
@@ -123,7 +123,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
     health: options.health,
-    clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options)),
+    clientAddress: createClientAddress(
+      config.server.trusted_proxies,
+      createProxyWarning(options.conditions, log),
+    ),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
     log,
@@ -224,7 +227,9 @@ function createRoutes(
 /** polka passes requests that the route table accepts to their endpoint. */
 function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
-  router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
+  // In place of polka's parsing of the query, which the endpoints parse.
+  const parse = (request: IncomingMessage) => ({ pathname: splitTarget(request.url ?? '').path });
+  Object.assign(router, { parse });
   router.use((request, response, next) => {
     pipeline.connections.inTurn(request, response, () => {
       if (pipeline.interventions?.control(request, response) || refuseUnrouted(pipeline, request, response))
@@ -241,24 +246,6 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
     }
   }
   return router;
-}
-
-/** In place of polka's parsing of the query, which the endpoints parse. */
-function parsedUrl(path: string) {
-  return {
-    pathname: path,
-    path,
-    href: path,
-    query: null,
-    search: null,
-    auth: null,
-    hash: null,
-    host: null,
-    hostname: null,
-    port: null,
-    protocol: null,
-    slashes: null,
-  };
 }
 
 function answerMalformed(server: Server, pipeline: Pipeline): void {

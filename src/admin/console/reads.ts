@@ -1,7 +1,7 @@
 /** The read of each path of the console (api.ts). Runs on the console thread. */
 import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
-import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
+import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
 import { text } from '../../query/value-kinds.ts';
@@ -84,19 +84,11 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
 function minutesOf({ folder }: Sources, nowMs: number): Minutes {
   const last = Math.floor(nowMs / MINUTE_MS);
   const first = last - MINUTES_KEPT + 1;
-  const counts = new Map<Counted, number[]>(COUNTED.map((name) => [name, Array(MINUTES_KEPT).fill(0)]));
-  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? []) {
-    const of = counts.get(counted);
-    if (of !== undefined && minute >= first) of[minute - first] = count;
-  }
-  const of = (name: Counted) => counts.get(name) ?? [];
-  return {
-    from: formatMs(first * MINUTE_MS),
-    requests: of('requests'),
-    refused: of('refused'),
-    rows_served: of('rows_served'),
-    rows_ingested: of('rows_ingested'),
-  };
+  const zeros = (): number[] => Array(MINUTES_KEPT).fill(0);
+  const counts = { requests: zeros(), refused: zeros(), rows_served: zeros(), rows_ingested: zeros() };
+  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? [])
+    if (minute >= first) counts[counted][minute - first] = count;
+  return { from: formatMs(first * MINUTE_MS), ...counts };
 }
 
 function files(sources: Sources, { query }: Read): FilesPage {

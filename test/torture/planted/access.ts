@@ -106,18 +106,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a foreign subscription is refused',
       'parameters',
     ],
-    [
-      '      if (!subscription.content_types.includes(contentType)) continue;\n',
-      '',
-      'a key reads its own types',
-      'parameters',
-    ],
-    [
-      '      if (enabled.has(contentType)) streams',
-      '      streams',
-      'an export that is off has no streams',
-      'parameters',
-    ],
+    ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads its own types', 'parameters'],
+    ['enabled.has(one) && ', '', 'an export that is off has no streams', 'parameters'],
   ]),
   ...faultsIn('query/one-detection.ts', [
     [
