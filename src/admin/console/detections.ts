@@ -1,7 +1,7 @@
 /** The live stream, the search in a period, and one detection with its versions (api-records.ts). */
 import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
-import { streamName, streamParts } from '../../detection/content-type.ts';
+import { streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
@@ -108,7 +108,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     to: formatSeconds(period.to),
   });
   const db = sources.detections();
-  const names = knownStreams(db, selection).map((one) => streamName(one.subscription_id, one.content_type));
+  const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
   if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
