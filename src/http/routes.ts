@@ -96,6 +96,11 @@ export interface OpenRoute extends RouteBase {
 
 export type Route = KeyedRoute | OpenRoute;
 
+/** An endpoint that returns detections. */
+export function detectionsRoute(path: string, answer: KeyedRoute['answer']): KeyedRoute {
+  return { path, method: 'GET', access: 'key', scope: 'detections:read', readsDetections: true, answer };
+}
+
 export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };

@@ -18,7 +18,7 @@ import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
 import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
 import type { DetectionSources } from './detection.ts';
 
@@ -34,14 +34,7 @@ const PATH = '/v1/detections/changes';
 const DATA_START = Buffer.from('{"data":[');
 
 export function changesRoute(sources: ChangesSources): KeyedRoute {
-  return {
-    path: PATH,
-    method: 'GET',
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerChanges(sources, call, credential),
-  };
+  return detectionsRoute(PATH, (call, credential) => answerChanges(sources, call, credential));
 }
 
 function answerChanges(

@@ -11,7 +11,7 @@ import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
 import type { DetectionSources } from './detection.ts';
 
 export interface PeriodSources extends DetectionSources {
@@ -32,14 +32,7 @@ const PATH = '/v1/detections';
 const DATA_START = Buffer.from('{"data":[');
 
 export function periodRoute(sources: PeriodSources): KeyedRoute {
-  return {
-    path: PATH,
-    method: 'GET',
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerPeriod(sources, call, credential),
-  };
+  return detectionsRoute(PATH, (call, credential) => answerPeriod(sources, call, credential));
 }
 
 function answerPeriod(sources: PeriodSources, call: KeyedCall, credential: Credential): Answer {
