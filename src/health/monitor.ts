@@ -17,7 +17,7 @@ import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, openDatabase, type Statement } from '../store/database.ts';
+import { type Database, type Statement, withDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
@@ -27,7 +27,14 @@ import { writeAlertFile } from './alert-file.ts';
 import { type Alert, alertDocument, inOrder, isPageWorthy } from './alert-texts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
-import { evaluateHealth, type Health, type NewestDone, stalledAlert, stalledExports } from './rules.ts';
+import {
+  evaluateHealth,
+  type Health,
+  type NewestDone,
+  type Situation,
+  stalledAlert,
+  stalledExports,
+} from './rules.ts';
 
 export interface HealthSource {
   /** The current health; never throws. */
@@ -92,9 +99,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
   };
 }
 
-interface Snapshot {
-  readonly newest_done: NewestDone;
-  readonly is_paused: boolean;
+interface Snapshot extends Situation {
   readonly alerts: readonly Alert[];
 }
 
@@ -129,9 +134,8 @@ class Checks {
   }
 
   health(): Health {
-    const { enabled, now } = this.#options;
-    const { alerts, newest_done, is_paused } = this.snapshot();
-    return evaluateHealth({ newest_done, enabled, is_paused }, alerts, now());
+    const snapshot = this.snapshot();
+    return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
   }
 
   snapshot(): Snapshot {
@@ -147,7 +151,7 @@ class Checks {
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
     const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
     const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
-    return { newest_done, is_paused: this.#isPaused, alerts };
+    return { ...situation, alerts };
   }
 
   /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
@@ -259,13 +263,8 @@ class Checks {
       }
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
-      const db = openDatabase(detections.path, 'read');
-      try {
-        newestDone(db);
-        this.#fileState = state;
-      } finally {
-        db.close();
-      }
+      withDatabase(detections.path, 'read', newestDone);
+      this.#fileState = state;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
         conditions.set('database damaged', `${detections.path}: the file is gone`);
