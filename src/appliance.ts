@@ -292,7 +292,6 @@ async function serve(
   const server = await startServer({
     ...parts,
     config,
-    stores: parts,
     onEndLost: ingest.endLost,
     log,
     now,

@@ -59,11 +59,9 @@ import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
-  readonly stores: {
-    /** A reader on `detections.db`; throws while it is not there yet. */
-    readonly detections: () => Database;
-    readonly access: AccessReader;
-  };
+  /** A reader on `detections.db`; throws while it is not there yet. */
+  readonly detections: () => Database;
+  readonly access: AccessReader;
   readonly health: HealthSource;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
@@ -116,27 +114,22 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const token = { tokens, rate: tokenRate };
   const routes = createRoutes(options, token, allowance, () => state.baseUrl);
   const pipeline: Pipeline = {
+    ...options,
     find: createRouteTable(routes),
-    access: options.stores.access,
     credentials: createCredentialReader(tokens),
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
-    health: options.health,
     clientAddress: createClientAddress(
       config.server.trusted_proxies,
       createProxyWarning(options.conditions, log),
     ),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
-    log,
-    now: options.now,
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
-    metrics: options.metrics,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
-    keyUses: options.keyUses,
     interventions: options.interventions ?? null,
   };
   answerMalformed(server, pipeline);
@@ -189,37 +182,26 @@ function onRefusedConnection({ metrics, log, now }: ServerOptions): RoomOptions[
 
 /** Every endpoint, one row each. */
 function createRoutes(
-  {
-    config,
-    stores,
-    health,
-    secret,
-    recentDeliveries,
-    onEndLost,
-    waiting,
-    now,
-    times = CONNECTION_TIMES,
-  }: ServerOptions,
+  options: ServerOptions,
   token: Pick<TokenSources, 'tokens' | 'rate'>,
   allowance: DailyAllowance,
   baseUrl: () => string,
 ): Route[] {
+  const { config, detections, secret, times = CONNECTION_TIMES } = options;
   const enabledContentTypes = new Set(
     CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
   );
-  const cursors = createStreamCursors(secret);
-  const { detections, access } = stores;
   const sources = { detections, enabledContentTypes, baseUrl };
   const periods = { ...sources, cursors: createQueryCursors(secret) };
   return [
-    changesRoute({ ...sources, cursors, recentDeliveries, onEndLost, waiting }),
+    changesRoute({ ...options, ...sources, cursors: createStreamCursors(secret) }),
     periodRoute(periods),
     digestsRoute(periods),
     detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
-    healthRoute(health),
-    tokenRoute({ ...token, access, bodyTimeoutMs: times.tokenBodyMs, now }),
+    healthRoute(options.health),
+    tokenRoute({ ...options, ...token, bodyTimeoutMs: times.tokenBodyMs }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
 }

@@ -64,10 +64,7 @@ async function answer(sources: Sources, asked: Read, nowMs: number): Promise<str
 
 async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
   readParameters(query, {});
-  const { folder, settings, enabled, detections } = sources;
-  const { drop, backup } = settings;
-  const access = sources.access();
-  const from = { folder, drop, enabled, access, detections, backup };
+  const from = { ...sources.settings, ...sources, access: sources.access() };
   const { running: _, alerts, ...status } = await readOverview(from, nowMs);
   const { paused_since } = status.health;
   return {
