@@ -13,7 +13,6 @@ import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
-import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/interventions.ts';
 import { type RunningServer, startServer } from './http/server.ts';
@@ -267,8 +266,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
   const { folder, detections, access, conditions } = stores;
   return startMonitor({
     detections: { path: folder.detections, reader: detections },
-    pause: createPauseReader(folder.access),
-    checkKeys: access.check,
+    access: { path: folder.access, check: access.check },
     conditions,
     enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
@@ -294,7 +292,6 @@ async function serve(
   const server = await startServer({
     ...parts,
     config,
-    stores: parts,
     onEndLost: ingest.endLost,
     log,
     now,

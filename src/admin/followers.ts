@@ -2,6 +2,7 @@
 import type { Key } from '../auth/keys.ts';
 import type { Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
+import { deliveredAtMs } from '../query/latest-rows.ts';
 import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
 import { type Database, reading } from '../store/database.ts';
@@ -22,8 +23,6 @@ const STREAMS_AT_ONCE = 20;
 
 const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
-const DELIVERED = `
-  SELECT delivered_at FROM delivery WHERE first_position <= :position ORDER BY first_position DESC LIMIT 1`;
 
 /** The streams that a key reads. */
 export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
@@ -56,10 +55,7 @@ export function followerState(
       }
     }
     if (rows_behind === 0) return { rows_behind, minutes_behind: 0, behind: false };
-    const delivered = db
-      .prepare<unknown[], { delivered_at: number | null }>(DELIVERED)
-      .get({ position: first });
-    const sinceMs = delivered?.delivered_at ?? nowMs;
+    const sinceMs = deliveredAtMs(db, first) ?? nowMs;
     const minutes_behind = Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
     return { rows_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
   });

@@ -2,17 +2,17 @@
  * The gauges of /metrics: alerts, windows, sizes, connections. Each is read from what the appliance has open anyway, in
  * bounded time however long it has run.
  */
-import { stat, statfs } from 'node:fs/promises';
 import { backupTimes } from '../backup/branch.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alert-texts.ts';
+import { disksOf } from '../health/disk.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, sizeOf } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
@@ -183,21 +183,19 @@ function findings(folder: DataFolder): Value[] {
   }));
 }
 
-async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> {
+function sizes(folder: DataFolder, suffix: '' | '-wal'): Value[] {
   const databases = ['detections', 'access'] as const;
-  return Promise.all(
-    databases.map(async (database) => {
-      const file = await stat(`${folder[database]}${suffix}`).catch(() => null);
-      return { labels: { database }, value: file?.size ?? 0 };
-    }),
-  );
+  return databases.map((database) => ({
+    labels: { database },
+    value: sizeOf(`${folder[database]}${suffix}`),
+  }));
 }
 
 /** A folder that does not exist has no value. */
 async function freeBytes(folders: Readonly<Record<string, string>>): Promise<Value[]> {
-  const values = Object.entries(folders).map(async ([folder, path]) => {
-    const disk = await statfs(path).catch(() => null);
-    return disk === null ? [] : [{ labels: { folder }, value: disk.bavail * disk.bsize }];
+  const disks = await disksOf(Object.values(folders));
+  return Object.entries(folders).flatMap(([folder, path]) => {
+    const disk = disks.find((one) => one.folder === path);
+    return disk === undefined ? [] : [{ labels: { folder }, value: disk.free_bytes }];
   });
-  return (await Promise.all(values)).flat();
 }

@@ -9,7 +9,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
 import { listeningUrl } from '../http/listener.ts';
-import { checkTlsPair, readTlsFiles, secureContext, type TlsPair } from '../http/tls-pair.ts';
+import { openTls, secureContext, type TlsPair } from '../http/tls-pair.ts';
 import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -54,7 +54,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log, now, conditions } = options;
-  const tls = await openTls(settings, options.hasOwnCertificate);
+  const tls = await openTls(settings, options.hasOwnCertificate ? { section: 'admin' } : {});
   // Node's defaults would let a silent client hold a connection for two minutes.
   const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, handshakeTimeout: TIMEOUT_MS };
   const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
@@ -99,13 +99,6 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       });
     },
   };
-}
-
-async function openTls({ tls_certificate, tls_key }: Settings['admin'], isOwn: boolean) {
-  if (tls_certificate === '') return null;
-  const section = isOwn ? ({ section: 'admin' } as const) : {};
-  const paths = { ...section, certificate: tls_certificate, key: tls_key };
-  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
 function namesOf({ certificate }: TlsPair): string[] {

@@ -6,9 +6,10 @@
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import type { RequestMetrics } from '../http/request-metrics.ts';
 import { FILE_OUTCOMES } from '../ingest/file-record.ts';
 import { type ProcessedFile, ROW_OUTCOMES } from '../ingest/threads/ingest-messages.ts';
-import { LIMITS, type Limit } from '../limits/limit-names.ts';
+import { LIMITS } from '../limits/limit-names.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { accountGauges } from './account-gauges.ts';
@@ -19,13 +20,10 @@ import { processMetrics } from './process-metrics.ts';
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const TOKEN_ENDPOINT = '/oauth/token';
 
-export interface Metrics {
+export interface Metrics extends RequestMetrics {
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
-  answered(endpoint: string, status: number, seconds: number, rows: number): void;
-  refused(limit: Limit): void;
-  keyRefused(keyId: string, code: string): void;
   processed(file: ProcessedFile): void;
   /** Adds the gauges; before that, only events are counted. */
   addGauges(sources: GaugeSources): void;
@@ -64,31 +62,19 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
 }
 
 function trafficMetrics(registry: Registry) {
-  const registers = [registry];
   const durations = new Histogram({
     name: 'wirewatch_http_request_duration_seconds',
     help: 'Duration of API requests in seconds, until the response was handed to the operating system.',
     labelNames: ['endpoint', 'status'],
     buckets: DURATION_BUCKETS_SECONDS,
-    registers,
+    registers: [registry],
   });
-  const rowsServed = new Counter({
-    name: 'wirewatch_rows_served_total',
-    help: 'Detections returned to clients.',
-    labelNames: ['endpoint'],
-    registers,
-  });
-  const tokens = new Counter({
-    name: 'wirewatch_tokens_issued_total',
-    help: 'Access tokens issued.',
-    registers,
-  });
-  const refused = new Counter({
-    name: 'wirewatch_refused_total',
-    help: 'Requests and connections rejected by a limit.',
-    labelNames: ['limit'],
-    registers,
-  });
+  const counter = countersOf(registry);
+  const rowsServed = counter('wirewatch_rows_served_total', 'Detections returned to clients.', ['endpoint']);
+  const tokens = counter('wirewatch_tokens_issued_total', 'Access tokens issued.');
+  const refused = counter('wirewatch_refused_total', 'Requests and connections rejected by a limit.', [
+    'limit',
+  ]);
   for (const limit of LIMITS) refused.inc({ limit }, 0);
   return {
     refused,
@@ -102,19 +88,10 @@ function trafficMetrics(registry: Registry) {
 
 /** @returns counts a file */
 function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
-  const registers = [registry];
-  const files = new Counter({
-    name: 'wirewatch_files_total',
-    help: 'Files processed, by outcome.',
-    labelNames: ['export', 'outcome'],
-    registers,
-  });
-  const rows = new Counter({
-    name: 'wirewatch_rows_ingested_total',
-    help: 'Rows of files processed, by outcome.',
-    labelNames: ['export', 'outcome'],
-    registers,
-  });
+  const counter = countersOf(registry);
+  const labels = ['export', 'outcome'];
+  const files = counter('wirewatch_files_total', 'Files processed, by outcome.', labels);
+  const rows = counter('wirewatch_rows_ingested_total', 'Rows of files processed, by outcome.', labels);
   for (const name of EXPORT_NAMES) {
     for (const outcome of FILE_OUTCOMES) if (outcome !== 'applying') files.inc({ export: name, outcome }, 0);
     for (const outcome of ROW_OUTCOMES) rows.inc({ export: name, outcome }, 0);
@@ -126,6 +103,11 @@ function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
       if (file.rows[outcome] > 0) rows.inc({ export: name, outcome }, file.rows[outcome]);
     }
   };
+}
+
+function countersOf(registry: Registry) {
+  return (name: string, help: string, labelNames: string[] = []) =>
+    new Counter({ name, help, labelNames, registers: [registry] });
 }
 
 function addGauges(registry: Registry, sources: GaugeSources): void {

@@ -2,7 +2,6 @@
  * The state of the appliance, for the console's overview and `wirewatch status`. It is read from the data folder alone,
  * so any process can read it; every part is bounded, however large the installation.
  */
-import { statfs } from 'node:fs/promises';
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type BackupTimes, backupTimes } from '../backup/branch.ts';
@@ -10,6 +9,7 @@ import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
+import { disksOf } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
 import { evaluateHealth } from '../health/rules.ts';
@@ -189,17 +189,6 @@ function keysOf(
     last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
     behind: active.filter(isBehind).length,
   };
-}
-
-async function disksOf(folders: readonly string[]): Promise<Overview['disks']> {
-  const disks = await Promise.all(
-    folders.map(async (folder) => {
-      const disk = await statfs(folder).catch(() => null);
-      if (disk === null) return [];
-      return [{ folder, free_bytes: disk.bavail * disk.bsize, bytes: disk.blocks * disk.bsize }];
-    }),
-  );
-  return disks.flat();
 }
 
 /** Null if none is scheduled. An alert reports a folder that cannot be read. */

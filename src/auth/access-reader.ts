@@ -15,6 +15,7 @@ import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
+import type { Account } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 
 /** A key with its account, as they are in the store now. Times are epoch milliseconds. */
@@ -29,14 +30,10 @@ export interface StoredKey {
   readonly expires_at: number | null;
   readonly revoked_at: number | null;
   readonly allow_addresses: readonly string[];
+  /** The key's own allowance; null: only the account's holds. */
   readonly daily_rows: number | null;
-  readonly account: {
-    readonly id: string;
-    readonly name: string;
-    readonly daily_rows: number | null;
-    readonly suspended_at: number | null;
-    readonly created_at: number;
-  };
+  readonly account: Omit<Account, 'print_metadata'>;
+  /** By id; a subscription that no longer has any type of the key is listed with none. */
   readonly subscriptions: readonly {
     readonly id: number;
     readonly name: string | null;
@@ -64,19 +61,8 @@ export interface AccessReader {
   close(): void;
 }
 
-interface Row {
-  readonly name: string;
-  readonly hash: Uint8Array;
-  readonly prefix: string;
-  readonly scopes: string;
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
-  readonly allow_addresses: string;
-  readonly daily_rows: number | null;
-  /** JSON, as are scopes, addresses and subscriptions. */
-  readonly account: string;
-  readonly subscriptions: string;
-}
+type JsonColumn = 'scopes' | 'allow_addresses' | 'account' | 'subscriptions';
+type Row = Omit<StoredKey, 'id' | JsonColumn> & Readonly<Record<JsonColumn, string>>;
 
 const HASH_BYTES = 32;
 /** Cached keys. */
@@ -225,15 +211,10 @@ function openStore(path: string, fileState: string): OpenStore {
 function storedKey(id: string, row: Row): StoredKey {
   const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
   return {
+    ...row,
     id,
-    name: row.name,
-    hash: row.hash,
-    prefix: row.prefix,
     scopes: JSON.parse(row.scopes),
-    expires_at: row.expires_at,
-    revoked_at: row.revoked_at,
     allow_addresses: JSON.parse(row.allow_addresses),
-    daily_rows: row.daily_rows,
     account: JSON.parse(row.account),
     subscriptions: subscriptions.map(([id, name, time_zone, types, keyTypes]) => ({
       id,

@@ -15,21 +15,15 @@ export interface Account {
   /** Licensed for print-publisher metadata. */
   readonly print_metadata: boolean;
   readonly suspended_at: number | null;
+  /** Distinguishes it from an earlier account with this id. */
   readonly created_at: number;
 }
 
-export interface NewAccount {
-  readonly id: string;
-  readonly name: string;
-  readonly daily_rows: number | null;
-}
+export type NewAccount = Pick<Account, 'id' | 'name' | 'daily_rows'>;
 
 /** Absent and undefined members stay as they are. */
-export interface AccountChanges {
-  readonly name?: string | undefined;
-  readonly daily_rows?: number | null | undefined;
-  readonly print_metadata?: boolean | undefined;
-}
+export type Changes<Of> = { readonly [Member in keyof Of]?: Of[Member] | undefined };
+export type AccountChanges = Changes<Pick<Account, 'name' | 'daily_rows' | 'print_metadata'>>;
 
 interface AccountRow extends Omit<Account, 'print_metadata'> {
   readonly print_metadata: 0 | 1;
@@ -99,15 +93,12 @@ export function getAccount(db: Database, id: string): Account {
 }
 
 export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
-  return writing(db, () => {
-    const found = getAccount(db, id);
-    return update(db, {
-      ...found,
-      name: changes.name ?? found.name,
-      daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
-      print_metadata: changes.print_metadata ?? found.print_metadata,
-    });
-  });
+  return writing(db, () => update(db, changed(getAccount(db, id), changes)));
+}
+
+export function changed<Of extends object>(found: Of, changes: Changes<NoInfer<Of>>): Of {
+  const defined = Object.entries(changes).filter(([, value]) => value !== undefined);
+  return { ...found, ...Object.fromEntries(defined) };
 }
 
 /** Stops all keys of the account at once; the time of an earlier suspension stays. */

@@ -10,29 +10,17 @@ import { isAddressListed } from '../addresses.ts';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { hashKey, hasKeyForm, parseKey } from './key.ts';
+import { keyStatus } from './keys.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';
 
 /** A verified key or token, and what it may read. */
-export interface Credential {
+export interface Credential
+  extends Pick<StoredKey, 'expires_at' | 'daily_rows' | 'account' | 'subscriptions'> {
   readonly key_id: string;
   readonly key_name: string;
   /** For a token: the scopes it was issued with that its key still has. */
   readonly scopes: readonly Scope[];
-  /** Expiry of the key; epoch milliseconds. */
-  readonly expires_at: number | null;
-  /** The key's own allowance; null: only the account's holds. */
-  readonly daily_rows: number | null;
-  /** `daily_rows` null: the setting `[limits] daily_rows`. */
-  readonly account: {
-    readonly id: string;
-    readonly name: string;
-    readonly daily_rows: number | null;
-    /** Distinguishes it from an earlier account with this id. */
-    readonly created_at: number;
-  };
-  /** By id; a subscription that no longer has any type of the key is listed with none. */
-  readonly subscriptions: StoredKey['subscriptions'];
 }
 
 /** A credential as presented, not yet verified: a key, or a token, which names its key. */
@@ -70,21 +58,13 @@ export function authenticate(
   const { token } = presented;
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
-  if (stored === null || !isCurrent || isEnded(stored, nowMs)) {
-    throw notValid(token !== null);
-  }
+  if (stored === null || !isCurrent || keyStatus(stored, nowMs) !== 'active') throw notValid(token !== null);
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
-  const { id, name, daily_rows, created_at } = stored.account;
-  return {
-    key_id: stored.id,
-    key_name: stored.name,
-    scopes: token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope)),
-    expires_at: stored.expires_at,
-    daily_rows: stored.daily_rows,
-    account: { id, name, daily_rows, created_at },
-    subscriptions: stored.subscriptions,
-  };
+  const { id, name, expires_at, daily_rows, account, subscriptions } = stored;
+  const scopes =
+    token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope));
+  return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
 }
 
 /** For unknown, expired and revoked credentials. */
@@ -164,11 +144,6 @@ function malformedDetail(text: string): string {
 
 function bearerText(authorization: string | undefined): string | null {
   return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null);
-}
-
-/** Whether a key is revoked or expired. */
-export function isEnded(stored: StoredKey, nowMs: number): boolean {
-  return stored.revoked_at !== null || (stored.expires_at !== null && nowMs >= stored.expires_at);
 }
 
 /** Why a valid key may not be used now, or not from this address; null if it may. */

@@ -5,8 +5,9 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessReader, StoredKey } from './access-reader.ts';
-import { isEnded, whyNotUsable } from './authorize.ts';
+import { whyNotUsable } from './authorize.ts';
 import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key.ts';
+import { keyStatus } from './keys.ts';
 import { SCOPES, type Scope } from './scopes.ts';
 import type { AccessTokens } from './token.ts';
 import type { ClientCredentials, TokenRequest } from './token-request.ts';
@@ -41,7 +42,8 @@ export function grantToken(
 ): Grant {
   if (client.id === '' || client.secret === '') return { kind: 'invalid_client', description: MISSING };
   const key = provenKey(store, client);
-  if (key === null || isEnded(key, nowMs)) return { kind: 'invalid_client', description: CLIENT_NOT_VALID };
+  if (key === null || keyStatus(key, nowMs) !== 'active')
+    return { kind: 'invalid_client', description: CLIENT_NOT_VALID };
   const refusal = whyNotUsable(key, address);
   if (refusal !== null) return { kind: 'invalid_client', description: refusal };
   const scopes = grantedScopes(key.scopes, scope);

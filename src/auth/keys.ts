@@ -8,7 +8,7 @@ import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { getAccount } from './accounts.ts';
+import { type Changes, changed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { getSubscription } from './subscriptions.ts';
 
@@ -45,11 +45,8 @@ export interface NewKey extends KeyTerms {
   readonly hash: Buffer;
 }
 
-/** Absent and undefined members stay as they are. */
-export type KeyChanges = { readonly [Term in keyof KeyTerms]?: KeyTerms[Term] | undefined } & {
-  /** Repeats the account; a key never moves to another. */
-  readonly account_id?: string | undefined;
-};
+/** `account_id` repeats the account; a key never moves to another. */
+export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
 
 interface KeyRow extends Omit<Key, 'scopes' | 'subscriptions' | 'allow_addresses'> {
   /** JSON arrays. */
@@ -139,14 +136,7 @@ export function setKey(db: Database, id: string, changes: KeyChanges): Key {
         `key ${id} belongs to account ${found.account_id} and cannot be moved. To create a key for the other account, run: wirewatch key create --account ${changes.account_id}`,
       );
     }
-    const terms = {
-      name: changes.name ?? found.name,
-      scopes: changes.scopes ?? found.scopes,
-      expires_at: changes.expires_at === undefined ? found.expires_at : changes.expires_at,
-      allow_addresses: changes.allow_addresses ?? found.allow_addresses,
-      daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
-    };
-    db.prepare(UPDATE_KEY).run({ id, ...columnsOf(terms) });
+    db.prepare(UPDATE_KEY).run({ id, ...columnsOf(changed(found, changes)) });
     if (changes.subscriptions !== undefined) {
       db.prepare(DELETE_KEY_SUBSCRIPTIONS).run({ key_id: id });
       putSubscriptions(db, id, found.account_id, changes.subscriptions);
@@ -200,9 +190,12 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
   });
 }
 
-export function keyStatus(key: Key, nowMs: number): 'active' | 'expired' | 'revoked' {
-  if (key.revoked_at !== null) return 'revoked';
-  return key.expires_at !== null && nowMs >= key.expires_at ? 'expired' : 'active';
+export function keyStatus(
+  { revoked_at, expires_at }: Pick<Key, 'revoked_at' | 'expires_at'>,
+  nowMs: number,
+): 'active' | 'expired' | 'revoked' {
+  if (revoked_at !== null) return 'revoked';
+  return expires_at !== null && nowMs >= expires_at ? 'expired' : 'active';
 }
 
 /** A key as `--json` prints it. */

@@ -169,8 +169,8 @@ function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
       const suspended = found.suspended_at === null ? [] : ['suspended'];
       return [...differing(seed, found, ['name', 'daily_rows', 'print_metadata']), ...suspended];
     },
-    create({ id, name, daily_rows, print_metadata }) {
-      addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs);
+    create({ id, name, daily_rows = null, print_metadata }) {
+      addAccount(db, { id, name, daily_rows }, nowMs);
       if (print_metadata === true) setAccount(db, id, { print_metadata });
     },
     blamed: () => 'id',
@@ -184,9 +184,8 @@ function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription>
       const found = findSubscription(db, seed.id);
       return found && differing(seed, found, ['account_id', 'name', 'time_zone', 'content_types']);
     },
-    create({ id, account_id, name, time_zone, content_types }) {
-      const terms = { name: name ?? null, time_zone: time_zone ?? 'UTC' };
-      addSubscription(db, { id, account_id, ...terms, content_types: content_types ?? CONTENT_TYPES }, nowMs);
+    create({ id, account_id, name = null, time_zone = 'UTC', content_types = CONTENT_TYPES }) {
+      addSubscription(db, { id, account_id, name, time_zone, content_types }, nowMs);
     },
     blamed: () => 'account',
   };
@@ -203,18 +202,8 @@ function keySteps(db: Database, nowMs: number): Steps<SeedKey> {
       return [...hash, ...differing(seed, found, KEY_TERMS), ...revoked];
     },
     create(seed) {
-      const { id, account_id, prefix, hash, name, scopes, subscriptions } = seed;
-      const expires_at = seed.expires_at ?? null;
-      const allow_addresses = seed.allow_addresses ?? [];
-      const terms = {
-        name,
-        scopes,
-        subscriptions,
-        expires_at,
-        allow_addresses,
-        daily_rows: seed.daily_rows ?? null,
-      };
-      addKey(db, { id, account_id, prefix, hash, ...terms }, nowMs);
+      const { expires_at = null, allow_addresses = [], daily_rows = null } = seed;
+      addKey(db, { ...seed, expires_at, allow_addresses, daily_rows }, nowMs);
     },
     blamed: ({ account_id }) => (findAccount(db, account_id) === null ? 'account' : 'subscriptions'),
   };

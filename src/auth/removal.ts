@@ -41,7 +41,7 @@ const SELECT_KEYS_WITH_ONE = `
 export function removeSubscription(db: Database, id: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
-    const keys_without_subscriptions = idsOf(db, SELECT_KEYS_WITH_ONE, { id });
+    const keys_without_subscriptions = idsOf<string>(db, SELECT_KEYS_WITH_ONE, { id });
     db.prepare(DELETE_RIGHTS_TO).run({ id });
     db.prepare(DELETE_SUBSCRIPTION).run({ id });
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
@@ -56,11 +56,8 @@ export function removeSubscription(db: Database, id: number): Removed {
 export function removeAccount(db: Database, account: string): Removed {
   return writing(db, () => {
     getAccount(db, account);
-    const keys = idsOf(db, SELECT_KEY_IDS, { account });
-    const subscriptions = db
-      .prepare<{ account: string }, { id: number }>(SELECT_SUBSCRIPTION_IDS)
-      .all({ account })
-      .map(({ id }) => id);
+    const keys = idsOf<string>(db, SELECT_KEY_IDS, { account });
+    const subscriptions = idsOf<number>(db, SELECT_SUBSCRIPTION_IDS, { account });
     const statements = [
       INSERT_ENDED_KEYS,
       DELETE_RIGHTS_OF,
@@ -73,9 +70,9 @@ export function removeAccount(db: Database, account: string): Removed {
   });
 }
 
-function idsOf(db: Database, sql: string, values: Readonly<Record<string, string | number>>): string[] {
+function idsOf<Id>(db: Database, sql: string, values: Readonly<Record<string, string | number>>): Id[] {
   return db
-    .prepare<Readonly<Record<string, string | number>>, { id: string }>(sql)
+    .prepare<unknown[], { id: Id }>(sql)
     .all(values)
     .map(({ id }) => id);
 }

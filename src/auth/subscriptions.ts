@@ -7,7 +7,7 @@ import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { getAccount } from './accounts.ts';
+import { type Changes, changed, getAccount } from './accounts.ts';
 
 export interface Subscription {
   readonly id: number;
@@ -21,14 +21,8 @@ export interface Subscription {
 
 export type NewSubscription = Omit<Subscription, 'created_at'>;
 
-/** Absent and undefined members stay as they are. */
-export interface SubscriptionChanges {
-  /** Repeats the account; a subscription, with its history, never moves to another. */
-  readonly account_id?: string | undefined;
-  readonly name?: string | null | undefined;
-  readonly time_zone?: string | undefined;
-  readonly content_types?: readonly ContentType[] | undefined;
-}
+/** `account_id` repeats the account; a subscription, with its history, never moves to another. */
+export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
 
 interface SubscriptionRow extends Omit<Subscription, 'content_types'> {
   /** JSON array. */
@@ -105,10 +99,9 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
         `subscription ${id} belongs to account ${found.account_id} and cannot be moved, because its detections would move with it.`,
       );
     }
-    const name = changes.name === undefined ? found.name : changes.name;
-    const time_zone = changes.time_zone ?? found.time_zone;
-    const content_types = JSON.stringify(changes.content_types ?? found.content_types);
-    db.prepare(UPDATE_SUBSCRIPTION).run({ id, name, time_zone, content_types });
+    const { name, time_zone, content_types } = changed(found, changes);
+    const values = { id, name, time_zone, content_types: JSON.stringify(content_types) };
+    db.prepare(UPDATE_SUBSCRIPTION).run(values);
     return getSubscription(db, id);
   });
 }

@@ -93,15 +93,11 @@ type Form =
 /** Null if it is not valid percent-encoded UTF-8, which takes precedence over a repeated parameter. */
 function parseForm(body: Uint8Array): Form | null {
   const text = decodeUtf8(body);
-  if (text === null) return null;
+  if (text === null || decodePart(text) === null) return null;
   const values = new Map<string, string>();
   let twice: string | null = null;
-  for (const part of text.split('&')) {
-    if (part === '') continue;
-    const equals = part.indexOf('=');
-    const name = decodePart(equals < 0 ? part : part.slice(0, equals));
-    const value = equals < 0 ? '' : decodePart(part.slice(equals + 1));
-    if (name === null || value === null) return null;
+  // It would ignore a question mark at the very beginning.
+  for (const [name, value] of new URLSearchParams(`&${text}`)) {
     if (values.has(name)) twice ??= name;
     values.set(name, value);
   }

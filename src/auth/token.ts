@@ -7,15 +7,8 @@
  */
 import { TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { createSeal, deriveKey } from '../seal.ts';
+import type { StoredKey } from './access-reader.ts';
 import { SCOPES, type Scope } from './scopes.ts';
-
-/** The key of a token. */
-export interface TokenKey {
-  readonly id: string;
-  readonly prefix: string;
-  /** SHA-256 of the complete key. */
-  readonly hash: Uint8Array;
-}
 
 /** A token as presented: its members are valid only if {@link proves} returns true. */
 export interface PresentedToken {
@@ -28,7 +21,7 @@ export interface PresentedToken {
 
 export interface AccessTokens {
   /** @param nowMs epoch milliseconds */
-  issue(key: TokenKey, scopes: readonly Scope[], nowMs: number): string;
+  issue(key: Pick<StoredKey, 'id' | 'prefix' | 'hash'>, scopes: readonly Scope[], nowMs: number): string;
   /** Null if it does not have the form of a token. */
   read(text: string): PresentedToken | null;
 }

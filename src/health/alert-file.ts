@@ -7,7 +7,7 @@
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../refused.ts';
-import { ALERTS, type AlertDocument, type AlertName } from './alert-texts.ts';
+import { ALERTS, type AlertDocument } from './alert-texts.ts';
 
 /** More than all alerts together need. */
 const FILE_BYTES = 32 * 1024;
@@ -35,7 +35,9 @@ export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): 
 export async function readAlertFile(path: string): Promise<AlertDocument[] | null> {
   for (let tries = 0; tries < READ_TRIES; tries += 1) {
     try {
-      return parse(JSON.parse(readFileSync(path, 'utf8')));
+      const { alerts }: { readonly alerts: AlertDocument[] } = JSON.parse(readFileSync(path, 'utf8'));
+      // Another version may know other alerts.
+      return alerts.every(({ name }) => Object.hasOwn(ALERTS, name)) ? alerts : null;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) return null;
       // The appliance may have been writing it.
@@ -43,24 +45,4 @@ export async function readAlertFile(path: string): Promise<AlertDocument[] | nul
     }
   }
   return null;
-}
-
-function parse(value: unknown): AlertDocument[] {
-  const alerts: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'alerts') : null;
-  if (!Array.isArray(alerts)) throw new Error('the file does not contain a list of alerts');
-  return alerts.map((alert: Record<string, unknown>) => {
-    const { name, page_worthy, since, detail, what_to_do } = alert;
-    if (!isAlertName(name)) throw new Error('the file contains an alert that this version does not know');
-    return {
-      name,
-      page_worthy: page_worthy === true,
-      since: String(since),
-      detail: String(detail),
-      what_to_do: String(what_to_do),
-    };
-  });
-}
-
-function isAlertName(name: unknown): name is AlertName {
-  return typeof name === 'string' && Object.hasOwn(ALERTS, name);
 }

@@ -12,16 +12,20 @@ export function isGettingFull(freeBytes: number, allBytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < allBytes * LITTLE_SHARE);
 }
 
+/** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
+export async function disksOf(folders: readonly string[]) {
+  const disks = folders.map(async (folder) => {
+    const disk = await statfs(folder).catch(() => null);
+    if (disk === null) return [];
+    return [{ folder, free_bytes: disk.bavail * disk.bsize, bytes: disk.blocks * disk.bsize }];
+  });
+  return (await Promise.all(disks)).flat();
+}
+
 /** @returns the free space of the first folder whose disk is getting full, in words; null if none is */
 export async function fillingDisk(folders: readonly string[]): Promise<string | null> {
-  for (const folder of folders) {
-    // A folder that cannot be read has an alert of its own.
-    const disk = await statfs(folder).catch(() => null);
-    if (disk === null) continue;
-    const freeBytes = disk.bavail * disk.bsize;
-    if (isGettingFull(freeBytes, disk.blocks * disk.bsize)) {
-      return `${folder}: only ${grouped(Math.floor(freeBytes / 1024 ** 2))} MiB free`;
-    }
-  }
-  return null;
+  const full = (await disksOf(folders)).find(({ free_bytes, bytes }) => isGettingFull(free_bytes, bytes));
+  return full === undefined
+    ? null
+    : `${full.folder}: only ${grouped(Math.floor(full.free_bytes / 1024 ** 2))} MiB free`;
 }

@@ -125,12 +125,6 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   ];
 }
 
-const NAME_OF_STATUS = {
-  failed: 'failed windows',
-  missing: 'missing windows',
-  abandoned: 'abandoned windows',
-} as const satisfies Record<NotDone, AlertName>;
-
 function windowsAlert(row: WindowsRow): Alert {
   const { export: exportName, status, windows, since, first } = row;
   const which = windowsText(row, status === 'failed' ? ['has', 'have'] : undefined);
@@ -144,7 +138,7 @@ function windowsAlert(row: WindowsRow): Alert {
     abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
   return {
-    name: NAME_OF_STATUS[status],
+    name: `${status} windows`,
     since,
     detail: `${exportName}: ${which} ${status}`,
     command: commands[status],

@@ -12,12 +12,14 @@ import {
   type ExportName,
   perExport,
 } from '../detection/content-type.ts';
+import { readPause } from '../ingest/pause.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, openDatabase, type Statement } from '../store/database.ts';
+import { type Database, type Statement, withDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
+import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
@@ -25,8 +27,14 @@ import { writeAlertFile } from './alert-file.ts';
 import { type Alert, alertDocument, inOrder, isPageWorthy } from './alert-texts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
-import type { PauseReader } from './pause-reader.ts';
-import { evaluateHealth, type Health, type NewestDone, stalledAlert, stalledExports } from './rules.ts';
+import {
+  evaluateHealth,
+  type Health,
+  type NewestDone,
+  type Situation,
+  stalledAlert,
+  stalledExports,
+} from './rules.ts';
 
 export interface HealthSource {
   /** The current health; never throws. */
@@ -45,9 +53,8 @@ export interface Monitor extends HealthSource {
 
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
-  readonly pause: PauseReader;
-  /** @throws if keys cannot be checked */
-  readonly checkKeys: () => void;
+  /** access.db. `check` throws if keys cannot be checked. */
+  readonly access: { readonly path: string; readonly check: () => void };
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
   /** Folders whose disks must not fill. */
@@ -86,15 +93,13 @@ export function startMonitor(options: MonitorOptions): Monitor {
     isDamaged: () => options.conditions.has('database damaged'),
     close() {
       clearInterval(timer);
-      options.pause.close();
+      checks.close();
       options.alertCommand.close();
     },
   };
 }
 
-interface Snapshot {
-  readonly newest_done: NewestDone;
-  readonly is_paused: boolean;
+interface Snapshot extends Situation {
   readonly alerts: readonly Alert[];
 }
 
@@ -108,6 +113,7 @@ interface Ledger {
 
 class Checks {
   readonly #options: MonitorOptions;
+  readonly #access: FileReader;
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
   #fileState = '';
@@ -122,14 +128,14 @@ class Checks {
 
   constructor(options: MonitorOptions) {
     this.#options = options;
+    this.#access = createFileReader(options.access.path);
     // Not before the second check: statfs would delay the start.
     this.#disksCheckedAt = options.now() - DISK_EVERY_MS + CHECK_EVERY_MS;
   }
 
   health(): Health {
-    const { enabled, now } = this.#options;
-    const { alerts, newest_done, is_paused } = this.snapshot();
-    return evaluateHealth({ newest_done, enabled, is_paused }, alerts, now());
+    const snapshot = this.snapshot();
+    return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
   }
 
   snapshot(): Snapshot {
@@ -145,7 +151,7 @@ class Checks {
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
     const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
     const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
-    return { newest_done, is_paused: this.#isPaused, alerts };
+    return { ...situation, alerts };
   }
 
   /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
@@ -178,6 +184,10 @@ class Checks {
     conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
   }
 
+  close(): void {
+    this.#access.close();
+  }
+
   #logChanges(alerts: readonly Alert[]): void {
     const { log, alertCommand } = this.#options;
     const open = new Map(alerts.map((alert) => [keyOf(alert), alert]));
@@ -197,12 +207,16 @@ class Checks {
   }
 
   #checkAccess(): void {
-    const { conditions, pause, checkKeys } = this.#options;
+    const { conditions, access } = this.#options;
     try {
-      this.#isPaused = pause.isPaused();
-      checkKeys();
+      const db = this.#access.db();
+      // Throws the error of the system, which the alert shows.
+      if (db === null) statSync(access.path);
+      this.#isPaused = db !== null && readPause(db) !== null;
+      access.check();
       conditions.set('keys cannot be checked', null);
     } catch (error) {
+      this.#access.close();
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
       conditions.set('keys cannot be checked', reasonOf(cause));
     }
@@ -249,13 +263,8 @@ class Checks {
       }
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
-      const db = openDatabase(detections.path, 'read');
-      try {
-        newestDone(db);
-        this.#fileState = state;
-      } finally {
-        db.close();
-      }
+      withDatabase(detections.path, 'read', newestDone);
+      this.#fileState = state;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
         conditions.set('database damaged', `${detections.path}: the file is gone`);

@@ -66,13 +66,7 @@ const INTERNAL = [
  *
  * @returns a function to call for each peer that sends the header and is not trusted
  */
-export function createProxyWarning({
-  conditions,
-  log,
-}: {
-  readonly conditions: Pick<Conditions, 'set'>;
-  readonly log: Logger;
-}): (peer: string) => void {
+export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Logger): (peer: string) => void {
   const isInternal = createAddressList(INTERNAL);
   const warned = { internal: false, external: false };
   return (peer) => {

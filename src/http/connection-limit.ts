@@ -18,45 +18,42 @@ export interface RoomOptions {
   readonly onRefused: (address: string, limit: Limit) => void;
 }
 
+/** An open connection. */
+export interface Member {
+  /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
+  socket: Socket;
+  /** What counts as one address; null for a trusted proxy, which many clients share. */
+  readonly network: string | null;
+  /** Read when it became idle; more by now means that a request is arriving. */
+  idleBytes: number;
+}
+
 export interface ConnectionRoom {
   /**
    * Accepts a connection, or closes it at once.
    *
    * @param socket the TCP one, before any handshake
-   * @returns whether it was accepted
+   * @returns null if it was closed
    */
-  admit(socket: Socket): boolean;
-  /** Every request on it is answered: from now on it may be closed for others. @param socket the TCP or the TLS one */
-  setIdle(socket: Socket): void;
+  admit(socket: Socket): Member | null;
+  /** Every request on it is answered: from now on it may be closed for others. */
+  setIdle(member: Member): void;
   /** A request has arrived on it. */
-  setBusy(socket: Socket): void;
+  setBusy(member: Member): void;
   open(): number;
-}
-
-interface Member {
-  readonly socket: Socket;
-  /** What counts as one address; null for a trusted proxy, which many clients share. */
-  readonly network: string | null;
-}
-
-interface Idle {
-  readonly socket: Socket;
-  /** When it became idle; more by now means that a request is arriving. */
-  readonly bytesRead: number;
 }
 
 export function createConnectionRoom({ limits, onRefused }: RoomOptions): ConnectionRoom {
   const isTrusted = createAddressList(limits.trusted_proxies);
-  const members = new Map<string, Member>();
+  const members = new Set<Member>();
   const counts = new Map<string, number>();
   /** In the order in which they became idle. */
-  const idle = new Map<string, Idle>();
+  const idle = new Set<Member>();
 
-  function leave(peer: string): void {
-    const network = members.get(peer)?.network ?? null;
-    members.delete(peer);
-    idle.delete(peer);
-    if (network === null) return;
+  function leave(member: Member): void {
+    const { network } = member;
+    idle.delete(member);
+    if (!members.delete(member) || network === null) return;
     const left = (counts.get(network) ?? 0) - 1;
     if (left > 0) counts.set(network, left);
     else counts.delete(network);
@@ -64,11 +61,11 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
 
   /** @param network null: any. @returns whether there was an idle one */
   function closeIdle(network: string | null): boolean {
-    for (const [peer, { socket, bytesRead }] of idle) {
-      if (network !== null && members.get(peer)?.network !== network) continue;
-      if (socket.bytesRead !== bytesRead) continue;
-      leave(peer);
-      socket.destroy();
+    for (const member of idle) {
+      if (network !== null && member.network !== network) continue;
+      if (member.socket.bytesRead !== member.idleBytes) continue;
+      leave(member);
+      member.socket.destroy();
       return true;
     }
     return false;
@@ -87,43 +84,27 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
       // The client is gone already.
       if (address === null) {
         socket.destroy();
-        return false;
+        return null;
       }
-      const peer = peerOf(socket);
-      // An earlier connection of this port, whose end is not noticed yet.
-      if (members.has(peer)) leave(peer);
       const network = isTrusted(address) ? null : addressNetwork(address);
       const limit = limitBefore(network);
       if (limit !== null) {
         socket.destroy();
         onRefused(address, limit);
-        return false;
+        return null;
       }
-      members.set(peer, { socket, network });
+      const member: Member = { socket, network, idleBytes: 0 };
+      members.add(member);
       if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
-      socket.once('close', () => {
-        if (members.get(peer)?.socket === socket) leave(peer);
-      });
-      return true;
+      socket.once('close', () => leave(member));
+      return member;
     },
-    setIdle(socket) {
-      const peer = peerOf(socket);
-      if (members.has(peer)) idle.set(peer, { socket, bytesRead: socket.bytesRead });
+    setIdle(member) {
+      if (!members.has(member)) return;
+      member.idleBytes = member.socket.bytesRead;
+      idle.add(member);
     },
-    setBusy: (socket) => void idle.delete(peerOf(socket)),
+    setBusy: (member) => void idle.delete(member),
     open: () => members.size,
   };
 }
-
-/** Address and port of the other end; the same for the TCP and the TLS socket of a connection. */
-export function peerOf(socket: Socket): string {
-  let peer = peers.get(socket);
-  if (peer === undefined) {
-    peer = `${socket.remoteAddress} ${socket.remotePort}`;
-    peers.set(socket, peer);
-  }
-  return peer;
-}
-
-/** Kept, since every request needs it twice. */
-const peers = new WeakMap<Socket, string>();

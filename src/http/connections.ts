@@ -13,7 +13,7 @@ import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
-import { type ConnectionRoom, peerOf } from './connection-limit.ts';
+import type { ConnectionRoom, Member } from './connection-limit.ts';
 
 export interface Connections {
   /**
@@ -38,6 +38,7 @@ interface Turn {
 }
 
 interface Connection {
+  readonly member: Member;
   isAnswering: boolean;
   /** The newest request, answered or not. */
   last: Turn | null;
@@ -55,28 +56,35 @@ const LINGER_MS = 2 * SECOND_MS;
 export function watchConnections(server: Server, room: ConnectionRoom): Connections {
   const connections = new Map<Duplex, Connection>();
   /** Under TLS: TCP connections whose handshake is not done, by {@link peerOf}. */
-  const handshakes = new Map<string, Socket>();
-  const serve = (socket: Socket) => {
-    handshakes.delete(peerOf(socket));
-    connections.set(socket, { isAnswering: false, last: null, waiting: [], end: null });
+  const handshakes = new Map<string, Member>();
+  const serve = (socket: Socket, member: Member) => {
+    connections.set(socket, { member, isAnswering: false, last: null, waiting: [], end: null });
     socket.once('close', () => connections.delete(socket));
     // Node ends a connection with this after an answer that says "Connection: close".
     socket.destroySoon = () => endSoon(socket);
   };
-  const shake = (socket: Socket) => {
+  const shake = (socket: Socket, member: Member) => {
     const peer = peerOf(socket);
-    handshakes.set(peer, socket);
+    handshakes.set(peer, member);
     socket.once('close', () => {
-      if (handshakes.get(peer) === socket) handshakes.delete(peer);
+      if (handshakes.get(peer) === member) handshakes.delete(peer);
     });
   };
-  const isTls = server instanceof TlsServer;
+  const start = server instanceof TlsServer ? shake : serve;
   server.on('connection', (socket) => {
-    if (room.admit(socket)) (isTls ? shake : serve)(socket);
+    const member = room.admit(socket);
+    if (member !== null) start(socket, member);
   });
-  if (isTls) server.on('secureConnection', serve);
+  server.on('secureConnection', (socket: Socket) => {
+    const member = handshakes.get(peerOf(socket));
+    // Without one, the client is gone already.
+    if (member === undefined) return void socket.destroy();
+    handshakes.delete(peerOf(socket));
+    member.socket = socket;
+    serve(socket, member);
+  });
   server.closeIdleConnections = () => {
-    for (const socket of handshakes.values()) socket.destroy();
+    for (const { socket } of handshakes.values()) socket.destroy();
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
 
@@ -87,7 +95,7 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      room.setBusy(socket);
+      room.setBusy(connection.member);
       if (!connection.isAnswering) begin(connection, turn, room);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
@@ -111,9 +119,14 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
     },
     endHandshake(socket) {
       if (!(socket instanceof Socket) || connections.has(socket)) return null;
-      return handshakes.get(peerOf(socket)) ?? null;
+      return handshakes.get(peerOf(socket))?.socket ?? null;
     },
   };
+}
+
+/** Address and port of the other end: the same for the TCP and the TLS socket of a connection. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function begin(connection: Connection, { request, response, answer }: Turn, room: ConnectionRoom): void {
@@ -126,7 +139,7 @@ function begin(connection: Connection, { request, response, answer }: Turn, room
     const next = connection.waiting.shift();
     if (next !== undefined) begin(connection, next, room);
     else if (connection.end !== null) connection.end();
-    else if (request.complete) room.setIdle(socket);
+    else if (request.complete) room.setIdle(connection.member);
   });
   answer();
 }

@@ -4,6 +4,8 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { isErrorCode } from '../refused.ts';
 
 /** Size and time of a file, which show whether it was modified since. */
 export interface FileState {
@@ -30,24 +32,23 @@ const PIECE_BYTES = 64 * 1024;
  * @throws where the file cannot be read or was modified. The connection is cut then, so that a client never takes a
  *   mixture for the file
  */
-export async function sendFile(
-  response: ServerResponse,
-  { handle, state, start, bytes }: FileBody,
-): Promise<void> {
+export async function sendFile(response: ServerResponse, body: FileBody): Promise<void> {
   try {
-    const end = start + bytes;
-    for (let at = start; at < end && !response.destroyed; ) {
-      const piece = await readPiece(handle, at, Math.min(PIECE_BYTES, end - at));
-      at += piece.length;
-      if (at === end) await requireUnchanged(handle, state);
-      if (!response.write(piece) && at < end) await drained(response);
-    }
-    response.end();
+    await pipeline(pieces(body), response);
   } catch (error) {
-    response.destroy();
-    throw error;
+    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
   } finally {
-    await handle.close();
+    await body.handle.close();
+  }
+}
+
+async function* pieces({ handle, state, start, bytes }: FileBody): AsyncGenerator<Buffer> {
+  const end = start + bytes;
+  for (let at = start; at < end; ) {
+    const piece = await readPiece(handle, at, Math.min(PIECE_BYTES, end - at));
+    at += piece.length;
+    if (at === end) await requireUnchanged(handle, state);
+    yield piece;
   }
 }
 
@@ -68,19 +69,4 @@ async function requireUnchanged(handle: FileHandle, { size, modifiedNs }: FileSt
   const now = await readState(handle);
   if (now.size !== size || now.modifiedNs !== modifiedNs)
     throw new Error('the file was modified while it was being sent');
-}
-
-/** Resolves once the client has read enough, or is gone. */
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      response.off('drain', finish);
-      response.off('close', finish);
-      resolve();
-    };
-    response.on('drain', finish);
-    response.on('close', finish);
-    // It may have closed before.
-    if (response.destroyed) finish();
-  });
 }

@@ -36,7 +36,13 @@ export interface Listener {
 
 /** @param pair null for plain HTTP */
 export function createListener(pair: TlsPair | null, times: ConnectionTimes): Listener {
-  const options = { ...OPTIONS, ...timeoutsOf(times) };
+  const options = {
+    ...OPTIONS,
+    headersTimeout: times.headMs,
+    requestTimeout: times.requestMs,
+    keepAliveTimeout: times.keepAliveMs,
+    connectionsCheckingInterval: times.checkEveryMs,
+  };
   if (pair === null) {
     const server = createServer(options);
     // A client that has ended its side still gets all answers. Node drops those that are not begun, and has no option
@@ -52,15 +58,6 @@ export function createListener(pair: TlsPair | null, times: ConnectionTimes): Li
   });
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed) => server.setSecureContext(secureContext(renewed)) };
-}
-
-function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: ConnectionTimes): ServerOptions {
-  return {
-    headersTimeout: headMs,
-    requestTimeout: requestMs,
-    keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: checkEveryMs,
-  };
 }
 
 /** Resolves when it listens. @param start calls listen; @throws Refused `failed` when it cannot */

@@ -17,6 +17,7 @@ import {
   requireScope,
 } from '../auth/authorize.ts';
 import { counted } from '../counted.ts';
+import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit-names.ts';
@@ -45,6 +46,7 @@ export interface Pipeline {
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
+  readonly health: HealthSource;
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
@@ -118,30 +120,27 @@ export function refuseExpectation(
   });
 }
 
-/** Answers a request that has a route. Never throws, never rejects. */
-export function answerRequest(
+/** Answers a request that has a route: in this turn, unless its endpoint or its encoding takes longer. Never rejects. */
+export async function answerRequest(
   pipeline: Pipeline,
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
-): void {
+): Promise<void> {
   const exchange = openExchange(pipeline, request, response, route);
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
+    const handled = handleRequest(pipeline, route, request, exchange);
+    const made = handled instanceof Promise ? await handled : handled;
+    const { reader } = exchange;
+    if (reader !== null) pipeline.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
     const acceptEncoding = request.headers['accept-encoding'];
-    const encode = (plain: Answer) =>
-      pipeline.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
-    const finish = (made: Answer) => encode(intervention?.answered(made) ?? made);
-    const made = handleRequest(pipeline, route, request, exchange);
-    const answer = made instanceof Promise ? made.then(finish) : finish(made);
-    if (!(answer instanceof Promise)) {
-      send(pipeline, exchange, answer);
-      return;
-    }
-    answer
-      .then((made) => send(pipeline, exchange, made))
-      .catch((error: unknown) => sendError(pipeline, exchange, error));
+    const encoded = pipeline.encode(
+      intervention?.answered(made) ?? made,
+      typeof acceptEncoding === 'string' ? acceptEncoding : undefined,
+    );
+    send(pipeline, exchange, encoded instanceof Promise ? await encoded : encoded);
   } catch (error) {
     sendError(pipeline, exchange, error);
   }
@@ -157,19 +156,14 @@ function handleRequest(
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
+  const asked = { query, segment, nowMs, address, request };
   const { intervention } = exchange;
   if (route.access === 'open') {
     intervention?.atEndpoint(null);
-    return route.answer({
-      query,
-      segment,
-      nowMs,
-      address,
-      request,
-      claim: (keyId) => {
-        exchange.claimed_key_id = keyId;
-      },
-    });
+    const claim = (keyId: string) => {
+      exchange.claimed_key_id = keyId;
+    };
+    return route.answer({ ...asked, claim });
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
@@ -182,7 +176,6 @@ function handleRequest(
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
-  let current = { credential, atMs: nowMs };
   const verifyAgain = () => {
     const atMs = pipeline.now();
     // A 401 has no rate-limit headers.
@@ -191,22 +184,13 @@ function handleRequest(
     exchange.rate = pipeline.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
     pipeline.allowance.require(again, atMs);
-    current = { credential: again, atMs };
+    exchange.reader = { credential: again, atMs };
     return again;
   };
-  const { now } = pipeline;
-  const call = { query, segment, nowMs, address, request, requireAllowance, verifyAgain, now };
-  const answer = route.answer(call, credential);
-  const countRows = ({ rows }: Answer) =>
-    pipeline.allowance.count(current.credential, rows ?? 0, current.atMs);
-  if (!(answer instanceof Promise)) {
-    countRows(answer);
-    return answer;
-  }
-  return answer.then((settled) => {
-    countRows(settled);
-    return settled;
-  });
+  if (route.readsDetections && pipeline.health.isDamaged())
+    throw new Error('detections.db is damaged: no detections are served until the next start');
+  exchange.reader = { credential, atMs: nowMs };
+  return route.answer({ ...asked, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
 
 /** Its Retry-After is made of the exchange's rate. */
@@ -271,6 +255,7 @@ function openExchange(
     cors: pipeline.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
+    reader: null,
     rate: null,
     limit: null,
     intervention: null,
@@ -313,6 +298,8 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
+  // An endpoint that reads detections has failed.
+  if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && again.length === 0) pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);

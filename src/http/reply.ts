@@ -3,6 +3,7 @@
  * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
  */
 import type { ServerResponse } from 'node:http';
+import type { Credential } from '../auth/authorize.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import type { Limit } from '../limits/limit-names.ts';
 import { pushRateLimitHeaders, type Rate } from '../limits/request-rate.ts';
@@ -32,6 +33,8 @@ export interface Exchange {
   claimed_key_id: string | null;
   /** Set once the credential is verified. */
   key_id: string | null;
+  /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
+  reader: { readonly credential: Credential; readonly atMs: number } | null;
   /** The limit that rejected it. */
   limit: Limit | null;
   /** Set once the credential is verified: its headers are sent then. */

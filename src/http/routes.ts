@@ -50,8 +50,8 @@ interface RouteBase {
   /** As in the contract; at most the last segment varies: `/v1/detections/{id}`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
-  /** Whether HEAD is answered like GET, without the body. */
-  readonly head: boolean;
+  /** Whether HEAD is answered like GET, without the body. Default: no. */
+  readonly head?: boolean;
 }
 
 /** A request with a verified credential. */
@@ -95,6 +95,11 @@ export interface OpenRoute extends RouteBase {
 }
 
 export type Route = KeyedRoute | OpenRoute;
+
+/** An endpoint that returns detections. */
+export function detectionsRoute(path: string, answer: KeyedRoute['answer']): KeyedRoute {
+  return { path, method: 'GET', access: 'key', scope: 'detections:read', readsDetections: true, answer };
+}
 
 export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
 

@@ -1,5 +1,5 @@
 /** Puts the HTTP server together: listener, endpoints and pipeline; the only user of polka. */
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
@@ -29,7 +29,6 @@ import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { createCors } from './cors.ts';
-import { guardDamaged } from './damage.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
@@ -54,17 +53,15 @@ import {
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
 import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { checkTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
+import { openTls, type TlsPair } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
-  readonly stores: {
-    /** A reader on `detections.db`; throws while it is not there yet. */
-    readonly detections: () => Database;
-    readonly access: AccessReader;
-  };
+  /** A reader on `detections.db`; throws while it is not there yet. */
+  readonly detections: () => Database;
+  readonly access: AccessReader;
   readonly health: HealthSource;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
@@ -115,27 +112,24 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute);
   const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
   const token = { tokens, rate: tokenRate };
-  const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
-    guardDamaged(route, options.health),
-  );
+  const routes = createRoutes(options, token, allowance, () => state.baseUrl);
   const pipeline: Pipeline = {
+    ...options,
     find: createRouteTable(routes),
-    access: options.stores.access,
     credentials: createCredentialReader(tokens),
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
-    clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options)),
+    clientAddress: createClientAddress(
+      config.server.trusted_proxies,
+      createProxyWarning(options.conditions, log),
+    ),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
-    log,
-    now: options.now,
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
-    metrics: options.metrics,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
-    keyUses: options.keyUses,
     interventions: options.interventions ?? null,
   };
   answerMalformed(server, pipeline);
@@ -188,54 +182,36 @@ function onRefusedConnection({ metrics, log, now }: ServerOptions): RoomOptions[
 
 /** Every endpoint, one row each. */
 function createRoutes(
-  {
-    config,
-    stores,
-    health,
-    secret,
-    recentDeliveries,
-    onEndLost,
-    waiting,
-    now,
-    times = CONNECTION_TIMES,
-  }: ServerOptions,
+  options: ServerOptions,
   token: Pick<TokenSources, 'tokens' | 'rate'>,
   allowance: DailyAllowance,
   baseUrl: () => string,
 ): Route[] {
+  const { config, detections, secret, times = CONNECTION_TIMES } = options;
   const enabledContentTypes = new Set(
     CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
   );
-  const cursors = createStreamCursors(secret);
-  const { detections, access } = stores;
-  const periods = { detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl };
+  const sources = { detections, enabledContentTypes, baseUrl };
+  const periods = { ...sources, cursors: createQueryCursors(secret) };
   return [
-    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
+    changesRoute({ ...options, ...sources, cursors: createStreamCursors(secret) }),
     periodRoute(periods),
     digestsRoute(periods),
-    detectionRoute({ detections, enabledContentTypes, baseUrl }),
+    detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
-    healthRoute(health),
-    tokenRoute({ ...token, access, bodyTimeoutMs: times.tokenBodyMs, now }),
+    healthRoute(options.health),
+    tokenRoute({ ...options, ...token, bodyTimeoutMs: times.tokenBodyMs }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
-}
-
-/** @returns null without a certificate. @throws Refused `configuration` */
-async function openTls({
-  tls_certificate,
-  tls_key,
-}: Settings['server']): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
-  if (tls_certificate === '') return null;
-  const paths = { certificate: tls_certificate, key: tls_key };
-  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
 }
 
 /** polka passes requests that the route table accepts to their endpoint. */
 function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
-  router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
+  // In place of polka's parsing of the query, which the endpoints parse.
+  const parse = (request: IncomingMessage) => ({ pathname: splitTarget(request.url ?? '').path });
+  Object.assign(router, { parse });
   router.use((request, response, next) => {
     pipeline.connections.inTurn(request, response, () => {
       if (pipeline.interventions?.control(request, response) || refuseUnrouted(pipeline, request, response))
@@ -252,24 +228,6 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
     }
   }
   return router;
-}
-
-/** In place of polka's parsing of the query, which the endpoints parse. */
-function parsedUrl(path: string) {
-  return {
-    pathname: path,
-    path,
-    href: path,
-    query: null,
-    search: null,
-    auth: null,
-    hash: null,
-    host: null,
-    hostname: null,
-    port: null,
-    protocol: null,
-    slashes: null,
-  };
 }
 
 function answerMalformed(server: Server, pipeline: Pipeline): void {

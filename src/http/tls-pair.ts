@@ -39,6 +39,20 @@ const EXPIRES_SOON_MS = 14 * DAY_MS;
 /** Without it, opening a pipe would wait for its writer. */
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
+/**
+ * The certificate of settings, checked; null without one.
+ *
+ * @param section of {@link TlsPaths}; @throws Refused `configuration`
+ */
+export async function openTls(
+  { tls_certificate, tls_key }: Readonly<Record<TlsSetting, string>>,
+  section: Pick<TlsPaths, 'section'> = {},
+): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
+  if (tls_certificate === '') return null;
+  const paths = { ...section, certificate: tls_certificate, key: tls_key };
+  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
+}
+
 /** @throws Refused `configuration`, with the file that cannot be read and why */
 export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   const [certificate, key] = await Promise.all([

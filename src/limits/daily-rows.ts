@@ -23,14 +23,8 @@ export interface UsedRows {
  * The id under which the rows of an account are counted. An account that was removed and added again has the same id but
  * another `created_at`, so it starts at zero, and the running appliance need not know of the removal.
  */
-export function accountUsageId({
-  id,
-  created_at,
-}: {
-  readonly id: string;
-  readonly created_at: number;
-}): string {
-  return `${id}@${created_at}`;
+export function accountUsageId(account: { readonly id: string; readonly created_at: number }): string {
+  return `${account.id}@${account.created_at}`;
 }
 
 export interface DailyRows {
@@ -48,10 +42,7 @@ export interface DailyRows {
 /** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
-interface Count {
-  readonly day: number;
-  readonly holder: RowHolder;
-  readonly id: string;
+interface Count extends Omit<UsedRows, 'rows'> {
   rows: number;
 }
 

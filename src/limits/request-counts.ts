@@ -5,7 +5,7 @@
 import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS, MINUTE_MS } from '../time.ts';
 
-export const COUNTED = ['requests', 'refused', 'rows_served', 'rows_ingested'] as const;
+const COUNTED = ['requests', 'refused', 'rows_served', 'rows_ingested'] as const;
 export type Counted = (typeof COUNTED)[number];
 
 /** A count since the last write. */

@@ -7,12 +7,12 @@
 
 import { renameSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
-import { type Database, emptied, isEmpty, openDatabase, writing } from '../store/database.ts';
+import { type Database, emptied, isEmpty, openDatabase, withDatabase, writing } from '../store/database.ts';
 import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
 import { MINUTE_MS } from '../time.ts';
-import { dayOf, type UsedRows } from './daily-rows.ts';
+import { dayOf, type RowHolder, type UsedRows } from './daily-rows.ts';
 import type { KeyUse } from './key-uses.ts';
 import {
   MINUTES_KEPT,
@@ -98,7 +98,7 @@ const UPSERT_KEY_USE = `
 
 const SELECT_KEY_USES = 'SELECT key_id, last_used_at, position FROM key_use';
 
-const SELECT_ROWS_OF_KEYS = "SELECT id, rows FROM row_usage WHERE holder = 'key' AND day = :day";
+const SELECT_ROWS_OF_DAY = 'SELECT id, rows FROM row_usage WHERE holder = :holder AND day = :day';
 
 const UPSERT_MINUTE = `
   INSERT INTO minute_count (minute, counted, count) VALUES (:minute, :counted, :count)
@@ -126,8 +126,6 @@ const SELECT_MINUTES =
 const SELECT_REFUSALS = `
   SELECT key_id, code, sum(count) AS count, max(last_at) AS last_at FROM refusal GROUP BY key_id, code
   ORDER BY count DESC, code`;
-
-const SELECT_ROWS_OF_ACCOUNTS = "SELECT id, rows FROM row_usage WHERE holder = 'account' AND day = :day";
 
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
@@ -187,8 +185,7 @@ export function readUsedRows(db: Database): UsedRows[] {
  */
 export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, KeyUsage> | null {
   return inspect<ReadonlyMap<string, KeyUsage>>(path, new Map(), (db) => {
-    const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
-    const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
+    const today = rowsOfDay(db, 'key', nowMs);
     const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
     return new Map(
       uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
@@ -198,10 +195,12 @@ export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, K
 
 /** Rows that each account has read on this UTC day, by {@link accountUsageId}; as {@link readKeyUsage}. */
 export function readAccountRows(path: string, nowMs: number): ReadonlyMap<string, number> | null {
-  return inspect<ReadonlyMap<string, number>>(path, new Map(), (db) => {
-    const rows = db.prepare<unknown[], { id: string; rows: number }>(SELECT_ROWS_OF_ACCOUNTS);
-    return new Map(rows.all({ day: dayOf(nowMs) }).map(({ id, rows }) => [id, rows]));
-  });
+  return inspect<ReadonlyMap<string, number>>(path, new Map(), (db) => rowsOfDay(db, 'account', nowMs));
+}
+
+function rowsOfDay(db: Database, holder: RowHolder, nowMs: number): ReadonlyMap<string, number> {
+  const rows = db.prepare<unknown[], { id: string; rows: number }>(SELECT_ROWS_OF_DAY);
+  return new Map(rows.all({ holder, day: dayOf(nowMs) }).map(({ id, rows }) => [id, rows]));
 }
 
 export interface RequestHistory {
@@ -223,12 +222,7 @@ export function readRequestHistory(path: string, nowMs: number): RequestHistory 
 function inspect<Result>(path: string, none: Result, read: (db: Database) => Result): Result | null {
   if (!isThere(path)) return none;
   try {
-    const db = openDatabase(path, 'inspect');
-    try {
-      return read(db);
-    } finally {
-      db.close();
-    }
+    return withDatabase(path, 'inspect', read);
   } catch {
     return null;
   }

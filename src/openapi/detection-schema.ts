@@ -2,7 +2,7 @@
  * The schema of a detection, made from the field table (contract: Detection).
  *
  * With `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a
- * response to a request without `fields`.
+ * response to a request without `fields` (test/support/checked-fetch.ts).
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS, bandsOf } from '../detection/band.ts';
@@ -12,22 +12,14 @@ import { detectionIdPattern } from '../detection/id.ts';
 import {
   closed,
   described,
+  NUMBERED_ID,
   nullable,
-  numberedId,
   pascalCase,
   ref,
-  timestamp,
-  uri,
+  TIMESTAMP,
+  URI,
   words,
 } from './vocabulary.ts';
-
-export interface DetectionShape {
-  readonly content_type: ContentType;
-  /** The required members. */
-  readonly required: 'id and version' | 'every field';
-  /** Whether `event` is a member: only on the change stream. */
-  readonly event: boolean;
-}
 
 /** Form and range of fields, by path. */
 const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
@@ -36,12 +28,12 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
   event: () => ref('ChangeEvent'),
   content_type: (type) => words([type]),
   match_type: (type) => words([TYPE_RULES[type].match_type]),
-  subscription_id: () => numberedId(),
-  'source.internal_id': () => numberedId(),
+  subscription_id: () => NUMBERED_ID,
+  'source.internal_id': () => NUMBERED_ID,
   'strength.score': (type) => Type.Number({ minimum: 0, maximum: TYPE_RULES[type].score_max }),
   'strength.band': (type) => ref(bandName(type)),
-  'article.id': () => numberedId(),
-  'article.publisher.id': () => numberedId(),
+  'article.id': () => NUMBERED_ID,
+  'article.publisher.id': () => NUMBERED_ID,
   classification: () => ref('Classification'),
 };
 
@@ -49,8 +41,10 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
 const ALWAYS = new Set(['id', 'version']);
 
-export function detectionSchema(shape: DetectionShape): TSchema {
-  return objectOf(fieldsOf(shape), '', shape);
+/** @param event whether `event` is a member: only on the change stream */
+export function detectionSchema(contentType: ContentType, event: boolean): TSchema {
+  const fields = fieldsOf(contentType).filter(({ path }) => path !== 'event' || event);
+  return objectOf(fields, '', contentType);
 }
 
 /** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
@@ -66,11 +60,10 @@ export function detectionParts(): Record<string, TSchema> {
     Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
     ChangeEvent: words(['created', 'updated']),
   };
-  for (const content_type of CONTENT_TYPES) {
-    const shape: DetectionShape = { content_type, required: 'id and version', event: false };
+  for (const contentType of CONTENT_TYPES) {
     for (const path of OBJECT_PATHS) {
-      const within = fieldsOf(shape).filter((field) => field.path.startsWith(`${path}.`));
-      parts[partName(path, content_type)] ??= objectOf(within, `${path}.`, shape);
+      const within = fieldsOf(contentType).filter((field) => field.path.startsWith(`${path}.`));
+      parts[partName(path, contentType)] ??= objectOf(within, `${path}.`, contentType);
     }
   }
   return parts;
@@ -87,44 +80,37 @@ function partName(path: string, contentType: ContentType): string {
   return COMMON_OBJECTS.has(path) ? name : `${pascalCase(contentType)}${name}`;
 }
 
-function fieldsOf({ content_type, event }: DetectionShape): Field[] {
-  return FIELDS.filter(
-    (field) => field.content_types.includes(content_type) && (field.path !== 'event' || event),
-  );
+function fieldsOf(contentType: ContentType): Field[] {
+  return FIELDS.filter((field) => field.content_types.includes(contentType));
 }
 
 /** @param prefix path of the object and a dot; empty for the detection itself */
-function objectOf(fields: readonly Field[], prefix: string, shape: DetectionShape): TSchema {
+function objectOf(fields: readonly Field[], prefix: string, contentType: ContentType): TSchema {
   const members: TProperties = {};
   for (const { path } of fields) {
     const [name = ''] = path.slice(prefix.length).split('.');
     if (Object.hasOwn(members, name)) continue;
     const memberPath = `${prefix}${name}`;
-    const schema = memberOf(fields, memberPath, shape);
-    const isRequired = shape.required === 'every field' || ALWAYS.has(memberPath);
-    members[name] = isRequired ? schema : Type.Optional(schema);
+    const schema = memberOf(fields, memberPath, contentType);
+    members[name] = ALWAYS.has(memberPath) ? schema : Type.Optional(schema);
   }
   return closed(members);
 }
 
-function memberOf(fields: readonly Field[], path: string, shape: DetectionShape): TSchema {
+function memberOf(fields: readonly Field[], path: string, contentType: ContentType): TSchema {
   const field = fields.find((one) => one.path === path);
   if (field !== undefined) {
-    const form = formOf(field, shape.content_type);
+    const form = formOf(field, contentType);
     return field.nullable ? nullable(form, field.description) : described(form, field.description);
   }
-  const within = fields.filter((one) => one.path.startsWith(`${path}.`));
-  const object =
-    shape.required === 'every field'
-      ? objectOf(within, `${path}.`, shape)
-      : ref(partName(path, shape.content_type));
+  const object = ref(partName(path, contentType));
   return (NULLABLE_OBJECTS as readonly string[]).includes(path) ? nullable(object) : object;
 }
 
 function formOf({ path, type, column }: Field, contentType: ContentType): TSchema {
   const form = FORMS[path];
   if (form !== undefined) return form(contentType);
-  if (column?.kind.type === 'address') return uri();
+  if (column?.kind.type === 'address') return URI;
   switch (type) {
     case 'string':
       return Type.String();
@@ -135,6 +121,6 @@ function formOf({ path, type, column }: Field, contentType: ContentType): TSchem
     case 'boolean':
       return Type.Boolean();
     case 'timestamp':
-      return timestamp();
+      return TIMESTAMP;
   }
 }

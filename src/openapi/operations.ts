@@ -298,10 +298,10 @@ function headOf(operation: Operation, id: string): Operation {
 function tokenResponses(): Record<string, Response> {
   const noCache = { Pragma: header(Type.Literal('no-cache'), 'For HTTP/1.0 caches.') };
   const challenge = {
-    'WWW-Authenticate': {
-      ...header(Type.Literal('Basic realm="svc-data"'), 'Present when the client used HTTP Basic.'),
-      required: false,
-    },
+    'WWW-Authenticate': optional(
+      Type.Literal('Basic realm="svc-data"'),
+      'Present when the client used HTTP Basic.',
+    ),
   };
   const refused = (errors: Readonly<Record<string, string>>, headers = {}): Response =>
     success({

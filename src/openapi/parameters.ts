@@ -11,7 +11,7 @@ import {
 } from '../query/common-parameters.ts';
 import type { DocumentedParameter } from '../query/parameters.ts';
 import { PERIOD_PARAMETERS as PERIOD } from '../query/period-parameters.ts';
-import { numberedId, pascalCase, ref } from './vocabulary.ts';
+import { NUMBERED_ID, pascalCase, ref } from './vocabulary.ts';
 
 export interface Parameter {
   /** Name as a component, which no schema has: of generators, either makes a type. */
@@ -48,7 +48,7 @@ export const DETECTION_PARAMETERS: readonly Parameter[] = [
 ];
 export const SCHEMA_PARAMETERS: readonly Parameter[] = [...inQuery(SCHEMA), IF_NONE_MATCH];
 export const PHOTO_PARAMETERS: readonly Parameter[] = [
-  inPath('internal_id', '`source.internal_id` of the photo.', numberedId(), 123),
+  inPath('internal_id', '`source.internal_id` of the photo.', NUMBERED_ID, 123),
   {
     component: 'Signature',
     name: 'signature',

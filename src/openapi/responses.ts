@@ -176,7 +176,7 @@ export const UNROUTED: Readonly<Record<string, Response>> = {
   404: problem(['not_found'], 'never'),
   405: problem(['method_not_allowed'], 'never', {
     Allow: header(text('^[A-Z]+(, [A-Z]+)*$'), 'Methods that the path supports.'),
-    Pragma: { ...header(Type.Literal('no-cache'), 'Sent by /oauth/token.'), required: false },
+    Pragma: optional(Type.Literal('no-cache'), 'Sent by /oauth/token.'),
   }),
 };
 

@@ -1,7 +1,7 @@
 /** The named schemas of the document: all response bodies (contract: Resources and their fields). */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
-import { CONTENT_TYPES, type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
+import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
@@ -9,33 +9,33 @@ import { DATA_GAPS_MAX, DIGESTS_MAX, PAGE_ROWS_MAX, TOKEN_LIFETIME_MS } from '..
 import { SECOND_MS } from '../time.ts';
 import { detectionParts, detectionSchema } from './detection-schema.ts';
 import {
+  CONTENT_TYPE,
+  COUNT,
   closed,
   componentId,
-  contentType,
-  count,
   described,
+  NUMBERED_ID,
   nullable,
-  numberedId,
   pascalCase,
   ref,
-  timestamp,
-  uri,
+  TIMESTAMP,
+  URI,
   words,
 } from './vocabulary.ts';
 
 const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
 const AS_OF = nullable(
-  timestamp(),
+  TIMESTAMP,
   'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
 
 const RANGE_END = {
   next_cursor: nullable(ref('QueryCursor'), 'Null on the last page.'),
   has_more: Type.Boolean({ description: 'True when there may be another page. That page can be empty.' }),
-  from: described(timestamp(), 'Resolved start, inclusive.'),
+  from: described(TIMESTAMP, 'Resolved start, inclusive.'),
   to: described(
-    timestamp(),
+    TIMESTAMP,
     'Resolved end, exclusive. The time of the first request when `to` was in the future.',
   ),
   time_zone: Type.String({ description: 'Time zone used for the period.' }),
@@ -82,7 +82,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     ),
     rows: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX }),
     last: closed(
-      { id: Type.String({ pattern: DETECTION_ID_PATTERN }), first_detected_at: timestamp() },
+      { id: Type.String({ pattern: DETECTION_ID_PATTERN }), first_detected_at: TIMESTAMP },
       'The last detection of the page. The page holds what follows the last detection of the page before it, up to this one.',
     ),
     digest: Type.String({
@@ -101,7 +101,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
       name: Type.String(),
       scopes: Type.Array(words(SCOPES), { description: 'Scopes that the credential has now.' }),
-      expires_at: nullable(timestamp(), 'Null if the key does not expire.'),
+      expires_at: nullable(TIMESTAMP, 'Null if the key does not expire.'),
     }),
     subscriptions: Type.Array(ref('Subscription'), { description: "Only the key's own subscriptions." }),
     data_gaps: byContentType(
@@ -112,44 +112,42 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     schema_version: words(['v1']),
   }),
   Subscription: closed({
-    id: numberedId(),
+    id: NUMBERED_ID,
     name: nullable(Type.String()),
-    content_types: Type.Array(contentType(), {
+    content_types: Type.Array(CONTENT_TYPE, {
       description: 'Content types that the key reads for this subscription. Can be empty.',
     }),
     time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
     data_starts: byContentType(
-      nullable(timestamp()),
+      nullable(TIMESTAMP),
       'The `first_detected_at` of the earliest detection. Always accepted as `from`. Null while the stream has no detections.',
     ),
     customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
-    classification_since: nullable(timestamp(), 'Null in this version.'),
+    classification_since: nullable(TIMESTAMP, 'Null in this version.'),
   }),
   Gap: closed({
-    window_start: described(timestamp(), 'Start of a ten-minute export window.'),
+    window_start: described(TIMESTAMP, 'Start of a ten-minute export window.'),
     status: described(
       words(['missing', 'abandoned', 'failed']),
       'missing: the file had not arrived a day after it was due. abandoned: missing for 30 days, no longer looked for. failed: the file could not be read.',
     ),
   }),
   AccountLimits: closed({
-    requests_per_minute: described(count(), 'Requests per minute and key.'),
+    requests_per_minute: described(COUNT, 'Requests per minute and key.'),
     daily_rows: described(
-      count(),
+      COUNT,
       "The account's daily row allowance for reading detections. A key can have a lower allowance of its own, which is not shown here; the detail of a 429 `daily_allowance` states it.",
     ),
-    daily_file_rows: described(count(), 'Daily row allowance for files. Reserved for a later version.'),
+    daily_file_rows: described(COUNT, 'Daily row allowance for files. Reserved for a later version.'),
     exports_per_day: described(
-      count(),
+      COUNT,
       'Exports that an account can create per day. Reserved for a later version.',
     ),
     throttled: nullable(
       words(['key', 'account']),
       'Which daily row allowance is used up: `key`, `account` (also when both are), or null.',
     ),
-    throttled_until: Type.Optional(
-      described(timestamp(), 'Present only while throttled: the next 00:00 UTC.'),
-    ),
+    throttled_until: Type.Optional(described(TIMESTAMP, 'Present only while throttled: the next 00:00 UTC.')),
   }),
   Schema: closed({
     schema_version: words(['v1']),
@@ -164,7 +162,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     position: Type.Integer({ minimum: 1, maximum: FIELDS.length }),
     type: words(['string', 'integer', 'number', 'boolean', 'timestamp']),
     nullable: Type.Boolean(),
-    content_types: Type.Array(contentType(), { minItems: 1 }),
+    content_types: Type.Array(CONTENT_TYPE, { minItems: 1 }),
     description: Type.String({ minLength: 1 }),
   }),
   Token: closed({
@@ -179,19 +177,19 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       Object.fromEntries(
         EXPORT_NAMES.map((name) => [
           name,
-          closed({ newest_done: nullable(timestamp(), 'End of the newest finished window of the export.') }),
+          closed({ newest_done: nullable(TIMESTAMP, 'End of the newest finished window of the export.') }),
         ]),
       ),
     ),
     alerts: closed({
-      open: described(count(), 'Alerts open now.'),
-      page_worthy: described(count(), 'Open alerts that need someone now. Above 0, health is 503.'),
+      open: described(COUNT, 'Alerts open now.'),
+      page_worthy: described(COUNT, 'Open alerts that need someone now. Above 0, health is 503.'),
       paused: Type.Integer({ minimum: 0, maximum: 1, description: '1 while ingest is deliberately paused.' }),
     }),
   }),
   Problem: closed(
     {
-      type: described(uri(), '`{base_url}/errors/<code>`. Test the last path segment, the error code.'),
+      type: described(URI, '`{base_url}/errors/<code>`. Test the last path segment, the error code.'),
       title: described(words(Object.values(PROBLEMS).map(({ title }) => title)), 'The error code in words.'),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
       detail: Type.String({ minLength: 1, description: 'What was wrong, in plain English.' }),
@@ -215,12 +213,8 @@ function namesOfTypes(suffix: string): string[] {
 
 function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
   return Object.fromEntries(
-    CONTENT_TYPES.map((type) => [`${pascalCase(type)}${suffix}`, detectionOf(type, event)]),
+    CONTENT_TYPES.map((type) => [`${pascalCase(type)}${suffix}`, detectionSchema(type, event)]),
   );
-}
-
-function detectionOf(contentType: ContentType, event: boolean): TSchema {
-  return detectionSchema({ content_type: contentType, required: 'id and version', event });
 }
 
 function byContentType(schema: TSchema, description: string): TSchema {

@@ -17,7 +17,7 @@ import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 const COMPONENTS = '#/components/schemas/';
 
 /** Whole seconds, UTC. */
-export const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
+const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
 /** The address of a named schema in the document, which is also its `$id`. */
@@ -51,26 +51,12 @@ export function words(values: readonly string[]): TUnion | TLiteral {
   return more.length === 0 ? first : Type.Union([first, ...more]);
 }
 
-export function timestamp(): TSchema {
-  return Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
-}
-
-export function uri(): TSchema {
-  return Type.String({ format: 'uri' });
-}
-
-export function count(): TSchema {
-  return Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-}
-
+export const TIMESTAMP = Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
+export const URI = Type.String({ format: 'uri' });
+export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** The id of a subscription, publisher or article. */
-export function numberedId(minimum: 0 | 1 = 0): TSchema {
-  return Type.Integer({ minimum, maximum: NUMBER_MAX });
-}
-
-export function contentType(): TSchema {
-  return words(CONTENT_TYPES);
-}
+export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
+export const CONTENT_TYPE = words(CONTENT_TYPES);
 
 /** The names of components: `RateLimited` for `rate_limited`, `IfNoneMatch` for `If-None-Match`. */
 export function pascalCase(name: string): string {

@@ -1,16 +1,8 @@
 /** The parameters of the change stream (contract: GET /v1/detections/changes). */
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
-import {
-  type DetectionFilters,
-  FILTER_PARAMETERS,
-  LIMIT,
-  STREAM_PARAMETERS,
-  type StreamSelection,
-  VIEW_PARAMETERS,
-} from './common-parameters.ts';
+import { LIMIT, LIST_PARAMETERS, type ListValues, readListValues } from './common-parameters.ts';
 import { type DocumentedParameter, invalid, parseParameters, readValues, single } from './parameters.ts';
-import type { Projection } from './projection.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
 const OWN_PARAMETERS = {
@@ -28,25 +20,16 @@ const OWN_PARAMETERS = {
   limit: LIMIT,
 } satisfies Record<string, DocumentedParameter>;
 
-export const CHANGES_PARAMETERS = {
-  ...OWN_PARAMETERS,
-  ...STREAM_PARAMETERS,
-  ...FILTER_PARAMETERS,
-  ...VIEW_PARAMETERS,
-};
+export const CHANGES_PARAMETERS = { ...OWN_PARAMETERS, ...LIST_PARAMETERS };
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
 export type StreamStart =
   | { readonly kind: 'after'; readonly position: number }
   | { readonly kind: 'since'; readonly since_ms: number };
 
-export interface ChangesParameters {
+export interface ChangesParameters extends ListValues {
   readonly start: StreamStart;
   readonly limit: number;
-  readonly selection: StreamSelection;
-  readonly filters: DetectionFilters;
-  /** Null: every field. */
-  readonly projection: Projection | null;
 }
 
 /**
@@ -73,9 +56,7 @@ export function parseChangesParameters(
         ? { kind: 'after', position: decodeCursor(cursor ?? '') }
         : { kind: 'since', since_ms: requireRecent(since, nowMs) },
     limit,
-    selection: readValues(parameters, STREAM_PARAMETERS),
-    filters: readValues(parameters, FILTER_PARAMETERS),
-    projection: readValues(parameters, VIEW_PARAMETERS).fields,
+    ...readListValues(parameters),
   };
 }
 

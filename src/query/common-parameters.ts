@@ -11,7 +11,15 @@ import {
   SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/contract-limits.ts';
-import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
+import {
+  type DocumentedParameter,
+  defaulted,
+  list,
+  type Parameters,
+  readValues,
+  single,
+  type ValuesOf,
+} from './parameters.ts';
 import { type Projection, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';
 
@@ -115,6 +123,25 @@ export const FILTER_PARAMETERS = {
 
 /** Null: the filter was not sent. */
 export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
+
+/** Those that both lists of detections take. */
+export const LIST_PARAMETERS = { ...STREAM_PARAMETERS, ...FILTER_PARAMETERS, ...VIEW_PARAMETERS };
+
+export interface ListValues {
+  readonly selection: StreamSelection;
+  readonly filters: DetectionFilters;
+  /** Null: every field. */
+  readonly projection: Projection | null;
+}
+
+/** @param parameters parsed by a table with {@link LIST_PARAMETERS}; @throws Refused `invalid_request` */
+export function readListValues(parameters: Parameters): ListValues {
+  return {
+    selection: readValues(parameters, STREAM_PARAMETERS),
+    filters: readValues(parameters, FILTER_PARAMETERS),
+    projection: readValues(parameters, VIEW_PARAMETERS).fields,
+  };
+}
 
 /** Rows of a page. */
 export const LIMIT = {

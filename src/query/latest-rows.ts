@@ -2,7 +2,7 @@
  * Rows of the change stream for the console: the newest of all streams, and the versions of one detection. Each call
  * scans a limited number of rows, and does not check that it is complete, as pages for clients do.
  */
-import type { ContentType } from '../detection/content-type.ts';
+import { type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
@@ -129,21 +129,17 @@ export interface KnownStream {
   readonly content_type: ContentType;
 }
 
+const SELECT_KNOWN = 'SELECT subscription_id, content_type FROM stream WHERE removed = 0 ORDER BY ordinal';
+
 /** Every stream that has rows, the oldest first. */
-export function knownStreams(
-  db: Database,
-  { subscription_id: ids, content_type }: StreamSelection,
-): KnownStream[] {
+export function knownStreams(db: Database, wanted: StreamSelection): StreamName[] {
+  const { subscription_id: ids, content_type: type } = wanted;
   return db
-    .prepare<[], KnownStream>(
-      'SELECT subscription_id, content_type FROM stream WHERE removed = 0 ORDER BY ordinal',
-    )
+    .prepare<[], KnownStream>(SELECT_KNOWN)
     .all()
-    .filter(
-      (stream) =>
-        (ids === null || ids.includes(stream.subscription_id)) &&
-        (content_type === null || content_type === stream.content_type),
-    );
+    .filter(({ subscription_id: id }) => ids === null || ids.includes(id))
+    .filter(({ content_type }) => type === null || type === content_type)
+    .map(({ subscription_id, content_type }) => streamName(subscription_id, content_type));
 }
 
 /** Transactions that may share a millisecond. */

@@ -12,10 +12,9 @@ import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
-import type { DetectionFilters } from './common-parameters.ts';
 import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
-import type { PeriodSort } from './period-parameters.ts';
+import type { PeriodParameters, PeriodSort } from './period-parameters.ts';
 import {
   BETWEEN_SQL,
   FIRST_NEWEST_SQL,
@@ -28,22 +27,18 @@ import {
   WITHIN_SQL,
 } from './period-sql.ts';
 import { statementFamily, streamValues } from './prepared-once.ts';
-import { type Projection, renderProjected } from './projection.ts';
+import { renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
-export interface PeriodQuery {
+export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
   /** At most eight. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  readonly filters: DetectionFilters;
   readonly period: Period;
-  readonly sort: PeriodSort;
   /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
-  readonly limit: number;
-  readonly projection: Projection | null;
   /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }
@@ -107,13 +102,7 @@ export function readPeriodPage(
 
 /** The most common request: no filter, newest first. One statement reads the page. */
 function readNewest(db: Database, query: Query, { start, end }: Span): Omit<PeriodPage, 'as_of_ms'> {
-  const values = {
-    ...streamValues(query.streams),
-    second: start.second,
-    after: start.id,
-    ...between(query.sort, start.second, end),
-    limit: query.limit,
-  };
+  const values = { ...behind(query, start, end), limit: query.limit };
   const statements = query.after === null ? FIRST_NEWEST : NEWEST;
   const { data, rows, last } = readPart(db, query, { statements, values });
   const isEnd = last === null || rows < query.limit || !moreBehind(db, query, last, end);
@@ -128,13 +117,7 @@ function scanBound(
   { rowsMax, isExact }: { rowsMax: number; isExact: boolean },
 ): PeriodPlace | null {
   const count = query.streams.length;
-  const streams = streamValues(query.streams);
-  const rest = {
-    ...streams,
-    second: start.second,
-    after: start.id,
-    ...between(query.sort, start.second, end),
-  };
+  const rest = behind(query, start, end);
   const second = SECOND_AT[query.sort](db, count, '').get({ ...rest, skipped: rowsMax - 1 })?.second;
   if (second === undefined) return null;
   if (!isExact) return { second, id: LAST_ID };
@@ -144,7 +127,7 @@ function scanBound(
     : (rowsBefore(db, count, '').get({ ...rest, ...between(query.sort, start.second, second) })?.rows ?? 0);
   const after = isStart ? start.id : FIRST_ID;
   const skipped = rowsMax - 1 - before;
-  const id = idAt(db, count, '').get({ ...streams, second, after, upto: LAST_ID, skipped })?.id;
+  const id = idAt(db, count, '').get({ ...rest, second, after, upto: LAST_ID, skipped })?.id;
   if (id === undefined) throw new Error('a row that was counted cannot be read');
   return { second, id };
 }
@@ -224,9 +207,13 @@ function lastId(data: Buffer): string {
   return data.toString('latin1', start, data.indexOf('"', start));
 }
 
-function moreBehind(db: Database, { streams, sort }: Query, { second, id }: PeriodPlace, end: number) {
-  const values = { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
-  return more(db, streams.length, '').get(values)?.more === 1;
+function moreBehind(db: Database, query: Query, place: PeriodPlace, end: number): boolean {
+  return more(db, query.streams.length, '').get(behind(query, place, end))?.more === 1;
+}
+
+/** The rest of a second, and the seconds up to an end. */
+function behind({ streams, sort }: Query, { second, id }: PeriodPlace, end: number): Values {
+  return { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
 }
 
 /** The seconds between two, both excluded, in either direction. */

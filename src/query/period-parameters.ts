@@ -3,14 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX } from '../limits/contract-limits.ts';
 import { zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
-import {
-  type DetectionFilters,
-  FILTER_PARAMETERS,
-  LIMIT,
-  STREAM_PARAMETERS,
-  type StreamSelection,
-  VIEW_PARAMETERS,
-} from './common-parameters.ts';
+import { LIMIT, LIST_PARAMETERS, type ListValues, readListValues } from './common-parameters.ts';
 import { INSTANT_EXPECTED, readInstant } from './instant.ts';
 import {
   type DocumentedParameter,
@@ -21,7 +14,6 @@ import {
   type ValuesOf,
 } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
-import type { Projection } from './projection.ts';
 import { choice, text, type ValueKind } from './value-kinds.ts';
 
 /** The direction of time; detections of one second are in ascending order of id in both. */
@@ -85,20 +77,10 @@ const OWN_PARAMETERS = {
   },
 } satisfies Record<string, DocumentedParameter>;
 
-export const PERIOD_PARAMETERS = {
-  ...OWN_PARAMETERS,
-  ...STREAM_PARAMETERS,
-  ...FILTER_PARAMETERS,
-  ...VIEW_PARAMETERS,
-};
+export const PERIOD_PARAMETERS = { ...OWN_PARAMETERS, ...LIST_PARAMETERS };
 
 /** `time_zone` as written; `cursor` is decoded with the hash of the whole request. */
-export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS> {
-  readonly selection: StreamSelection;
-  readonly filters: DetectionFilters;
-  /** Null: every field. */
-  readonly projection: Projection | null;
-}
+export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS>, ListValues {}
 
 /**
  * @param raw the query string without its `?`
@@ -106,10 +88,5 @@ export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS> {
  */
 export function parsePeriodParameters(raw: string): PeriodParameters {
   const parameters = parseParameters(raw, PERIOD_PARAMETERS);
-  return {
-    ...readValues(parameters, OWN_PARAMETERS),
-    selection: readValues(parameters, STREAM_PARAMETERS),
-    filters: readValues(parameters, FILTER_PARAMETERS),
-    projection: readValues(parameters, VIEW_PARAMETERS).fields,
-  };
+  return { ...readValues(parameters, OWN_PARAMETERS), ...readListValues(parameters) };
 }

@@ -5,6 +5,7 @@
  * lacks stays absent, and so does an object without any requested field.
  */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
+import { isObject } from '../history/format.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { invalid, shown } from './parameters.ts';
 
@@ -72,8 +73,4 @@ function add(projection: Draft, path: readonly string[]): void {
   const inner: Draft = known ?? new Map();
   projection.set(name, inner);
   add(inner, rest);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -30,8 +30,8 @@ export const FIND_STREAM = `
 
 /** Ordinals have no gaps, and the index has every stream that was not removed. */
 export const CHECK_STREAMS = `
-  SELECT count(*) AS streams, max(ordinal) AS last, max(position) AS position,
-    sum(removed = 0 AND ordinal IS NOT (
+  SELECT count(*) AS streams, coalesce(max(ordinal), 0) AS last, coalesce(max(position), 0) AS position,
+    total(removed = 0 AND ordinal IS NOT (
       SELECT ordinal FROM stream AS found INDEXED BY stream_by_name
       WHERE found.subscription_id = stream.subscription_id AND found.content_type = stream.content_type
         AND found.removed = 0)) AS lost
@@ -40,12 +40,8 @@ export const CHECK_STREAMS = `
 const findStream = preparedOnce<Omit<StoredStream, 'name'> & { subscription_id: number; removed: number }>(
   FIND_STREAM,
 );
-const checkTable = preparedOnce<{
-  streams: number;
-  last: number | null;
-  position: number | null;
-  lost: number | null;
-}>(CHECK_STREAMS);
+const NO_STREAMS = { streams: 0, last: 0, position: 0, lost: 0 };
+const checkTable = preparedOnce<typeof NO_STREAMS>(CHECK_STREAMS);
 
 /**
  * @returns those that exist; the others have no rows yet
@@ -69,15 +65,10 @@ export function storedStreams(db: Database, names: readonly StreamName[]): Store
  * @throws DatabaseDamage where the table of streams contradicts itself
  */
 export function checkStreams(db: Database): number {
-  const { streams, last, position, lost } = checkTable(db).get() ?? {
-    streams: 0,
-    last: null,
-    position: null,
-    lost: null,
-  };
-  if (streams !== (last ?? 0) || (lost ?? 0) > 0)
+  const { streams, last, position, lost } = checkTable(db).get() ?? NO_STREAMS;
+  if (streams !== last || lost > 0)
     throw new DatabaseDamage(
-      `the table of streams has ${streams} rows instead of ${last ?? 0}, and the index by name misses ${lost ?? 0} of them`,
+      `the table of streams has ${streams} rows instead of ${last}, and the index by name misses ${lost} of them`,
     );
-  return position ?? 0;
+  return position;
 }

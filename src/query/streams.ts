@@ -37,20 +37,14 @@ export function selectStreams(
     throw invalid(`content_type: must be one that the key can read; GET /v1/me lists them${advice}`);
   }
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
-  const streams: StreamName[] = [];
-  const read = new Set<ContentType>(type === null ? [] : [type]);
-  for (const subscription of [...named].sort((a, b) => a.id - b.id)) {
-    for (const contentType of CONTENT_TYPES) {
-      if (!subscription.content_types.includes(contentType)) continue;
-      if (type !== null && type !== contentType) continue;
-      read.add(contentType);
-      if (enabled.has(contentType)) streams.push(streamName(subscription.id, contentType));
-    }
-  }
-  return {
-    streams: [...new Set(streams)],
-    content_types: CONTENT_TYPES.filter((contentType) => read.has(contentType) && enabled.has(contentType)),
-  };
+  const wanted = CONTENT_TYPES.filter((one) => enabled.has(one) && (type === null || type === one));
+  const streams = named
+    .toSorted((a, b) => a.id - b.id)
+    .flatMap(({ id, content_types: own }) =>
+      wanted.filter((one) => own.includes(one)).map((one) => streamName(id, one)),
+    );
+  const isRead = (one: ContentType) => type === one || named.some((own) => own.content_types.includes(one));
+  return { streams, content_types: wanted.filter(isRead) };
 }
 
 /** Of a request without `subscription_id` and `content_type`. */

@@ -81,7 +81,7 @@ describe('the client behind proxies', () => {
     const lines: Record<string, unknown>[] = [];
     const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
     const conditions = { set: (name: string, detail: string | null) => set.push([name, `${detail}`]) };
-    const client = createClientAddress(['10.0.0.1'], createProxyWarning({ conditions, log }));
+    const client = createClientAddress(['10.0.0.1'], createProxyWarning(conditions, log));
     client('10.0.0.1', '198.51.100.9');
     client('10.0.0.2', undefined);
     assert.deepEqual([set, lines], [[], []]);

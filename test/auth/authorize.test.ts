@@ -41,7 +41,7 @@ test('a valid key gives a credential with everything it may read', () => {
     scopes: ['detections:read', 'reports:read'],
     expires_at,
     daily_rows: 70,
-    account: { id: 'acme', name: 'Acme News', daily_rows: 5000, created_at: NOW_MS },
+    account: { id: 'acme', name: 'Acme News', daily_rows: 5000, suspended_at: null, created_at: NOW_MS },
     subscriptions: [
       { id: 7001, name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['text', 'image'] },
       { id: 7002, name: null, time_zone: 'Europe/Berlin', content_types: ['image'] },

@@ -11,7 +11,6 @@ import { type Conditions, createConditions } from '../../src/health/alert-condit
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { ALERTS } from '../../src/health/alert-texts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
-import { createPauseReader } from '../../src/health/pause-reader.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -37,8 +36,7 @@ describe('the monitor', () => {
   function start(enabled = both): void {
     monitor = startMonitor({
       detections: { path: store.path, reader: () => store.reader },
-      pause: createPauseReader(join(store.folder, 'access.db')),
-      checkKeys: () => accessReader.check(),
+      access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
       conditions,
       enabled,
       folders: [],

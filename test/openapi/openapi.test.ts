@@ -76,8 +76,9 @@ test("the document has exactly the program's endpoints", () => {
   const folder = path.join(root, 'src', 'http', 'endpoints');
   const served = readdirSync(folder).flatMap((name) => {
     const text = readFileSync(path.join(folder, name), 'utf8');
-    const [, where] = /^(?: {4}path: |const PATH = )'([^']+)'/m.exec(text) ?? [];
-    const [, method = ''] = /^ {4}method: '([A-Z]+)'/m.exec(text) ?? [];
+    const [, where] = /^(?: {4}path: |const PATH = | {2}return detectionsRoute\()'([^']+)'/m.exec(text) ?? [];
+    const isOfDetections = text.includes('  return detectionsRoute(');
+    const [, method = isOfDetections ? 'GET' : ''] = /^ {4}method: '([A-Z]+)'/m.exec(text) ?? [];
     const [, head] = /^ {4}head: (true|false)/m.exec(text) ?? [];
     if (where === undefined) return [];
     return [`${method} ${where}`, ...(head === 'true' ? [`HEAD ${where}`] : [])];

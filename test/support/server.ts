@@ -105,7 +105,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   const running = await startServer({
     config: configOf(options),
-    stores: { detections: () => store.reader, access: reader },
+    detections: () => store.reader,
+    access: reader,
     health: options.health ?? WELL,
     conditions: options.conditions ?? { set: () => {} },
     secret: TEST_SECRET,

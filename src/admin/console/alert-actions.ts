@@ -57,6 +57,7 @@ function* newestStates(
   const nowMs = now();
   const end = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const db = readableOrNull(sources);
+  if (db === null) return;
   for (const name of exports)
     for (let to = end; to > end - WINDOWS_MS; to -= STEP_MS)
       yield* windowStates(db, { export: name, from: to - STEP_MS, to }, true, nowMs).reverse();

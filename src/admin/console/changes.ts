@@ -7,10 +7,6 @@ import type { DataFolder } from '../../store/folder.ts';
 import { MINUTE_MS, SECOND_MS } from '../../time.ts';
 import type { EventName } from './api.ts';
 
-export interface Changes {
-  watch(on: boolean): void;
-}
-
 const POLL_EVERY_MS = SECOND_MS;
 /** Every request changes usage.db, so it is read less often. */
 const USAGE_POLLS = 5;
@@ -18,7 +14,11 @@ const USAGE_POLLS = 5;
 /** What is compared, the events of a change, and after how many polls. */
 type Watched = readonly [read: () => unknown, events: readonly EventName[], polls?: number];
 
-export function watchChanges(folder: DataFolder, onChange: (events: EventName[]) => void): Changes {
+/** @returns a function that begins or ends it */
+export function watchChanges(
+  folder: DataFolder,
+  onChange: (events: EventName[]) => void,
+): (on: boolean) => void {
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
   const usage = createFileReader(folder.usage);
@@ -44,13 +44,11 @@ export function watchChanges(folder: DataFolder, onChange: (events: EventName[])
     const events = new Set(changed.flatMap(([, names]) => names));
     if (events.size > 0) onChange([...events]);
   };
-  return {
-    watch(on) {
-      clearInterval(timer);
-      if (!on) return;
-      for (const one of watched) last.set(one, one[0]());
-      timer = setInterval(poll, POLL_EVERY_MS);
-    },
+  return (on) => {
+    clearInterval(timer);
+    if (!on) return;
+    for (const one of watched) last.set(one, one[0]());
+    timer = setInterval(poll, POLL_EVERY_MS);
   };
 }
 

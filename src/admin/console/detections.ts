@@ -1,7 +1,7 @@
 /** The live stream, the search in a period, and one detection with its versions (api-records.ts). */
 import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
-import { streamName, streamParts } from '../../detection/content-type.ts';
+import { streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
@@ -53,8 +53,8 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   const { limit } = readValues(parameters, LIMIT);
   const db = sources.detections();
   // The head is read before the rows: what is delivered in between is left to the next request.
-  const through = db === null ? after : Math.max(after, readStreamHead(db).position);
-  const rows = db === null ? [] : newestRows(db, { after, through }, wanted, limit);
+  const through = Math.max(after, readStreamHead(db).position);
+  const rows = newestRows(db, { after, through }, wanted, limit);
   const since = { since: formatMs(nowMs - HOUR_MS) };
   return page(textsOf(sources, rows), {
     next: `${through}`,
@@ -108,12 +108,10 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     to: formatSeconds(period.to),
   });
   const db = sources.detections();
-  const nothing = page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
-  if (db === null) return nothing;
-  const names = knownStreams(db, selection).map((one) => streamName(one.subscription_id, one.content_type));
+  const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return nothing;
+  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
@@ -211,10 +209,9 @@ export function readOne(sources: Sources, { query }: Read): DetectionDetail {
   const { id: asked, after } = readParameters(query, { id: ANY_TEXT, ...AFTER });
   const id = asked ?? '';
   const db = sources.detections();
-  const found = db === null ? null : versionRows(db, id, readSpan(after));
-  const text = found === null || db === null ? null : currentText(sources, db, id);
-  if (found === null || db === null || text === null)
-    throw new Refused('not_found', `There is no detection ${id}.`);
+  const found = versionRows(db, id, readSpan(after));
+  const text = found && currentText(sources, db, id);
+  if (found === null || text === null) throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
   const detections = entriesOf(sources, rows);
   const versions = rows.map((row, at) => {

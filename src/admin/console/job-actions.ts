@@ -39,13 +39,8 @@ export function release(acting: Acting, window: Window, name: Release['name']): 
   const wanted = RELEASES.find((one) => one.name === name);
   if (wanted === undefined) throw new Error(`there is no release ${name}`);
   const { export: exportName, window_start: start } = window;
-  const db = acting.sources.detections();
-  requireStatus(
-    db === null ? undefined : findWindow(db, exportName, start)?.status,
-    wanted,
-    exportName,
-    start,
-  );
+  const found = findWindow(acting.sources.detections(), exportName, start);
+  requireStatus(found?.status, wanted, exportName, start);
   const job = { kind: `window-${name}`, subject: subjectOf(window) } as const;
   return beginRequest(acting, job, { kind: 'reset', ...window, from: wanted.from });
 }

@@ -1,7 +1,7 @@
 /** The read of each path of the console (api.ts). Runs on the console thread. */
 import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
-import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
+import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
 import { text } from '../../query/value-kinds.ts';
@@ -64,10 +64,7 @@ async function answer(sources: Sources, asked: Read, nowMs: number): Promise<str
 
 async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
   readParameters(query, {});
-  const { folder, settings, enabled, detections } = sources;
-  const { drop, backup } = settings;
-  const access = sources.access();
-  const from = { folder, drop, enabled, access, detections, backup };
+  const from = { ...sources.settings, ...sources, access: sources.access() };
   const { running: _, alerts, ...status } = await readOverview(from, nowMs);
   const { paused_since } = status.health;
   return {
@@ -84,19 +81,11 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
 function minutesOf({ folder }: Sources, nowMs: number): Minutes {
   const last = Math.floor(nowMs / MINUTE_MS);
   const first = last - MINUTES_KEPT + 1;
-  const counts = new Map<Counted, number[]>(COUNTED.map((name) => [name, Array(MINUTES_KEPT).fill(0)]));
-  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? []) {
-    const of = counts.get(counted);
-    if (of !== undefined && minute >= first) of[minute - first] = count;
-  }
-  const of = (name: Counted) => counts.get(name) ?? [];
-  return {
-    from: formatMs(first * MINUTE_MS),
-    requests: of('requests'),
-    refused: of('refused'),
-    rows_served: of('rows_served'),
-    rows_ingested: of('rows_ingested'),
-  };
+  const zeros = (): number[] => Array(MINUTES_KEPT).fill(0);
+  const counts = { requests: zeros(), refused: zeros(), rows_served: zeros(), rows_ingested: zeros() };
+  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? [])
+    if (minute >= first) counts[counted][minute - first] = count;
+  return { from: formatMs(first * MINUTE_MS), ...counts };
 }
 
 function files(sources: Sources, { query }: Read): FilesPage {
@@ -106,12 +95,10 @@ function files(sources: Sources, { query }: Read): FilesPage {
     name: ANY_TEXT,
     after: ANY_TEXT,
   });
-  const db = sources.detections();
-  if (db === null) return { files: [], next: null };
   const { after } = asked;
   if (after !== null && !/^\d{1,15}$/.test(after))
     throw new Refused('invalid_request', 'after: expected what next was.');
-  const page = filesPage(db, {
+  const page = filesPage(sources.detections(), {
     outcomes: asked.outcome,
     export: asked.export,
     part: asked.name,

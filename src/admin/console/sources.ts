@@ -13,13 +13,13 @@ export interface Sources {
   readonly jobs: Jobs;
   /** Differs when alerts, accounts or detections have changed. */
   readonly version: () => string;
-  /** A reader on `detections.db`, null while there is none. @throws Refused `unavailable` while it must not be read */
-  readonly detections: () => Database | null;
+  /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
+  readonly detections: () => Database;
   /** A reader on `access.db`. @throws Refused `unavailable` */
   readonly access: () => Database;
 }
 
-/** For views that are useful without detections.db: also null while it cannot be read. */
+/** For views that are useful without detections.db: null while it cannot be read. */
 export function readableOrNull(sources: Sources): Database | null {
   try {
     return sources.detections();

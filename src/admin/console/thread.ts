@@ -6,7 +6,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
-import { openDatabase } from '../../store/database.ts';
+import { withDatabase } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
@@ -32,7 +32,7 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   const folder = dataFolder(settings.data);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
-  const changes = watchChanges(folder, (events) => sendEvent<readonly EventName[]>(port, events));
+  const watch = watchChanges(folder, (events) => sendEvent<readonly EventName[]>(port, events));
   const jobs = new Jobs(() => sendEvent<readonly EventName[]>(port, ['jobs']));
   const sourcesFor = (unreadable: string | null): Sources => ({
     settings,
@@ -42,22 +42,22 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
     version: () => [folder.alerts, detections, access].map(stateOf).join(),
     detections() {
       if (unreadable !== null) throw new Refused('unavailable', unreadable);
-      return detections.db();
+      return detections.db() ?? gone(folder.detections);
     },
-    access() {
-      const db = access.db();
-      if (db === null) throw new Refused('unavailable', `${folder.access} is gone.`);
-      return db;
-    },
+    access: () => access.db() ?? gone(folder.access),
   });
   serveCalls<ConsoleCalls>(port, {
     ask: (ask) => tell(sourcesFor(ask.unreadable), ask),
-    watch: (on) => changes.watch(on),
+    watch,
     async stop() {
       await jobs.close();
       process.exit();
     },
   });
+}
+
+function gone(path: string): never {
+  throw new Refused('unavailable', `${path} is gone.`);
 }
 
 /** Never rejects. */
@@ -81,12 +81,7 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
  */
 function isSound(path: string): boolean {
   try {
-    const db = openDatabase(path, 'read');
-    try {
-      return db.pragma('quick_check(1)', { simple: true }) === 'ok';
-    } finally {
-      db.close();
-    }
+    return withDatabase(path, 'read', (db) => db.pragma('quick_check(1)', { simple: true }) === 'ok');
   } catch {
     return false;
   }

@@ -7,7 +7,6 @@ import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
-import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation, type WindowStatus } from '../../windows/ledger.ts';
@@ -73,7 +72,6 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
   if (start === null || start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
   const db = sources.detections();
-  if (db === null) throw new Refused('not_found', 'Nothing was ingested yet.');
   const span = { export: name, from: start, to: start + WINDOW_MS };
   const [state] = windowStates(db, span, sources.enabled.has(name), nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
@@ -152,19 +150,18 @@ interface Left {
 }
 
 /**
- * @param db null: there is none yet
  * @param span epoch milliseconds, `[from, to)`
  * @param isEnabled whether the export is switched on
  */
 export function windowStates(
-  db: Database | null,
+  db: Database,
   span: { readonly export: ExportName; readonly from: number; readonly to: number },
   isEnabled: boolean,
   nowMs: number,
 ): WindowState[] {
-  const knownRows = db?.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span) ?? [];
+  const knownRows = db.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span);
   const known = new Map(knownRows.map((one) => [one.window_start, one]));
-  const leftRows = db?.prepare<unknown[], Left>(WINDOWS_WITH_FILES_LEFT).all(span) ?? [];
+  const leftRows = db.prepare<unknown[], Left>(WINDOWS_WITH_FILES_LEFT).all(span);
   const left = new Map(leftRows.map((one) => [one.window_start, one.held]));
   const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
   const states: WindowState[] = [];
@@ -190,13 +187,13 @@ function letterOf({ status, rows }: Known): WindowLetter {
 
 /** The letters of windows without a row in the ledger. */
 function unknownLetters(
-  db: Database | null,
+  db: Database,
   name: ExportName,
   isEnabled: boolean,
   nowMs: number,
 ): (start: number) => WindowLetter {
-  const expectedFrom = db !== null && isEnabled ? readExpectation(db, name)?.expected_from : undefined;
-  if (db === null || expectedFrom === undefined) return () => '-';
+  const expectedFrom = isEnabled ? readExpectation(db, name)?.expected_from : undefined;
+  if (expectedFrom === undefined) return () => '-';
   const newestEnd = newestDone(db, name) ?? 0;
   const lateBefore = Math.min(lateBeforeMs(nowMs), newestEnd - WINDOW_MS);
   return (start) => {

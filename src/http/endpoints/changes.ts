@@ -1,7 +1,6 @@
 /** GET /v1/detections/changes: the change stream. */
 import type { Credential } from '../../auth/authorize.ts';
 import { monotonicMs } from '../../clock.ts';
-import type { ContentType } from '../../detection/content-type.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
@@ -17,18 +16,15 @@ import type { RecentDeliveries } from '../../query/delivery.ts';
 import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
-import type { Database } from '../../store/database.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
 import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
+import type { DetectionSources } from './detection.ts';
 
-export interface ChangesSources {
-  readonly detections: () => Database;
+export interface ChangesSources extends DetectionSources {
   readonly cursors: StreamCursors;
   readonly recentDeliveries: RecentDeliveries;
-  readonly enabledContentTypes: ReadonlySet<ContentType>;
-  readonly baseUrl: () => string;
   /** Called for an authentic cursor that the log never gave out. */
   readonly onEndLost: (position: number) => void;
   readonly waiting: Waiting;
@@ -38,15 +34,7 @@ const PATH = '/v1/detections/changes';
 const DATA_START = Buffer.from('{"data":[');
 
 export function changesRoute(sources: ChangesSources): KeyedRoute {
-  return {
-    path: PATH,
-    method: 'GET',
-    head: false,
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerChanges(sources, call, credential),
-  };
+  return detectionsRoute(PATH, (call, credential) => answerChanges(sources, call, credential));
 }
 
 function answerChanges(
@@ -76,16 +64,8 @@ function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: 
         'Name fewer subscriptions, or one content type',
     );
   }
-  return {
-    streams,
-    content_types,
-    filters: asked.filters,
-    start: asked.start,
-    limit: asked.limit,
-    projection: asked.projection,
-    baseUrl: jsonBaseUrl(sources.baseUrl()),
-    recentDeliveries: sources.recentDeliveries,
-  };
+  const baseUrl = jsonBaseUrl(sources.baseUrl());
+  return { ...asked, streams, content_types, baseUrl, recentDeliveries: sources.recentDeliveries };
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */

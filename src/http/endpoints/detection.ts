@@ -9,8 +9,9 @@ import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
 
+/** What the endpoints of detections read. */
 export interface DetectionSources {
   readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
@@ -18,15 +19,9 @@ export interface DetectionSources {
 }
 
 export function detectionRoute(sources: DetectionSources): KeyedRoute {
-  return {
-    path: '/v1/detections/{id}',
-    method: 'GET',
-    head: false,
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerDetection(sources, call, credential),
-  };
+  return detectionsRoute('/v1/detections/{id}', (call, credential) =>
+    answerDetection(sources, call, credential),
+  );
 }
 
 function answerDetection(sources: DetectionSources, call: KeyedCall, { subscriptions }: Credential): Answer {

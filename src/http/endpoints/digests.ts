@@ -9,7 +9,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Credential } from '../../auth/authorize.ts';
 import { DIGESTS_MAX } from '../../limits/contract-limits.ts';
 import { formatSeconds } from '../../time.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
 import { endOf, firstPage, nextHeaders, type PeriodSources, pageOf, periodCall } from './period.ts';
 
 const PATH = '/v1/digests';
@@ -21,15 +21,7 @@ const IN_PLACE = /,"(?:last_scored_at|exported_at)":"[^"]*"/g;
 const BETWEEN_ROWS = /(?<=\}),(?=\{"id":")/;
 
 export function digestsRoute(sources: PeriodSources): KeyedRoute {
-  return {
-    path: PATH,
-    method: 'GET',
-    head: false,
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerDigests(sources, call, credential),
-  };
+  return detectionsRoute(PATH, (call, credential) => answerDigests(sources, call, credential));
 }
 
 async function answerDigests(

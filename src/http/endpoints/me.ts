@@ -26,7 +26,6 @@ export function meRoute(sources: MeSources): KeyedRoute {
   return {
     path: '/v1/me',
     method: 'GET',
-    head: false,
     access: 'key',
     scope: null,
     readsDetections: true,

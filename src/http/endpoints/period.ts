@@ -1,6 +1,5 @@
 /** GET /v1/detections: detections first detected in a period. */
 import type { Credential } from '../../auth/authorize.ts';
-import type { ContentType } from '../../detection/content-type.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
@@ -9,16 +8,14 @@ import { type PeriodParameters, parsePeriodParameters } from '../../query/period
 import { type PeriodRequest, readPeriodRequest } from '../../query/period-request.ts';
 import { readFirstDataStart, recordsBeginBy } from '../../query/period-start.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
-import { type Database, reading } from '../../store/database.ts';
+import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
+import type { DetectionSources } from './detection.ts';
 
-export interface PeriodSources {
-  readonly detections: () => Database;
+export interface PeriodSources extends DetectionSources {
   readonly cursors: QueryCursors;
-  readonly enabledContentTypes: ReadonlySet<ContentType>;
-  readonly baseUrl: () => string;
 }
 
 /** Where a page begins; null: at the beginning. */
@@ -35,15 +32,7 @@ const PATH = '/v1/detections';
 const DATA_START = Buffer.from('{"data":[');
 
 export function periodRoute(sources: PeriodSources): KeyedRoute {
-  return {
-    path: PATH,
-    method: 'GET',
-    head: false,
-    access: 'key',
-    scope: 'detections:read',
-    readsDetections: true,
-    answer: (call, credential) => answerPeriod(sources, call, credential),
-  };
+  return detectionsRoute(PATH, (call, credential) => answerPeriod(sources, call, credential));
 }
 
 function answerPeriod(sources: PeriodSources, call: KeyedCall, credential: Credential): Answer {
@@ -93,17 +82,7 @@ export function pageOf(
   { period, place }: PeriodStart,
   baseUrl: Buffer,
 ): PeriodPage {
-  return readPeriodPage(detections(), {
-    streams: request.streams,
-    content_types: request.content_types,
-    filters: asked.filters,
-    period,
-    sort: asked.sort,
-    after: place,
-    limit: request.limit,
-    projection: asked.projection,
-    baseUrl,
-  });
+  return readPeriodPage(detections(), { ...asked, ...request, period, after: place, baseUrl });
 }
 
 /**

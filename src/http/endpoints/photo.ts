@@ -29,7 +29,6 @@ export function photoRoute(sources: PhotoSources): OpenRoute {
   return {
     path: '/photos/{internal_id}',
     method: 'GET',
-    head: false,
     access: 'open',
     answer: (call) => answerPhoto(sources, call),
   };

@@ -34,7 +34,6 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
   return {
     path: '/oauth/token',
     method: 'POST',
-    head: false,
     access: 'open',
     answer: (call) => answerToken(sources, call),
   };

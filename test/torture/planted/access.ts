@@ -23,9 +23,11 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'authorize',
     ],
   ]),
+  ...faultsIn('auth/keys.ts', [
+    ["  if (revoked_at !== null) return 'revoked';\n", '', 'a revoked key is refused', 'authorize'],
+    ['nowMs >= expires_at', 'nowMs > expires_at', 'a key ends at its time', 'authorize'],
+  ]),
   ...faultsIn('auth/authorize.ts', [
-    ['stored.revoked_at !== null || ', '', 'a revoked key is refused', 'authorize'],
-    ['nowMs >= stored.expires_at', 'nowMs > stored.expires_at', 'a key ends at its time', 'authorize'],
     [
       '  if (stored.account.suspended_at !== null) {\n',
       '  if (false) {\n',
@@ -69,7 +71,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['[head, claims, hash]', '[head, hash]', 'a token says what it was issued with', 'token-form'],
   ]),
   ...faultsIn('auth/client-credentials.ts', [
-    [' || isEnded(key, nowMs)', '', 'a revoked key gets no token', 'token-refusal'],
+    [" || keyStatus(key, nowMs) !== 'active'", '', 'a revoked key gets no token', 'token-refusal'],
     [
       "  if (refusal !== null) return { kind: 'invalid_client', description: refusal };\n",
       '',
@@ -104,18 +106,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a foreign subscription is refused',
       'parameters',
     ],
-    [
-      '      if (!subscription.content_types.includes(contentType)) continue;\n',
-      '',
-      'a key reads its own types',
-      'parameters',
-    ],
-    [
-      '      if (enabled.has(contentType)) streams',
-      '      streams',
-      'an export that is off has no streams',
-      'parameters',
-    ],
+    ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads its own types', 'parameters'],
+    ['enabled.has(one) && ', '', 'an export that is off has no streams', 'parameters'],
   ]),
   ...faultsIn('query/one-detection.ts', [
     [

@@ -109,7 +109,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     ['const ROUNDING = 0.5;', 'const ROUNDING = 0.4;', 'min_score rounds half up', 'changes-page'],
     ['band >= @min_band', 'band > @min_band', 'min_band includes its band', 'changes-page'],
     [' IS NULL OR ', ' IS NOT NULL AND ', 'exclusions keep what has no value', 'changes-page'],
-    ['filters.print ? 1 : 0', 'filters.print ? 0 : 1', 'print is what is asked for', 'changes-page'],
+    ['value ? 1 : 0', 'value ? 0 : 1', 'print is what is asked for', 'changes-page'],
   ]),
   ...faultsIn('query/data-gaps.ts', [
     ['    limit: DATA_GAPS_MAX,\n', '    limit: DATA_GAPS_MAX + 1,\n', 'at most 200 gaps', 'me'],
