@@ -248,7 +248,7 @@ test('is off by default', async () => {
   await inFolder(async (root) => {
     const run = runProgram(['serve', '--data', root, '--port', '0']);
     await run.url();
-    assert.ok(!run.told().includes('administration'));
+    assert.ok(!run.stderr().includes('administration'));
     run.kill('SIGTERM');
     await run.ended;
   });
@@ -288,7 +288,7 @@ test('a port in use is exit code 1, with a hint', async () => {
     const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
     assert.equal(await second.ended, 1);
     assert.match(
-      second.told(),
+      second.stderr(),
       /the administration cannot listen on 127\.0\.0\.1, port \d+: .*\[admin\] host and port/,
     );
     first.kill('SIGTERM');

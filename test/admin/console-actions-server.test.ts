@@ -145,8 +145,8 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
 
 test('the first expected window is changed', async () => {
   const start = formatMs(at(6));
-  const told = await ui.act('window-expect', { export: 'newswire', window_start: start });
-  assert.equal(told.ended?.state, 'done');
+  const result = await ui.act('window-expect', { export: 'newswire', window_start: start });
+  assert.equal(result.ended?.state, 'done');
   const map = await ui.get<WindowMap>('windows');
   assert.equal(map.exports.newswire.windows[(at(5) - Date.parse(map.from)) / WINDOW_MS], '-');
   await audited('window expect');

@@ -252,7 +252,7 @@ describe('the console of a running appliance', () => {
 interface Events {
   /** How often it was told that the stream is alive. */
   beats(): number;
-  /** Settles when this event was told. */
+  /** Settles when this event was received. */
   until(name: string): Promise<void>;
   /** Settles when so many more signs of life have come. */
   moreBeats(count: number): Promise<void>;
@@ -264,17 +264,17 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   const [response] = await once(sent, 'response');
   assert.equal(response.statusCode, 200);
   assert.match(response.headers['content-type'], /^text\/event-stream/);
-  let told = '';
+  let received = '';
   response.on('data', (piece: Buffer) => {
-    told += piece;
+    received += piece;
   });
   response.on('error', () => {});
   return {
-    beats: () => told.split(':\n\n').length,
-    until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
+    beats: () => received.split(':\n\n').length,
+    until: (name) => until(`the event ${name}`, () => received.includes(`event: ${name}\n`)),
     async moreBeats(count) {
-      const begun = told.length;
-      await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
+      const begun = received.length;
+      await until(`${count} beats`, () => received.slice(begun).split(':\n\n').length > count);
     },
     close: () => sent.destroy(),
   };
@@ -293,24 +293,24 @@ describe('the thread of the console', () => {
         base_url: 'http://127.0.0.1',
       };
       const threads: Worker[] = [];
-      let told: string[] = [];
+      let noticed: string[] = [];
       const start = () => {
         const thread = startWorker({ role: 'console', settings });
         threads.push(thread);
         return thread;
       };
-      const thread = createConsoleThread(settings, (events) => told.push(...events), assert.fail, start);
+      const thread = createConsoleThread(settings, (events) => noticed.push(...events), assert.fail, start);
       try {
         thread.watch(true);
         assert.equal(threads.length, 1);
         await threads[0]?.terminate();
-        await until('all is told', () => EVENTS.every((name) => name === 'end' || told.includes(name)));
+        await until('every event', () => EVENTS.every((name) => name === 'end' || noticed.includes(name)));
         assert.equal(threads.length, 2);
         const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
         await thread.ask(ask);
-        told = [];
+        noticed = [];
         writeFileSync(join(folder, 'alerts.json'), '{}');
-        await until('a change is noticed', () => told.includes('overview'));
+        await until('a change is noticed', () => noticed.includes('overview'));
         thread.watch(false);
         await threads[1]?.terminate();
         const answer = await thread.ask(ask);

@@ -84,8 +84,8 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
   test('on a port in use', async () => {
-    const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
-    assert.match(told, /another program is using this address/);
+    const message = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
+    assert.match(message, /another program is using this address/);
   });
 
   test('on an administration port in use; the other port is released', async () => {
@@ -106,8 +106,8 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
   test('on a drop folder that is a file, found by the ingest thread', async () => {
     const drop = join(folder, 'drop');
     writeFileSync(drop, '');
-    const told = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
-    assert.match(told, /cannot use the drop folder/);
+    const message = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
+    assert.match(message, /cannot use the drop folder/);
   });
 
   test('before the ingest thread gets its settings', async () => {

@@ -26,7 +26,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
     await inFolder(async (folder) => {
       const run = serve(folder, FULL);
       await run.until('the complaint', () =>
-        run.told().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
+        run.stderr().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
       );
       const address = path.join(folder, 'data', 'address');
       await run.until('its address', () => (existsSync(address) ? true : undefined));
@@ -34,7 +34,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
-      assert.equal(run.told().split('\n').length, 2, run.told());
+      assert.equal(run.stderr().split('\n').length, 2, run.stderr());
     });
   });
 

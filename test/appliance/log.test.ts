@@ -23,7 +23,7 @@ describe('in a log file', () => {
       writeFileSync(data, 'no folder');
       const run = serve(folder, file);
       assert.equal(await run.ended, 78);
-      assert.match(run.told(), /is a file, not a folder/);
+      assert.match(run.stderr(), /is a file, not a folder/);
       const last = linesOf(file).at(-1);
       assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
       assert.match(JSON.stringify(last), /is a file, not a folder/);
@@ -42,7 +42,7 @@ describe('in a log file', () => {
         );
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
-        assert.equal(run.told(), '');
+        assert.equal(run.stderr(), '');
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
       assert.equal(statSync(file).mode & 0o137, 0, 'others read it, or somebody else writes it');
@@ -59,8 +59,8 @@ describe('in a log file', () => {
       const run = serve(folder, file);
       const line = await lineIn(run, file, 'file refused');
       const status = runProgram(['ingest', 'status', '--json', '--data', data]);
-      assert.equal(await status.ended, 0, status.told());
-      for (const shown of [readFileSync(file, 'utf8'), status.printed()]) {
+      assert.equal(await status.ended, 0, status.stderr());
+      for (const shown of [readFileSync(file, 'utf8'), status.stdout()]) {
         assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
         assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
       }
@@ -137,9 +137,9 @@ describe('in a log file', () => {
       if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
       for (const file of cases) {
         const run = serve(folder, file);
-        assert.equal(await run.ended, 78, run.told());
-        assert.ok(run.told().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.told());
-        assert.match(run.told(), /Create its folder/);
+        assert.equal(await run.ended, 78, run.stderr());
+        assert.ok(run.stderr().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.stderr());
+        assert.match(run.stderr(), /Create its folder/);
       }
     });
   });

@@ -54,7 +54,7 @@ test('a command that ingests waits for a starting appliance, which then serves i
   assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
   release?.();
   const serving = await installation.serve();
-  assert.equal(await replay.ended, 0, replay.told());
+  assert.equal(await replay.ended, 0, replay.stderr());
   await serving.stop();
 });
 
@@ -68,7 +68,7 @@ test('an appliance that starts while a command ingests waits until it yields', a
   await starting.listening();
   const second = run('serve', '--port', '0');
   assert.equal(await second.ended, 1);
-  assert.match(second.told(), /another process is already using the data folder/);
+  assert.match(second.stderr(), /another process is already using the data folder/);
   assert.equal(await starting.stop(), 0);
 });
 
@@ -147,7 +147,7 @@ test('files removed before they are read are no error', async () => {
 test('concurrent commands lose no write, in the database or the log', async () => {
   const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
   const runs = names.map((name) => run('account', 'add', name, '--name', name));
-  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   const { stdout } = installation.cli(['log', '--access', '--json']);
   const added = stdout
     .trimEnd()
@@ -171,7 +171,7 @@ test('concurrent backups into one folder are all good', async () => {
   mkdirSync(folder);
   const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}.tar`));
   const runs = targets.map((target) => run('backup', target));
-  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
   assert.deepEqual(readdirSync(folder).sort(), ['1.tar', '2.tar', '3.tar', '4.tar']);
 });
@@ -268,7 +268,7 @@ test('pull leaves a copy alone while another pull writes it', async () => {
   const args = ['--base-url', 'http://127.0.0.1:1', '--key-file', join(folder, 'key'), '--format', 'ndjson'];
   const second = runProgram(['pull', ...args, '--into', into]);
   assert.equal(await second.ended, 1);
-  assert.match(second.told(), /another pull is at work on .*copy\.ndjson/);
+  assert.match(second.stderr(), /another pull is at work on .*copy\.ndjson/);
   assert.ok(!existsSync(into));
   release?.();
 });

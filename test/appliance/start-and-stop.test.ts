@@ -135,7 +135,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       assert.deepEqual(more, []);
       assert.equal(await run.ended, 0);
       assert.equal(run.log().at(-1)?.msg, 'stopped');
-      assert.equal(run.printed(), '');
+      assert.equal(run.stdout(), '');
     } finally {
       run.kill('SIGKILL');
       await run.ended;
@@ -194,9 +194,9 @@ test('a second appliance on the same folder is refused; the first is not affecte
   await serving(async () => {
     const second = serve();
     assert.equal(await second.ended, 1);
-    assert.match(second.told(), /another process is already using the data folder .*--data/);
-    assert.ok(second.told().includes(appliance.data));
-    assert.equal(second.printed(), '');
+    assert.match(second.stderr(), /another process is already using the data folder .*--data/);
+    assert.ok(second.stderr().includes(appliance.data));
+    assert.equal(second.stdout(), '');
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
   });
 });
@@ -207,8 +207,8 @@ test('a port or folder in use is exit code 1, with a hint', async () => {
       const { port } = new URL(url);
       const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
       assert.equal(await second.ended, 1);
-      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
-      assert.match(second.told(), new RegExp(told));
+      const message = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
+      assert.match(second.stderr(), new RegExp(message));
       const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await third.url();
       third.kill('SIGTERM');
@@ -294,7 +294,7 @@ test('every request is one line of JSON with its id, key, status, rows and durat
     const secrets = [secret, cursor, Buffer.from(key).toString('base64'), 'access_token'];
     for (const encoding of ['hex', 'base64', 'base64url'] as const)
       secrets.push(installation.toString(encoding));
-    for (const text of secrets) assert.ok(!run.told().includes(text), text);
+    for (const text of secrets) assert.ok(!run.stderr().includes(text), text);
   });
 });
 
@@ -333,11 +333,11 @@ test('a log pipe without a reader does not delay a stop', () =>
     const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
     const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
     const ended = once(child, 'exit');
-    let told = '';
+    let stderr = '';
     child.stderr.on('data', (piece: Buffer) => {
-      told += piece;
+      stderr += piece;
     });
-    await until('it listens', () => told.includes('"msg":"listening"'));
+    await until('it listens', () => stderr.includes('"msg":"listening"'));
     child.stderr.destroy();
     child.kill('SIGTERM');
     const [code] = await ended;

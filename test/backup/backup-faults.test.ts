@@ -78,7 +78,7 @@ async function restorable(target: string): Promise<{ log: number; accessLog: num
 
 describe('at every step of a run', () => {
   type Fault = 'killed' | 'disk full' | 'folder gone';
-  for (const [fault, told] of [
+  for (const [fault, message] of [
     ['killed', /killed/],
     ['disk full', /is full.*earlier backup is still valid/],
     ['folder gone', /cannot write .*folder.*earlier backup is still valid/],
@@ -91,7 +91,7 @@ describe('at every step of a run', () => {
         const outcome = await withFault(fault, steps, () => backUp(folder));
         isMet = outcome.isMet;
         const when = `step ${steps}, ${outcome.refusal}`;
-        if (outcome.refusal !== null) assert.match(outcome.refusal, told, when);
+        if (outcome.refusal !== null) assert.match(outcome.refusal, message, when);
         if (existsSync(`${folder}-gone`)) {
           assert.ok(!existsSync(folder), `${when}: nothing is made where the folder was`);
           renameSync(`${folder}-gone`, folder);

@@ -30,7 +30,7 @@ describe('a folder can be restored at any moment', () => {
     }
     for (const backup of backups) {
       const code = await backup.ended;
-      assert.ok(code === 0 || /another backup/.test(backup.told()), backup.told());
+      assert.ok(code === 0 || /another backup/.test(backup.stderr()), backup.stderr());
     }
     assertGood(folder);
     backUp(folder);

@@ -136,19 +136,19 @@ function tookMs(program: Program, args: readonly string[]): number {
 }
 
 /** @param told the text that it prints once started */
-async function startedMs({ file, args }: Program, more: readonly string[], told: string): Promise<number> {
+async function startedMs({ file, args }: Program, more: readonly string[], marker: string): Promise<number> {
   const beganMs = performance.now();
   const child = spawn(file, [...args, ...more, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   const tookMs = await new Promise<number>((resolve, reject) => {
-    let printed = '';
+    let output = '';
     const onText = (text: Buffer) => {
-      printed += text.toString();
-      if (printed.includes(told)) resolve(performance.now() - beganMs);
+      output += text.toString();
+      if (output.includes(marker)) resolve(performance.now() - beganMs);
     };
     child.stdout.on('data', onText);
     child.stderr.on('data', onText);
-    child.once('exit', () => reject(new Error(`the appliance ended: ${printed}`)));
+    child.once('exit', () => reject(new Error(`the appliance ended: ${output}`)));
   });
   child.kill('SIGTERM');
   await ended;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
-import { check, checked, command, picture, stoppedAfterStart } from '../support/check.ts';
+import { check, checked, command, snapshot, startAndStop } from '../support/check.ts';
 import { programCommand } from '../support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
@@ -119,17 +119,17 @@ test('configured accounts that a start would refuse are found; the check changes
     assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
     assert.equal(await run.ended, 78);
-    assert.ok(run.told().includes(wrong.detail), 'the start says the same');
+    assert.ok(run.stderr().includes(wrong.detail), 'the start says the same');
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-    const before = picture(data);
+    const before = snapshot(data);
     assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
     assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
     const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
     assert.equal((await judged(account)).detail, 'all exist');
-    assert.deepEqual(picture(data), before);
+    assert.deepEqual(snapshot(data), before);
   }));
 
 describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
@@ -137,7 +137,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
     inFolder(async (folder) => {
       const data = join(folder, 'data');
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-      await stoppedAfterStart(data);
+      await startAndStop(data);
       for (const name of ['access.db', 'detections.db', 'secret', 'log']) {
         giveAway(folder);
         if (name !== 'log') writeFileSync(join(data, name), '', { flag: 'a' });
@@ -157,7 +157,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
       const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
       assert.equal(await run.ended, 78);
       assert.match(
-        run.told(),
+        run.stderr(),
         /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
       );
       chmodSync(folder, 0o755);

@@ -16,8 +16,8 @@ const scripts = new Map<string, string>();
 before(async () => {
   for (const shell of SHELLS) {
     const program = runProgram(['completion', shell]);
-    assert.equal(await program.ended, 0, program.told());
-    scripts.set(shell, program.printed());
+    assert.equal(await program.ended, 0, program.stderr());
+    scripts.set(shell, program.stdout());
   }
 });
 
@@ -112,5 +112,5 @@ test('every script has every command, option and topic', async () => {
 test('another shell is wrong usage', async () => {
   const program = runProgram(['completion', 'tcsh']);
   assert.equal(await program.ended, 2);
-  assert.match(program.told(), /no completion script for "tcsh": expected bash, zsh or fish/);
+  assert.match(program.stderr(), /no completion script for "tcsh": expected bash, zsh or fish/);
 });

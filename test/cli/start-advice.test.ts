@@ -96,7 +96,7 @@ test('on a terminal it is a paragraph with commands to paste', { skip: terminalM
       { NO_COLOR: '1' },
       { through: onTerminal },
     );
-    const shown = () => run.printed().replaceAll('\r', '');
+    const shown = () => run.stdout().replaceAll('\r', '');
     await run.until('the paragraph', () => /see: wirewatch manual quick-start/.exec(shown()) ?? undefined);
     assert.match(
       shown(),
@@ -113,13 +113,13 @@ test('on a terminal it is a paragraph with commands to paste', { skip: terminalM
 
 test('a start that cannot read access.db for its advice serves anyway, and says so', async () => {
   await inFolder(async (folder) => {
-    const told: string[] = [];
+    const warnings: string[] = [];
     const serving = {
       appliance: { url: 'http://127.0.0.1:1', drop: folder },
       config: { dataFolder: path.join(folder, 'gone'), server: { base_url: 'http://a', host: '127.0.0.1' } },
-      log: { warn: (_: object, msg: string) => told.push(msg) },
+      log: { warn: (_: object, msg: string) => warnings.push(msg) },
     };
     adviseOnStart(serving as unknown as Serving, new Command());
-    assert.deepEqual(told, ['cannot check whether a key is in use']);
+    assert.deepEqual(warnings, ['cannot check whether a key is in use']);
   });
 });

@@ -95,17 +95,17 @@ describe('stopped', () => {
 
   test('damage elsewhere is named: the log, access.db, its log, the secret', () => {
     const { data } = installation;
-    const cases: [path: string, damage: (path: string) => void, told: RegExp][] = [
+    const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log/s],
       [firstSegment('access-log'), flip, /log damaged: 1\n {2}access\.db: .*rebuild --log/s],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
     ];
-    for (const [path, damage, told] of cases) {
+    for (const [path, damage, message] of cases) {
       const bytes = readFileSync(path);
       damage(path);
       const { status, stdout } = cli('verify');
       assert.equal(status, 1);
-      assert.match(stdout, told);
+      assert.match(stdout, message);
       writeFileSync(path, bytes);
     }
     assert.equal(cli('verify').status, 0);

@@ -13,7 +13,7 @@ describe('the console of a lab', { skip }, () => {
       withLab(folder, ['--seed', '7', '--clock', '2026-03-29T00:00Z'], async (lab) => {
         const browser = await launchBrowser();
         try {
-          const link = await lab.run.until('the link', () => LINK.exec(lab.run.printed())?.[0]);
+          const link = await lab.run.until('the link', () => LINK.exec(lab.run.stdout())?.[0]);
           const { page, errors } = await watchedPage(browser);
           await page.goto(link);
           await page.locator('.tag', { hasText: 'lab' }).waitFor();

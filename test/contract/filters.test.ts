@@ -91,11 +91,11 @@ test('subscription_id: 1 to 999,999,999,999,999, at most 4', async () => {
 });
 
 test('subscription_id: one of another account is refused like an unknown one', async () => {
-  const told = new Set<string>();
+  const details = new Set<string>();
   for (const id of ['9009', '123', MANY])
-    told.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
-  told.add((await refused('subscription_id=7002', textKey)).replaceAll('7002', 'N'));
-  assert.equal(told.size, 1, [...told].join());
+    details.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
+  details.add((await refused('subscription_id=7002', textKey)).replaceAll('7002', 'N'));
+  assert.equal(details.size, 1, [...details].join());
 });
 
 test('content_type: one that the key can read; by default all of them', async () => {

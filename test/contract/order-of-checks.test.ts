@@ -28,7 +28,7 @@ const WRONGS = [
 type Wrong = (typeof WRONGS)[number];
 
 /** Status, code, whether the rate-limit headers are there, and what the detail speaks of. */
-const TOLD: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
+const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
   path: [404, 'not_found', false, /path/],
   method: [405, 'method_not_allowed', false, /GET/],
   unseen: [429, 'rate_limited', false, /address/],
@@ -102,28 +102,28 @@ async function ask(wrongs: ReadonlySet<Wrong>): Promise<unknown[]> {
   }
 }
 
-function assertTold([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
-  const [wantedStatus, wantedCode, wantsRate, wantedDetail] = TOLD[wrong];
+function assertError([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
+  const [wantedStatus, wantedCode, wantsRate, wantedDetail] = ERRORS[wrong];
   assert.deepEqual([status, code, hasRate], [wantedStatus, wantedCode, wantsRate], `${what}: ${detail}`);
   assert.match(String(detail), wantedDetail, what);
 }
 
 test('a single error is reported, and a valid request succeeds', async () => {
   assert.deepEqual(await ask(new Set()), [200]);
-  for (const wrong of WRONGS) assertTold(await ask(new Set([wrong])), wrong, wrong);
+  for (const wrong of WRONGS) assertError(await ask(new Set([wrong])), wrong, wrong);
 });
 
 test('of any two errors, the one checked first is reported', async () => {
   for (const [at, first] of WRONGS.entries()) {
     for (const second of WRONGS.slice(at + 1)) {
       const pair = `${first} ${second}`;
-      if (!EXCLUDED.has(pair)) assertTold(await ask(new Set([first, second])), first, pair);
+      if (!EXCLUDED.has(pair)) assertError(await ask(new Set([first, second])), first, pair);
     }
   }
 });
 
 /** The errors of a token request, in the order in which they are checked: status and code. */
-const TOKEN_TOLD = {
+const TOKEN_ERRORS = {
   size: [413, 'content_too_large'],
   address: [429, 'rate_limited'],
   form: [400, 'invalid_request'],
@@ -132,7 +132,7 @@ const TOKEN_TOLD = {
   credentials: [401, 'invalid_client'],
   scope: [400, 'invalid_scope'],
 } as const satisfies Readonly<Record<string, readonly [number, string]>>;
-type TokenWrong = keyof typeof TOKEN_TOLD;
+type TokenWrong = keyof typeof TOKEN_ERRORS;
 const TOKEN_LIMIT = 2;
 
 async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, string]> {
@@ -176,10 +176,10 @@ async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, strin
 
 test('the token endpoint: of any two errors, the one checked first is reported', async () => {
   assert.equal((await askToken(new Set()))[0], 200);
-  const entries = Object.entries(TOKEN_TOLD) as [TokenWrong, readonly [number, string]][];
-  for (const [at, [first, told]] of entries.entries()) {
+  const entries = Object.entries(TOKEN_ERRORS) as [TokenWrong, readonly [number, string]][];
+  for (const [at, [first, expected]] of entries.entries()) {
     for (const [second] of entries.slice(at)) {
-      assert.deepEqual(await askToken(new Set([first, second])), told, `${first} ${second}`);
+      assert.deepEqual(await askToken(new Set([first, second])), expected, `${first} ${second}`);
     }
   }
 });

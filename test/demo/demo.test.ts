@@ -41,12 +41,12 @@ async function demonstrate(
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
   try {
     const text = await run.until('what it shows', () =>
-      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+      /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
     );
     await use(JSON.parse(text), run);
     run.kill('SIGINT');
     assert.equal(await run.ended, 0);
-    assert.equal(run.printed(), text, 'with --json it prints one document and no more');
+    assert.equal(run.stdout(), text, 'with --json it prints one document and no more');
   } finally {
     run.kill('SIGKILL');
     await run.ended;
@@ -134,7 +134,7 @@ test('keys and calls work, exports keep arriving, and a restart continues where 
     const own = ['--account', 'sample-agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
     const made = runProgram(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
     assert.equal(await made.ended, 0);
-    const ownKey: string = JSON.parse(made.printed()).key;
+    const ownKey: string = JSON.parse(made.stdout()).key;
     // It is made from the log again, which the demonstration waits for.
     rmSync(join(data, 'detections.db'));
     await demonstrate(data, async ({ url, keys, versions }) => {
@@ -149,7 +149,7 @@ test('keys and calls work, exports keep arriving, and a restart continues where 
     });
     const serve = runProgram(['serve', '--data', data, '--port', '0']);
     assert.equal(await serve.ended, 78);
-    assert.match(serve.told(), /created by "wirewatch demo".*--data/);
+    assert.match(serve.stderr(), /created by "wirewatch demo".*--data/);
   });
 });
 
@@ -190,15 +190,15 @@ test('stops at once while it reads its first day', async () => {
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
     // At most the link into the console, which comes first.
-    assert.match(run.printed(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
+    assert.match(run.stdout(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
 });
 
 test('first prints a link to the console, which works', () =>
   inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
-    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.printed())?.[1]);
-    assert.doesNotMatch(run.printed(), /Keys/);
+    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.stdout())?.[1]);
+    assert.doesNotMatch(run.stdout(), /Keys/);
     const reply = await redeem(link);
     assert.equal(reply.status, 200);
     assert.equal(JSON.parse(reply.text).demo, true);
@@ -220,8 +220,8 @@ test('a port in use: only a hint, with npm syntax', () =>
         const run = runProgram(['demo', '--data', data, '--port', port], settings);
         assert.equal(await run.ended, 1);
         const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
-        assert.equal(run.told(), `wirewatch: ${reason}. ${advice}\n`);
-        assert.equal(run.printed(), '');
+        assert.equal(run.stderr(), `wirewatch: ${reason}. ${advice}\n`);
+        assert.equal(run.stdout(), '');
       }
     } finally {
       taking.close();
@@ -234,8 +234,8 @@ test('leaves the folder of another installation alone', async () => {
     const before = readdirSync(installation.data);
     const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /belongs to an existing installation.*--data/);
-    assert.equal(run.printed(), '');
+    assert.match(run.stderr(), /belongs to an existing installation.*--data/);
+    assert.equal(run.stdout(), '');
     const made = readdirSync(installation.data).filter(
       (name) => !before.includes(name) && !name.startsWith('lock'),
     );

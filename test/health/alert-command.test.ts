@@ -13,7 +13,7 @@ import { example } from '../support/manual.ts';
 import { until } from '../support/until.ts';
 
 let folder: string;
-let told: string;
+let received: string;
 let lines: Record<string, unknown>[];
 const log = pino(
   { base: null, level: 'debug' },
@@ -29,23 +29,23 @@ const ALERT = {
 
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  told = join(folder, 'told');
+  received = join(folder, 'told');
 });
 after(() => rmSync(folder, { recursive: true }));
 beforeEach(() => {
   lines = [];
-  rmSync(told, { force: true });
+  rmSync(received, { force: true });
 });
 
 /** Runs a script of Node with the path of {@link told} as its argument. */
 function command(script: string, runMs?: number): AlertCommand {
-  return createAlertCommand([process.execPath, '-e', script, told], log, runMs);
+  return createAlertCommand([process.execPath, '-e', script, received], log, runMs);
 }
 
 const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
 /** What was written so far, line by line. */
-function tellings(): unknown[] {
-  const text = existsSync(told) ? readFileSync(told, 'utf8') : '';
+function notifications(): unknown[] {
+  const text = existsSync(received) ? readFileSync(received, 'utf8') : '';
   return text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
@@ -61,17 +61,17 @@ test('each alert goes to its stdin, in order, without a shell and without the co
       process.execPath,
       '-e',
       `${COPY}; fs.appendFileSync(process.argv[1], JSON.stringify([process.argv[2], process.env.WIREWATCH_KEYS_PREFIX ?? null]) + '\\n')`,
-      told,
+      received,
       '$HOME; exit',
     ],
     log,
   );
   tell.run('opened', ALERT);
   tell.run('closed', ALERT);
-  await until('both were told', () => tellings().length === 4);
+  await until('both were told', () => notifications().length === 4);
   delete process.env.WIREWATCH_KEYS_PREFIX;
   const own = ['$HOME; exit', null];
-  assert.deepEqual(tellings(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
+  assert.deepEqual(notifications(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
   assert.deepEqual(lines, []);
 });
 
@@ -107,12 +107,14 @@ test('the appliance runs the program of [alerts] command', async () => {
   const script = join(folder, 'tell.cjs');
   writeFileSync(script, `const fs = require('node:fs'); ${COPY.replace('argv[1]', 'argv[2]')}`);
   const appliance = await startAppliance({
-    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, told].join(','),
+    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
   });
   try {
     appliance.put(fileName('newswire', nextWindowMs()), 'broken\n');
     await until('it was told', () =>
-      tellings().some((line) => JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"')),
+      notifications().some((line) =>
+        JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"'),
+      ),
     );
   } finally {
     await appliance.stop();

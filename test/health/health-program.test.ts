@@ -17,7 +17,7 @@ import { fullLog } from '../support/full-log.ts';
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Of the whole run: tests build on the windows of those before them, also where one ends meanwhile. */
 const CURRENT_WINDOW_MS = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 function currentWindowMs(): number {
@@ -40,7 +40,7 @@ async function eventually<Value>(
   look: () => Promise<Value> | Value,
   isIt: (value: Value) => boolean,
 ) {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + TIMEOUT_MS;
   for (;;) {
     const value = await look();
     if (isIt(value)) return value;

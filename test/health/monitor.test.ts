@@ -32,7 +32,7 @@ describe('the monitor', () => {
   let lines: Record<string, unknown>[];
   let monitor: Monitor;
   let opened: string[];
-  let told: string[];
+  let commands: string[];
 
   function start(enabled = both): void {
     monitor = startMonitor({
@@ -45,7 +45,7 @@ describe('the monitor', () => {
       onDisksChecked: () => {},
       alertFile: join(store.folder, 'alerts.json'),
       alertCommand: {
-        run: (event, { name }) => told.push(`${event} ${name}`),
+        run: (event, { name }) => commands.push(`${event} ${name}`),
         close: () => {},
       },
       now: () => nowMs,
@@ -60,7 +60,7 @@ describe('the monitor', () => {
     nowMs = NOW;
     lines = [];
     opened = [];
-    told = [];
+    commands = [];
     conditions = createConditions(
       () => nowMs,
       ({ name }) => opened.push(name),
@@ -215,7 +215,7 @@ describe('the monitor', () => {
     conditions.set('disk full', null);
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
     assert.deepEqual(await readAlertFile(path), []);
-    assert.deepEqual(told, ['opened disk full', 'closed disk full'], 'and the command was run');
+    assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'and the command was run');
   });
 
   test('the file needs no more space with alerts than without', () => {

@@ -107,7 +107,7 @@ describe('a start finds', () => {
     const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
     assert.equal(await run.ended, 78);
     assert.match(
-      run.told(),
+      run.stderr(),
       /access-log is damaged: the log is missing.* Nothing was changed\. Restore a backup/,
     );
     renameSync(`${log}-away`, log);
@@ -151,7 +151,7 @@ describe('wirewatch log', () => {
     putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([row]));
     const line = await following.until('the row', () =>
       following
-        .printed()
+        .stdout()
         .split('\n')
         .find((text) => text.includes(`"row":"${idOf(row)}"`)),
     );

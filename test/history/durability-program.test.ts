@@ -49,7 +49,7 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
     const left = [...unsynced.content, ...unsynced.names].filter((path) => existsSync(path));
     assert.deepEqual(inDrop(left), [], 'at the end');
     assert.deepEqual(
-      unsynced.gone.filter((path) => path.includes('/.taken/')),
+      unsynced.removed.filter((path) => path.includes('/.taken/')),
       [],
       'in one place',
     );

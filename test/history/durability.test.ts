@@ -104,7 +104,7 @@ function assertInOrder(
     if (call.call === 'rename' && isOne(call)) {
       // A folder that was made for what is renamed comes to the disk with it.
       const counts = (path: string) => !MAY_BE_LOST.test(path) && !/\.tmp$|replaced-[^/]*$/.test(path);
-      const open = [...unsynced.names, ...unsynced.gone].filter(counts);
+      const open = [...unsynced.names, ...unsynced.removed].filter(counts);
       assert.deepEqual(open, [], `as ${call.to} gets its name`);
       renames += 1;
     }

@@ -10,12 +10,12 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { ordinalOf } from '../../src/store/stream-place.ts';
 import { assertSameContent } from '../support/database-content.ts';
 import {
-  again,
   contentNow,
   contentOfLog,
   fill,
   history,
   purgeUntil,
+  rescored,
   rowsOf,
   Stopping,
   streamOf,
@@ -64,7 +64,7 @@ describe('a backup of a log that is being rewritten', () => {
     const least = findTail(log, 'detections').last?.entry ?? 0;
     const old = `${liveCopy()}-old`;
     cpSync(join(copyTo(), 'log'), old, { recursive: true, preserveTimestamps: true });
-    history.apply([...rowsOf([7001, 7002], 7000, 80), ...rowsOf([7002], 1000, 30, again(16))]);
+    history.apply([...rowsOf([7001, 7002], 7000, 80), ...rowsOf([7002], 1000, 30, rescored(16))]);
     history.apply(rowsOf([7001], 7500, 60));
     await history.remove(7002);
     noteOrdinals();

@@ -9,7 +9,6 @@ import { ordinalOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { createHistory } from '../support/history.ts';
 import {
-  again,
   assertClean,
   assertEqual,
   commits,
@@ -20,6 +19,7 @@ import {
   history,
   linesOf,
   purgeUntil,
+  rescored,
   rowsOf,
   startHistory,
   streamOf,
@@ -39,7 +39,7 @@ describe('the rebuilt database is equal', () => {
     assert.deepEqual(commits(), before);
     await assertEqual('purged');
     await assertClean();
-    history.apply(rowsOf([7001, 7003], 1000, 60, again(20, 10)));
+    history.apply(rowsOf([7001, 7003], 1000, 60, rescored(20, 10)));
     await assertEqual('and gone on');
     await assertClean();
   });
@@ -49,7 +49,7 @@ describe('the rebuilt database is equal', () => {
     await history.remove(7002);
     await history.purge();
     history.apply(rowsOf([7002, 7006], 1000, 60));
-    history.apply(rowsOf([7002], 1000, 40, again(21, 50)));
+    history.apply(rowsOf([7002], 1000, 40, rescored(21, 50)));
     const kept = linesOf(7002);
     assert.ok(kept.length > 50);
     for (const subscription of [7001, 7004]) await history.remove(subscription);
@@ -123,7 +123,7 @@ describe('the rebuilt database is equal', () => {
           else if (one.kind === 'restart') await history.restart();
           else {
             const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
-            const rows = rowsOf(subscriptions, from, count, again(minute, score));
+            const rows = rowsOf(subscriptions, from, count, rescored(minute, score));
             history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
           }
         }
@@ -185,7 +185,7 @@ describe('the rebuilt database is equal', () => {
       await keep();
       history.apply(rowsOf([7001, 7002], 100, 40));
       await keep();
-      history.apply(rowsOf([7002, 7003], 100, 40, again(10, 80)));
+      history.apply(rowsOf([7002, 7003], 100, 40, rescored(10, 80)));
       await keep();
       await fill();
       await keep();

@@ -139,9 +139,9 @@ test('the check of a large database is logged before it starts', () =>
     for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
     history.stop();
     utimesSync(history.folder.detections, 1, 1);
-    const told: string[] = [];
-    await history.restart({ onBegin: (reason) => told.push(reason) });
-    assert.deepEqual(told, ['the file was replaced since the last stop and is being checked']);
+    const reasons: string[] = [];
+    await history.restart({ onBegin: (reason) => reasons.push(reason) });
+    assert.deepEqual(reasons, ['the file was replaced since the last stop and is being checked']);
   }));
 
 describe('an entry with an intact end and damaged rows', () => {

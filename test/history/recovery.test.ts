@@ -28,7 +28,7 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { isComplaint } from '../support/installation-state.ts';
+import { isErrorLine } from '../support/installation-state.ts';
 import type { LogLine } from '../support/program.ts';
 import { NO_ROOM, SLOW } from '../support/recovery-preloads.ts';
 
@@ -304,7 +304,7 @@ test('the port is open during the rebuild, and nothing is served from it before'
   assert.equal(refused.status, 500);
   assert.equal(refused.headers.get('retry-after'), '5');
   await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
-  assert.deepEqual(serving.log.filter(isComplaint), [], 'a refusal that was to be expected is no fault');
+  assert.deepEqual(serving.log.filter(isErrorLine), [], 'a refusal that was to be expected is no fault');
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });

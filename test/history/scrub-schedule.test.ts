@@ -21,7 +21,7 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
 
 interface Scheduled {
   readonly root: string;
-  readonly told: string[];
+  readonly damageReports: string[];
   readonly lines: string[];
   setNow(ms: number): void;
   setReady(isReady: boolean): void;
@@ -42,7 +42,7 @@ async function scheduled(
   let isReady = true;
   let begun = 0;
   let current: PromiseWithResolvers<ScrubResult | null> | null = null;
-  const [told, lines]: [string[], string[]] = [[], []];
+  const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (): RunningScrub => {
     begun += 1;
     const own = Promise.withResolvers<ScrubResult | null>();
@@ -57,13 +57,13 @@ async function scheduled(
     now: () => nowMs,
     isReady: () => isReady,
     log: (level: string, msg: string) => lines.push(`${level} ${msg}`),
-    onDamage: (what: string, detail: string | null) => told.push(`${what}: ${detail}`),
+    onDamage: (what: string, detail: string | null) => damageReports.push(`${what}: ${detail}`),
   };
   const schedule = startScrubs(options, run);
   try {
     await use({
       root,
-      told,
+      damageReports,
       lines,
       setNow: (ms) => {
         nowMs = ms;
@@ -118,11 +118,14 @@ test('findings are reported, and reported again by the next start', async () => 
     async (all) => {
       await begins(all, 1);
       await all.end(of('log damaged'));
-      assert.deepEqual(all.told, ['log: 2 x log damaged (here)']);
+      assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
       // By a command.
       writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
       all.check();
-      assert.deepEqual(all.told.slice(1), ['log: null', 'database: detections.db: 2 x row missing (here)']);
+      assert.deepEqual(all.damageReports.slice(1), [
+        'log: null',
+        'database: detections.db: 2 x row missing (here)',
+      ]);
       copyFileSync(join(root, 'verified.json'), kept);
       // Else the next file could get the number of this one.
       linkSync(join(root, 'detections.db'), held);
@@ -135,7 +138,7 @@ test('findings are reported, and reported again by the next start', async () => 
     24,
     async (all) => {
       // Another file by now: made anew.
-      assert.deepEqual(all.told, ['log: null']);
+      assert.deepEqual(all.damageReports, ['log: null']);
       await begins(all, 1);
     },
     again,

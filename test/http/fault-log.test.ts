@@ -73,8 +73,8 @@ test('the number of lines is bounded, and a stop logs all counts', () => {
   assert.equal(lines.length, 51);
   faults.note('fault', fault('number 7'), 'id');
   faults.close();
-  const told = lines.slice(51).map(({ cause, count }) => `${cause}: ${count}`);
-  assert.deepEqual(told.sort(), ['number 7: 2', 'other causes: 4950']);
+  const summaries = lines.slice(51).map(({ cause, count }) => `${cause}: ${count}`);
+  assert.deepEqual(summaries.sort(), ['number 7: 2', 'other causes: 4950']);
 });
 
 test('while keys cannot be checked, many requests log the cause once; each has its own line', async () => {

@@ -77,7 +77,7 @@ async function answerOf(path: string, key: string, written: readonly unknown[] =
   // Longest first: one may stand within another.
   const body = named
     .sort((a, b) => b.length - a.length)
-    .reduce((told, word) => told.replaceAll(word, '…'), text);
+    .reduce((replaced, word) => replaced.replaceAll(word, '…'), text);
   // A number that is repeated may be longer than the other.
   const comparable = headers.filter(([name]) => written.length === 0 || name !== 'content-length');
   return [response.status, ...comparable.map(([name, value]) => `${name}: ${value}`), body].join('\n');

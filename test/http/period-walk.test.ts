@@ -76,8 +76,8 @@ test('late detections of a current period are on unread pages, and in the next w
   } finally {
     await other.close();
   }
-  const told = words('periods');
-  assert.match(told, /ended less than two days ago is still filling.*not a consistent snapshot/);
+  const text = words('periods');
+  assert.match(text, /ended less than two days ago is still filling.*not a consistent snapshot/);
 });
 
 test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {

@@ -5,7 +5,7 @@ import { afterEach, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/connection-times.ts';
-import { checkedAnswers } from '../support/raw-http.ts';
+import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -77,7 +77,7 @@ test('a slow body for a token is 408 in the form of that endpoint', async () => 
   const trickle = setInterval(() => client.socket.write('x'), 20);
   await until('it is given up', client.ended);
   clearInterval(trickle);
-  const [answer] = checkedAnswers(client.received(), ['POST /oauth/token']);
+  const [answer] = checkedResponses(client.received(), ['POST /oauth/token']);
   assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [408, 'no-cache']);
   await untilNoneIsOpen(slow);
 });
@@ -98,7 +98,7 @@ test('a connection that is idle between requests is closed without a response', 
   const { key } = slow.makeKey();
   const client = open(slow.port, get('/v1/me', key));
   await until('it is ended', client.ended);
-  assert.equal(checkedAnswers(client.received(), ['GET /v1/me']).length, 1);
+  assert.equal(checkedResponses(client.received(), ['GET /v1/me']).length, 1);
   await untilNoneIsOpen(slow);
 });
 

@@ -17,7 +17,7 @@ describe('renewal, check by check', { skip }, () => {
     const paths = copyOf(first, name);
     const pair = checkTlsPair(paths, await readTlsFiles(paths));
     const taken: number[] = [];
-    const told: (string | null)[] = [];
+    const expiryAlerts: (string | null)[] = [];
     const alerts = new Map<string, string | null>();
     const warned: unknown[] = [];
     const log = createLogger({ level: 'silent' });
@@ -30,7 +30,7 @@ describe('renewal, check by check', { skip }, () => {
       conditions: {
         set(name, detail) {
           alerts.set(name, detail);
-          if (name === 'certificate expires') told.push(detail);
+          if (name === 'certificate expires') expiryAlerts.push(detail);
         },
       },
       log,
@@ -41,7 +41,7 @@ describe('renewal, check by check', { skip }, () => {
       nowMs = ms;
     };
     const unusable = () => alerts.get('certificate not usable') ?? null;
-    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
+    return { paths, pair, taken, expiryAlerts, unusable, warned, renewal, setNow };
   }
 
   test('nothing is loaded while nothing has changed', async () => {
@@ -95,15 +95,15 @@ describe('renewal, check by check', { skip }, () => {
   });
 
   test('the alert opens near expiry and closes with the new pair', async () => {
-    const { paths, pair, told, renewal, setNow } = await watched('late');
-    assert.equal(told.at(-1), null);
+    const { paths, pair, expiryAlerts, renewal, setNow } = await watched('late');
+    assert.equal(expiryAlerts.at(-1), null);
     setNow(pair.validToMs - DAY_MS);
     await renewal.check();
-    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
+    assert.match(expiryAlerts.at(-1) ?? '', /late\.pem: the certificate expires at/);
     overwrite(paths, second);
     // The second was made after the first, in another second perhaps.
     setNow(Date.now());
     await renewal.check();
-    assert.equal(told.at(-1), null);
+    assert.equal(expiryAlerts.at(-1), null);
   });
 });

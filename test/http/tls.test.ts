@@ -12,13 +12,13 @@ import { readAlertFile } from '../../src/health/alert-file.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
-  ask,
   type CertificateFiles,
   connectTls,
   exchange,
   makeCertificate,
   overwrite,
-  shownName,
+  presentedName,
+  sendRequest,
   useCertificates,
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
@@ -43,9 +43,12 @@ describe('a server with a certificate', { skip }, () => {
   test('speaks https, and shows https in its URL', async () => {
     assert.match(server.url, /^https:\/\/127\.0\.0\.1:\d+$/);
     const socket = await connectTls(server.port, first);
-    const answer = await ask(socket, '/v1/health');
+    const answer = await sendRequest(socket, '/v1/health');
     assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
-    assert.match(await ask(socket, '/nothing'), new RegExp(`"type":"${server.url}/errors/not_found"`));
+    assert.match(
+      await sendRequest(socket, '/nothing'),
+      new RegExp(`"type":"${server.url}/errors/not_found"`),
+    );
     socket.destroy();
   });
 
@@ -149,7 +152,7 @@ describe('a server with a certificate', { skip }, () => {
     const silent = connectTcp(other.port, '127.0.0.1');
     await once(silent, 'connect');
     const idle = await connectTls(other.port, first);
-    await ask(idle, '/v1/health');
+    await sendRequest(idle, '/v1/health');
     const ended = [silent, idle].map((socket) => {
       socket.on('error', () => {});
       return once(socket, 'close');
@@ -185,7 +188,7 @@ describe('the program', { skip }, () => {
       assert.equal(await expires(), validTo(first));
       const port = Number(new URL(url).port);
       const open = await connectTls(port, first);
-      await ask(open, '/v1/health');
+      await sendRequest(open, '/v1/health');
       const silent = connectTcp(port, '127.0.0.1');
       let hasEnded = false;
       silent.once('close', () => {
@@ -197,32 +200,32 @@ describe('the program', { skip }, () => {
         run.until('the renewal', () => (renewals() >= count ? true : undefined));
       overwrite(files, second);
       await untilRenewed(1);
-      assert.equal(await shownName(port, second), 'second');
-      assert.match(await ask(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
+      assert.equal(await presentedName(port, second), 'second');
+      assert.match(await sendRequest(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
 
       const third = makeCertificate(folder, 'third', 'ec', 30);
       renameSync(third.key, files.key);
       renameSync(third.certificate, files.certificate);
       await untilRenewed(2);
-      assert.equal(await shownName(port, files), 'third');
+      assert.equal(await presentedName(port, files), 'third');
       assert.equal(await expires(), validTo(files));
       assert.notEqual(await expires(), validTo(first));
 
       overwrite(files, first);
       run.kill('SIGHUP');
       await untilRenewed(3);
-      assert.equal(await shownName(port, first), 'first');
+      assert.equal(await presentedName(port, first), 'first');
 
       writeFileSync(files.key, 'broken');
       const line = await run.until('the warning', () =>
         run.log().find(({ msg }) => msg.startsWith('the new certificate cannot be used')),
       );
       assert.match(String(line.reason), /served\.key: no PEM private key without a passphrase/);
-      assert.equal(await shownName(port, first), 'first');
+      assert.equal(await presentedName(port, first), 'first');
       await run.until('the alert', () =>
         run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
       );
-      assert.doesNotMatch(run.told(), /PRIVATE/);
+      assert.doesNotMatch(run.stderr(), /PRIVATE/);
       open.destroy();
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);
       run.kill('SIGTERM');
@@ -270,7 +273,7 @@ describe('the program', { skip }, () => {
     await inFolder(async (root) => {
       const serve = async (settings: Record<string, string>) => {
         const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0'], settings);
-        return [await run.ended, run.told()] as const;
+        return [await run.ended, run.stderr()] as const;
       };
       const [alone, toldAlone] = await serve({ WIREWATCH_SERVER_TLS_KEY: first.key });
       assert.equal(alone, 78);

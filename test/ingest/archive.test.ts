@@ -20,7 +20,7 @@ import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 let appliance: Appliance;
@@ -58,7 +58,7 @@ test('files that cannot be moved there yet are all kept, even with the same name
   }
   assert.equal(archived().length, 1);
   rmSync(day);
-  await atRest(appliance, appliance.serving());
+  await untilIdle(appliance, appliance.serving());
   assert.deepEqual(
     archived()
       .map((path) => readFileSync(path, 'utf8'))

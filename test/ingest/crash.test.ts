@@ -18,7 +18,7 @@ import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
-import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
+import { detectionsOf, isErrorLine, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
 import { inFolder } from '../support/program.ts';
 
 /** A moment of one file's way that a crash can leave behind. */
@@ -66,7 +66,7 @@ async function afterCrash(
     putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
     await second.logged('that the next file was applied', (logged) => logged.file === next);
     await second.stop();
-    assert.deepEqual(second.log.filter(isComplaint), [], 'a crash is no reason to complain');
+    assert.deepEqual(second.log.filter(isErrorLine), [], 'a crash is no reason to complain');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
     const folder = dirname(archived);
     const names = readdirSync(folder).filter((found) => found !== next);

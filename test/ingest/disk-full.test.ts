@@ -43,8 +43,8 @@ const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).sta
 
 async function command(...args: string[]): Promise<string> {
   const run = runProgram(args);
-  assert.equal(await run.ended, 0, run.told());
-  return run.printed();
+  assert.equal(await run.ended, 0, run.stderr());
+  return run.stdout();
 }
 
 /** Runs a command that sees the disks of a program that was run within {@link NAMESPACE}. */
@@ -57,8 +57,8 @@ async function commandWithin(pidFile: string, ...args: string[]): Promise<string
     readFileSync(pidFile, 'utf8').trim(),
   ];
   const run = runProgram(args, {}, { through: (program, all) => ['nsenter', [...own, program, ...all]] });
-  assert.equal(await run.ended, 0, run.told());
-  return run.printed();
+  assert.equal(await run.ended, 0, run.stderr());
+  return run.stdout();
 }
 
 /** An account with a subscription. @returns a key for it */
@@ -273,7 +273,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
     writeFileSync(join(data, 'access.db'), older);
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /disk is full\. Free space and try again/);
+    assert.match(run.stderr(), /disk is full\. Free space and try again/);
   });
 });
 
@@ -285,7 +285,7 @@ test('a start without space for a file of SQLite is exit code 1', {
     for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
+    assert.match(run.stderr(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
   });
 });
 

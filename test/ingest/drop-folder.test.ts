@@ -25,7 +25,7 @@ import type { LogLine } from '../support/program.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-const { inDrop, reasonBeside, anotherRead, windowStatus } = exportTrials(() => appliance);
+const { inDrop, reasonBeside, ingestAnother, windowStatus } = exportTrials(() => appliance);
 
 before(async () => {
   appliance = await startAppliance();
@@ -37,8 +37,8 @@ test('names of unfinished files are ignored', async () => {
   const whole = fileName('newswire', window);
   const names = [`.${whole}`, `${whole}.tmp`, `${whole}.part`, `${whole}.partial`, '.hidden', 'x.tmp'];
   for (const name of names) writeFileSync(inDrop(name), ndjson([newRow()]));
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   for (const name of names) assert.ok(existsSync(inDrop(name)), name);
   for (const name of names) rmSync(inDrop(name));
 });
@@ -102,8 +102,8 @@ test('a file of a window that has not ended waits; one more than a day ahead is 
   const now = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   const early = [now + WINDOW_MS, now + 2 * WINDOW_MS, now + DAY_MS - HOUR_MS];
   for (const window of early) appliance.put(fileName('newswire', window), ndjson([newRow()]));
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   for (const window of early) {
     assert.ok(existsSync(inDrop(fileName('newswire', window))));
     rmSync(inDrop(fileName('newswire', window)));
@@ -142,8 +142,8 @@ test('links, pipes and folders are ignored, whatever their name', async () => {
     mkdirSync(folder);
     assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
     symlinkSync('/', inDrop('root'));
-    await anotherRead();
-    await anotherRead();
+    await ingestAnother();
+    await ingestAnother();
     assert.equal(readlinkSync(toFile), target);
     assert.equal(readFileSync(target, 'utf8'), ndjson([row]));
     assert.ok(lstatSync(toNothing).isSymbolicLink() && lstatSync(toFolder).isSymbolicLink());
@@ -165,8 +165,8 @@ test('a name that is not UTF-8 is ignored', async () => {
     Buffer.from('.ndjson'),
   ]);
   writeFileSync(path, 'x');
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   assert.ok(existsSync(path));
   rmSync(path);
 });
@@ -210,7 +210,7 @@ test('files of an export that is switched off are refused', async () => {
     assert.match(reasonBeside(line.destination).reason, /imagewire is switched off/);
   }
   assert.equal(windowStatus('imagewire', window), undefined);
-  await anotherRead();
+  await ingestAnother();
 });
 
 test('files dropped during a stop are read at the next start', async () => {

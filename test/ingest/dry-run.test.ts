@@ -91,12 +91,12 @@ test('errors are counted by column and kind, with their first lines', () => {
   rows.push(newRow({ article_id: -1 }), newRow());
   const path = join(appliance.data, fileName('newswire', nextWindowMs()));
   writeFileSync(path, ndjson(rows));
-  const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
-  assert.deepEqual(told.split('\n').slice(1, -1), [
+  const output = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
+  assert.deepEqual(output.split('\n').slice(1, -1), [
     '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
     '  article_id: expected an integer from 0 to 999,999,999,999,999, found -1 (line 1201)',
   ]);
-  assert.match(told, /^invalid: 1201 errors in 1201 of 1202 rows/);
+  assert.match(output, /^invalid: 1201 errors in 1201 of 1202 rows/);
   const { error_groups, rows_with_errors } = JSON.parse(
     appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
   );
@@ -117,13 +117,16 @@ test('names without an id, and misspelled columns, are noted', async () => {
     newRow({ article_publisher_name: 'Somebody', article_publisher_id: 5 }),
   ];
   assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
-  const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
-  assert.match(told, /^valid: 2 rows/);
+  const output = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
+  assert.match(output, /^valid: 2 rows/);
   assert.match(
-    told,
+    output,
     /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
   );
-  assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
+  assert.match(
+    output,
+    /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/,
+  );
   const line = await appliance.dropped(name, ndjson(rows));
   assert.equal(line.names_without_id, 1);
 });

@@ -92,8 +92,8 @@ test('window reset --all reads the held file of every failed window', async () =
   const list: { name: string; what_to_do: string }[] = JSON.parse(
     appliance.cli(['alert', 'list', '--json']).stdout,
   );
-  const told = list.find(({ name }) => name === 'held windows');
-  assert.match(told?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
+  const alert = list.find(({ name }) => name === 'held windows');
+  assert.match(alert?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
   const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
   assert.deepEqual(
     reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),

@@ -89,8 +89,10 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
       'file applied',
     );
     for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
-    const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
-    assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
+    const lines = appliance
+      .serving()
+      .log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
   } finally {
     await appliance.stop();

@@ -247,8 +247,8 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   assert.ok(row);
   const file = await fileOf('newswire', [row]);
   const store = openStore();
-  const told: number[] = [];
-  const writer = writerOf(store, Date.now, (position) => told.push(position));
+  const delivered: number[] = [];
+  const writer = writerOf(store, Date.now, (position) => delivered.push(position));
   const failing = writer.begin(LICENSED);
   for (const batch of file) failing.apply(batch);
   assert.throws(
@@ -262,7 +262,7 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   const applier = writer.begin(LICENSED);
   for (const batch of file) applier.apply(batch);
   const { first_position } = writer.commit(applier, { kind: 'test' });
-  assert.deepEqual(told, [first_position], 'what was rolled back was told to nobody');
+  assert.deepEqual(delivered, [first_position], 'what was rolled back was told to nobody');
   checkStreams(store.db);
   checkProjection(store);
   store.db.close();

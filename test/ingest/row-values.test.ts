@@ -11,7 +11,7 @@ import { exportTrials } from '../support/export-trials.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-const { detectionOf, reasonsAgainst } = exportTrials(() => appliance);
+const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
 before(async () => {
   // Files are renamed into the folder: they need no time to come to rest.
@@ -106,7 +106,7 @@ const escaped = (values: unknown) =>
 for (const [column, values, expected, exportName = 'newswire'] of WRONG) {
   test(`${exportName} ${column}: ${expected}, not ${escaped(values)}`, async () => {
     for (const value of values) {
-      const errors = await reasonsAgainst(newRow({ [column]: value }), exportName);
+      const errors = await reasonsFor(newRow({ [column]: value }), exportName);
       assert.deepEqual(errors, [{ line: 2, column, value, expected }]);
     }
   });
@@ -196,7 +196,7 @@ test('strings have at most 4 KiB of UTF-8', async () => {
   ] as const) {
     for (const longest of ['x'.repeat(4096), 'ü'.repeat(2048), '€'.repeat(1365), '😀'.repeat(1024)]) {
       assert.equal(show(await detectionOf([newRow({ [column]: longest })])), longest);
-      const [error] = await reasonsAgainst(newRow({ [column]: `${longest}xx` }));
+      const [error] = await reasonsFor(newRow({ [column]: `${longest}xx` }));
       assert.deepEqual([error.column, error.expected], [column, 'a string of at most 4 KiB']);
       assert.equal(error.value, `${`${longest}xx`.slice(0, 200)}…`, 'a long value is cut');
     }
@@ -207,7 +207,7 @@ test('source_id has at most 200 characters, counted in code points', async () =>
   for (const longest of ['x'.repeat(200), 'ü'.repeat(200), '😀'.repeat(200)]) {
     const detection = await detectionOf([newRow({ source_id: longest })]);
     assert.equal(detection.source.id, longest);
-    const [error] = await reasonsAgainst(newRow({ source_id: `${longest}x` }));
+    const [error] = await reasonsFor(newRow({ source_id: `${longest}x` }));
     assert.deepEqual([error.column, error.expected], ['source_id', 'a string of at most 200 characters']);
   }
 });
@@ -217,7 +217,7 @@ test('a URL has at most 8 KiB as exported', async () => {
   assert.equal(Buffer.byteLength(longest), 8192);
   const detection = await detectionOf([newRow({ article_url: longest })]);
   assert.equal(detection.article.url, encodeURI(longest));
-  const [error] = await reasonsAgainst(newRow({ article_url: `${longest}x` }));
+  const [error] = await reasonsFor(newRow({ article_url: `${longest}x` }));
   assert.deepEqual([error.column, error.expected], ['article_url', 'a URL of at most 8 KiB']);
 });
 
@@ -248,7 +248,7 @@ test('half of a surrogate pair is not valid text', async () => {
     { article_url: 'https://example.com/\ud83d' },
   ];
   for (const members of rows) {
-    const [error, ...others] = await reasonsAgainst(newRow(members));
+    const [error, ...others] = await reasonsFor(newRow(members));
     assert.deepEqual(others, []);
     assert.equal(error.column, Object.keys(members)[0]);
   }

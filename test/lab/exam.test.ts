@@ -130,8 +130,8 @@ async function exam(
 ): Promise<Result> {
   const run = runProgram(['lab', 'exam', '--json', '--data', lab.data, ...args], settings);
   const code = await run.ended;
-  assert.ok(run.printed().startsWith('{'), `exit code ${code}: ${run.told()}`);
-  const { passed, findings } = JSON.parse(run.printed());
+  assert.ok(run.stdout().startsWith('{'), `exit code ${code}: ${run.stderr()}`);
+  const { passed, findings } = JSON.parse(run.stdout());
   const outcomes = findings.map(({ rule, outcome }: { rule: string; outcome: string }) => [rule, outcome]);
   return { code, passed, findings, outcomes: Object.fromEntries(outcomes) };
 }
@@ -282,7 +282,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       const client = writeClient(folder, CLIENT);
       const run = runProgram(['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows']);
       assert.equal(await run.ended, 1);
-      assert.match(run.told(), /--copy: line 1: expected one detection a line/);
+      assert.match(run.stderr(), /--copy: line 1: expected one detection a line/);
     }));
 });
 
@@ -292,6 +292,6 @@ test('the exam needs a running lab', async () => {
     await lab.stop();
     const run = runProgram(['lab', 'exam', '--data', lab.data]);
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /no lab runs in/);
+    assert.match(run.stderr(), /no lab runs in/);
   });
 });

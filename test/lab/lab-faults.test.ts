@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { checkAnswer } from '../support/checked-fetch.ts';
+import { checkResponse } from '../support/checked-fetch.ts';
 import { CHANGES, type Lab, SINCE_SPRING, startLab } from '../support/lab.ts';
 import { inFolder } from '../support/program.ts';
 
@@ -43,7 +43,7 @@ async function checked(target: string, init: RequestInit = {}) {
   const response = await fetch(`${lab.url}${target}`, { headers, ...init });
   const body = await response.text();
   const method = init.method ?? 'GET';
-  checkAnswer({ method, target, status: response.status, headers: response.headers, body });
+  checkResponse({ method, target, status: response.status, headers: response.headers, body });
   return { status: response.status, headers: response.headers, body: JSON.parse(body) };
 }
 

@@ -17,7 +17,7 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-
 /** Far longer than these tests take. */
 const MIDNIGHT_MS = 120_000;
 /** Only a test that must fail waits so long. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** At midnight all counts begin anew, in the middle of a test too. */
 async function untilMidnightIsFar(): Promise<void> {
   const leftMs = nextDayMs(Date.now()) - Date.now();
@@ -193,7 +193,7 @@ describe('the program', () => {
 
   test('writes while it runs, so that a crash loses little; a stop writes all; each start continues', async () => {
     assert.equal(await read(first), 200);
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (writtenRows() < 2) {
       assert.ok(performance.now() < untilMs, 'it was not written');
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -215,7 +215,7 @@ describe('the program', () => {
     const shown = () => JSON.parse(appliance.cli(['key', 'show', id, '--json']).stdout);
     const before = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
     assert.equal((await appliance.get('/v1/me')).status, 200);
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (Date.parse(shown().last_used_at ?? 0) < Date.parse(before)) {
       assert.ok(performance.now() < untilMs, 'it was not written');
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -206,19 +206,19 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     cwd: home,
     env: environment(debugging),
   });
-  let told = '';
+  let output = '';
   child.stdout.on('data', (text) => {
-    told += String(text);
+    output += String(text);
   });
   child.stderr.on('data', (text) => {
-    told += String(text);
+    output += String(text);
   });
   const ended = new Promise((resolve) => child.once('close', resolve));
   const until = async (what: RegExp): Promise<string> => {
     for (;;) {
-      const [, found] = what.exec(told) ?? [];
+      const [, found] = what.exec(output) ?? [];
       if (found !== undefined) return found;
-      assert.equal(child.exitCode, null, told.slice(-2000));
+      assert.equal(child.exitCode, null, output.slice(-2000));
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -237,8 +237,8 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     child.kill('SIGTERM');
     await ended;
   }
-  assert.doesNotMatch(told, /^(HTTP|NET|STREAM) \d+: /m, 'Node was not told to debug');
-  assert.ok(!told.includes('a-secret-key'));
-  assert.ok(!told.includes(Buffer.from('secret').toString('hex')));
-  assert.doesNotMatch(told, /^Debugger listening/m);
+  assert.doesNotMatch(output, /^(HTTP|NET|STREAM) \d+: /m, 'Node was not told to debug');
+  assert.ok(!output.includes('a-secret-key'));
+  assert.ok(!output.includes(Buffer.from('secret').toString('hex')));
+  assert.doesNotMatch(output, /^Debugger listening/m);
 });

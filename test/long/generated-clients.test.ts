@@ -82,9 +82,9 @@ async function resultOf(entry: string): Promise<unknown> {
   const bundled = { bundle: true, platform: 'node', format: 'esm', outfile } as const;
   buildSync({ ...bundled, entryPoints: [path.join(folder, entry)], logLevel: 'silent' });
   const child = spawn(process.execPath, [outfile], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const [printed, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  assert.equal(told, '');
-  return JSON.parse(printed);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal(stderr, '');
+  return JSON.parse(stdout);
 }
 
 /** No type whose name a generator had to number: `Band2`, `InvalidRequest2Response`. A status may end one. */

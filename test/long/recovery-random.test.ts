@@ -18,7 +18,7 @@ import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 
@@ -71,7 +71,7 @@ function stepOf(prng: Prng, index: number): Step {
 async function carryOut(installation: Installation, serving: Serving, step: Step): Promise<void> {
   const drop = async (name: string, content: Buffer) => {
     putFile(installation.drop, name, content);
-    await atRest(installation, serving);
+    await untilIdle(installation, serving);
   };
   switch (step.kind) {
     case 'drop':
@@ -80,10 +80,10 @@ async function carryOut(installation: Installation, serving: Serving, step: Step
       await drop(step.name, Buffer.from('broken'));
       await drop(step.name, step.content);
       installation.cli(['window', 'reset', 'newswire', formatWindowStart(step.startMs)]);
-      return atRest(installation, serving);
+      return untilIdle(installation, serving);
     case 'replay':
       installation.cli(['ingest', 'replay'], { anyStatus: true });
-      return atRest(installation, serving);
+      return untilIdle(installation, serving);
   }
 }
 
@@ -132,7 +132,7 @@ async function comeBack(installation: Installation, copy: string, prng: Prng): P
   // Before that, a reader would join what is left of another file's write-ahead log.
   const headers = { authorization: `Bearer ${installation.key}` };
   await until('it is served', async () => (await fetch(`${serving.url}/v1/me`, { headers })).status === 200);
-  await atRest(installation, serving);
+  await untilIdle(installation, serving);
   return serving;
 }
 

@@ -70,7 +70,7 @@ test('killed before each step, a removal is completed by the next command, and t
       isKilled = (await runProgram(remove, settings).ended) === null;
       const again = runProgram(remove);
       const code = await again.ended;
-      assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.told()), again.told());
+      assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.stderr()), again.stderr());
       assert.equal(linesOf(data, 7002), 0, `killed before step ${steps + 1}`);
       assert.equal(linesOf(data, 7001), 2);
       assert.deepEqual(
@@ -81,7 +81,7 @@ test('killed before each step, a removal is completed by the next command, and t
       assert.equal(
         await verify.ended,
         0,
-        `killed before step ${steps + 1}: ${verify.told()}${verify.printed()}`,
+        `killed before step ${steps + 1}: ${verify.stderr()}${verify.stdout()}`,
       );
     }
     assert.ok(steps > 15, `${steps} steps`);

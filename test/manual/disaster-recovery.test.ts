@@ -133,9 +133,9 @@ after(() => {
 describe('a second machine takes over by the manual', () => {
   test('from its copies, when the first has died', async () => {
     const second = copyOf(ready, 'takes-over');
-    const told = sh(second, block('on the second machine, as root, when the first is off'), dead);
-    assert.match(told, /versions are raised by 1,000/);
-    assert.match(told, /^0 bad, /m);
+    const output = sh(second, block('on the second machine, as root, when the first is off'), dead);
+    assert.match(output, /versions are raised by 1,000/);
+    assert.match(output, /^0 bad, /m);
     await drop(second, lost.name, lost.content);
     await assertFollowersGoOn(second);
 

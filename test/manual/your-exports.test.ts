@@ -30,7 +30,7 @@ const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-export
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 /** 11:43 in Berlin: the "now" of the page, but where a block says another time. */
 const STORY_BEGINS = '2026-11-20T10:43:00Z';
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const SETTINGS = {
   WIREWATCH_SERVER_PORT: '0',
   WIREWATCH_INGEST_QUIET_MS: '20',
@@ -122,7 +122,7 @@ describe('the page of your own exports', {
       ...readdirSync(drop).filter((name) => /\.(ndjson|csv)/.test(name)),
       ...(existsSync(join(drop, '.taken')) ? readdirSync(join(drop, '.taken')) : []),
     ];
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (waiting().length > 0) {
       assert.ok(performance.now() < untilMs, `still waiting: ${waiting().join()}`);
       await sleep(20);
@@ -143,7 +143,7 @@ describe('the page of your own exports', {
       cwd: home,
       encoding: 'utf8',
       env: environment(at),
-      timeout: PATIENCE_MS,
+      timeout: TIMEOUT_MS,
     });
     assert.equal(status, code, `${text}\n${stdout}`);
     return `${stdout.trimEnd()}\n`.replaceAll(`${home}/`, '');

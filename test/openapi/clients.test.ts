@@ -228,9 +228,9 @@ test('a client typed from the document compiles, and calls every endpoint', asyn
 
     const env = { BASE_URL: url, KEY: appliance.key, CLIENT_ID: client.id, CLIENT_SECRET: client.secret };
     const child = spawn(process.execPath, ['client.ts'], { cwd: folder, env: { ...env, SINCE: since } });
-    const told = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told[1], '');
-    const result = JSON.parse(told[0]);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
+    const result = JSON.parse(stdout);
     const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';
     assert.deepEqual(result.called, [...expected.split(', '), 'head health', 'photo']);
     assert.equal(result.detail, 'No detection with this id is available to this key.');
@@ -244,8 +244,8 @@ describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
   /** @returns body and status */
   async function curl(...args: string[]): Promise<{ body: string; status: number }> {
     const child = spawn('curl', ['-sS', '-w', '\n%{http_code}', ...args]);
-    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told, '');
+    const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
     const at = out.lastIndexOf('\n');
     return { body: out.slice(0, at), status: Number(out.slice(at + 1)) };
   }
@@ -294,11 +294,11 @@ describe('compressed pages', () => {
   });
 
   /** @returns what a program printed that has the key and the address in its environment */
-  async function printed(command: string, ...args: string[]): Promise<string> {
+  async function outputOf(command: string, ...args: string[]): Promise<string> {
     const env = { ...process.env, KEY: appliance.key, TARGET: target() };
     const child = spawn(command, args, { env });
-    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told, '');
+    const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
     return out;
   }
 
@@ -312,7 +312,7 @@ describe('compressed pages', () => {
 
   test('curl --compressed decodes them', { skip: !hasCurl && 'curl is not installed' }, async () => {
     const authorization = `Authorization: Bearer ${appliance.key}`;
-    const out = await printed(
+    const out = await outputOf(
       'curl',
       '-sS',
       '--compressed',
@@ -332,14 +332,14 @@ describe('compressed pages', () => {
     skip: !has('wget') && 'wget is not installed',
   }, async () => {
     const authorization = `--header=Authorization: Bearer ${appliance.key}`;
-    const out = await printed('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
+    const out = await outputOf('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
     assert.deepEqual(JSON.parse(out), plain);
   });
 
   test('urllib and gzip of Python decode them', {
     skip: !has('python3') && 'Python is not installed',
   }, async () => {
-    const out = await printed(
+    const out = await outputOf(
       'python3',
       '-c',
       `import gzip, json, os, urllib.request as r

@@ -21,7 +21,7 @@ import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
 import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import type { ParameterTable } from '../../src/query/parameters.ts';
 import { PERIOD_PARAMETERS } from '../../src/query/period-parameters.ts';
-import { checkAnswer, checkBody, membersOf, type ReceivedAnswer } from '../support/checked-fetch.ts';
+import { checkBody, checkResponse, membersOf, type ReceivedResponse } from '../support/checked-fetch.ts';
 import { inFolder } from '../support/program.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
@@ -230,7 +230,7 @@ test('no printed object is closed: a later version may add members', () => {
   );
 });
 
-type Given = Omit<ReceivedAnswer, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
+type Given = Omit<ReceivedResponse, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
 
 describe('the check of responses', () => {
   const rate = {
@@ -256,7 +256,7 @@ describe('the check of responses', () => {
   };
   const check = (changes: Partial<Given>) => () => {
     const answer = { ...good, ...changes };
-    checkAnswer({ ...answer, headers: new Headers(answer.headers) });
+    checkResponse({ ...answer, headers: new Headers(answer.headers) });
   };
 
   test('accepts valid ones', () => {

@@ -112,16 +112,16 @@ describe('pull', () => {
   test('a full copy equals the period walk of the server', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
-      const { code, told, printed } = await pulled(pullArgs(folder, '--into', into, '--full'));
-      assert.equal(code, 0, told);
+      const { code, stderr, stdout } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, stderr);
       const walked = await periodWalk();
       const count = grouped(walked.size);
       // The change stream brings again what was delivered since the newest finished window: that is nothing new.
       assert.equal(
-        printed,
+        stdout,
         `${count} detections added or changed in ${into}, which now has ${count}. Run the same command again to fetch later changes.\n`,
       );
-      const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).printed);
+      const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).stdout);
       assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: walked.size });
       assert.ok(walked.size > 1000, `${walked.size} detections`);
       assert.deepEqual(copyIn(into), walked);
@@ -136,8 +136,8 @@ describe('pull', () => {
         program.kill('SIGKILL');
         await program.ended;
       }
-      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, stderr);
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
@@ -157,8 +157,8 @@ describe('pull', () => {
       ];
       appliance.cli(['generate', '--out', appliance.drop, ...later, '--start', windowBefore(6)]);
       await untilDealtWith(12);
-      const { code, told } = await pulled(pullArgs(folder, '--into', into));
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into));
+      assert.equal(code, 0, stderr);
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
@@ -171,10 +171,10 @@ describe('pull', () => {
       const none = join(folder, 'none.db');
       const begun = await pulled(pullArgs(folder, '--into', none));
       assert.equal(begun.code, 0);
-      assert.match(begun.printed, /This new copy starts with changes from now on\. .* --full\.\n$/);
+      assert.match(begun.stdout, /This new copy starts with changes from now on\. .* --full\.\n$/);
       assert.equal(copyIn(none).size, 0);
       const again = await pulled(pullArgs(folder, '--into', none));
-      assert.doesNotMatch(again.printed, /--full/);
+      assert.doesNotMatch(again.stdout, /--full/);
     }));
 
   test('--follow runs until it is stopped, with exit code 0', () =>
@@ -199,7 +199,7 @@ describe('pull', () => {
       appliance.cli(['generate', '--out', appliance.drop, ...row, '--start', windowBefore(9)]);
       await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
       program.kill('SIGTERM');
-      assert.equal(await program.ended, 0, program.told());
+      assert.equal(await program.ended, 0, program.stderr());
     }));
 
   test('--format ndjson writes each version once, even after a kill', () =>
@@ -215,8 +215,8 @@ describe('pull', () => {
         await program.ended;
       }
       const isNew = lines(into) === null;
-      const { code, told } = await pulled(isNew ? [...args, '--since', since] : args);
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(isNew ? [...args, '--since', since] : args);
+      assert.equal(code, 0, stderr);
       const versions = (lines(into) ?? []).map((line) => {
         const { id, version } = JSON.parse(line);
         return `${id} ${version}`;
@@ -229,8 +229,8 @@ describe('pull', () => {
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       const some = ['--subscription', '7001', '--content-type', 'text'];
-      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full', ...some));
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into, '--full', ...some));
+      assert.equal(code, 0, stderr);
       const expected = [...(await periodWalk())].filter(([, row]) => {
         const { subscription_id, content_type } = JSON.parse(row);
         return subscription_id === 7001 && content_type === 'text';
@@ -250,13 +250,13 @@ describe('pull', () => {
         [/subscription_id: every value must be one of the key's/, '--subscription', '8001,7001'],
         [/subscription_id: every value must be one of the key's/, '--subscription', '8001,7001', '--full'],
       ] as const) {
-        const { code, told } = await pulled([...many, ...more]);
-        assert.equal(code, 1, told);
-        assert.match(told, refused);
+        const { code, stderr } = await pulled([...many, ...more]);
+        assert.equal(code, 1, stderr);
+        assert.match(stderr, refused);
       }
       assert.equal(rowsRead(join(folder, 'many.db')), 0, 'nothing is read before it is refused');
       const group = await pulled([...many, '--subscription', ids.slice(0, 4).join(',')]);
-      assert.equal(group.code, 0, group.told);
+      assert.equal(group.code, 0, group.stderr);
     }));
 });
 

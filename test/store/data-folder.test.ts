@@ -55,7 +55,7 @@ test('a missing secret of a database in use is not replaced: every cursor would 
     rmSync(secret);
     const second = serve();
     assert.equal(await second.ended, 78);
-    assert.match(second.told(), /the secret .* is missing, although .* already holds data.*from a backup/);
+    assert.match(second.stderr(), /the secret .* is missing, although .* already holds data.*from a backup/);
     assert.ok(!existsSync(secret));
     writeFileSync(secret, content);
     await startedAndStopped(serve());
@@ -83,7 +83,7 @@ test('in the folder of another user, root acts as that user', async (context) =>
     const data = join(folder, 'data');
     const cli = async (...args: string[]) => {
       const run = runProgram([...args, '--data', data]);
-      assert.equal(await run.ended, 0, run.told());
+      assert.equal(await run.ended, 0, run.stderr());
     };
     const mine = join(folder, 'mine');
     await startedAndStopped(serveOn(mine));
@@ -101,7 +101,7 @@ test('in the folder of another user, root acts as that user', async (context) =>
     const refused = runProgram(['restore', backup, '--replace', '--data', data]);
     assert.equal(await refused.ended, 1);
     assert.match(
-      refused.told(),
+      refused.stderr(),
       /cannot read the backup .*permission denied.*runs as the owner of the data folder/,
     );
     chmodSync(backup, 0o644);
@@ -144,7 +144,7 @@ test('root does not serve the folder of another user, and opens nothing in it', 
       WIREWATCH_LOG_FILE: join(data, 'wirewatch.log'),
     });
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /root cannot serve .* belongs to user id 65534.*setpriv --reuid=65534/);
+    assert.match(run.stderr(), /root cannot serve .* belongs to user id 65534.*setpriv --reuid=65534/);
     assert.deepEqual(readdirSync(folder), ['data']);
     assert.deepEqual(readdirSync(data), ['wirewatch.log']);
   });
@@ -168,12 +168,12 @@ test('no file in the folder may be a link, for a start or a command', async () =
         ['backup', join(folder, 'b.tar')],
       ]) {
         const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, `${args} ${name}: ${run.told()}`);
-        assert.ok(run.told().includes(`${path} is a link.`), run.told());
+        assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);
+        assert.ok(run.stderr().includes(`${path} is a link.`), run.stderr());
       }
       const checked = runProgram(['check', '--data', data]);
       assert.equal(await checked.ended, 1);
-      assert.match(checked.printed(), /data folder .*is a link/);
+      assert.match(checked.stdout(), /data folder .*is a link/);
       rmSync(path);
       if (before !== null) writeFileSync(path, before, { mode: 0o600 });
     }
@@ -193,8 +193,8 @@ test('files are accessible to their user only, even in a readable folder and wit
     const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
     const cli = async (...args: string[]) => {
       const command = run(...args);
-      assert.equal(await command.ended, 0, command.told());
-      return command.printed();
+      assert.equal(await command.ended, 0, command.stderr());
+      return command.stdout();
     };
     await cli('account', 'add', 'a', '--name', 'A');
     await cli('subscription', 'add', '7001', '--account', 'a');
@@ -208,7 +208,7 @@ test('files are accessible to their user only, even in a readable folder and wit
     for (const into of ['copy.db', 'copy.ndjson']) {
       const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
       const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });
-      assert.equal(await command.ended, 0, command.told());
+      assert.equal(await command.ended, 0, command.stderr());
     }
     await cli('verify');
     await cli('backup', join(folder, 'backup'));
@@ -244,8 +244,8 @@ test('so it does when it rebuilds access.db only to read it', async (context) =>
       return context.skip('root may not give a folder away here');
     }
     const status = runProgram(['ingest', 'status', '--data', data]);
-    assert.equal(await status.ended, 0, status.told());
-    assert.match(status.told(), /access\.db was rebuilt from its log/);
+    assert.equal(await status.ended, 0, status.stderr());
+    assert.match(status.stderr(), /access\.db was rebuilt from its log/);
     for (const name of readdirSync(data)) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
   });
 });
@@ -257,10 +257,10 @@ test('a command that ingests is refused on a drop folder other than the one in u
     const replay = ['ingest', 'replay', '--data', data];
     const refused = runProgram(replay);
     assert.notEqual(await refused.ended, 0);
-    assert.match(refused.told(), /data\/drop is not the drop folder of .*--drop/);
+    assert.match(refused.stderr(), /data\/drop is not the drop folder of .*--drop/);
     assert.ok(!existsSync(join(data, 'drop')));
     const named = runProgram([...replay, '--drop', drop]);
-    assert.equal(await named.ended, 0, named.told());
+    assert.equal(await named.ended, 0, named.stderr());
   });
 });
 
@@ -282,7 +282,7 @@ test('a drop folder is created, but not its parents: a share may not be mounted'
     const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
     const refused = serve();
     assert.equal(await refused.ended, 78);
-    assert.match(refused.told(), /cannot use the drop folder .*share.*its parent folder exists/);
+    assert.match(refused.stderr(), /cannot use the drop folder .*share.*its parent folder exists/);
     assert.ok(!existsSync(join(folder, 'share')));
     mkdirSync(join(folder, 'share'));
     const run = serve();
@@ -303,7 +303,7 @@ test('a path that is not a folder is refused with exit code 78', async () => {
     ]) {
       const run = runProgram([...args, '--data', join(folder, 'data')]);
       assert.equal(await run.ended, 78, args.join(' '));
-      assert.match(run.told(), /data is a file, not a folder\. Name another folder with --data\.$/m);
+      assert.match(run.stderr(), /data is a file, not a folder\. Name another folder with --data\.$/m);
     }
   });
 });
@@ -324,8 +324,8 @@ for (const args of [
       if (!isRoot) chmodSync(data, 0o500);
       try {
         const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, run.told());
-        assert.match(run.told(), /cannot use the data folder .*Run as the owner of the folder/);
+        assert.equal(await run.ended, 78, run.stderr());
+        assert.match(run.stderr(), /cannot use the data folder .*Run as the owner of the folder/);
       } finally {
         if (isRoot) spawnSync('umount', [data]);
         else chmodSync(data, 0o700);

@@ -9,11 +9,11 @@ import type { Outcome, Part } from '../torture/part.ts';
 const SEED = 20261122;
 
 export interface TortureTest {
-  /** Of the whole part: 0.01 is a hundredth. */
+  /** How much of the part to run: 0.01 is a hundredth. */
   readonly share: number;
   /** Figures that must be above 0, so that the test is not vacuous. */
   readonly fired: readonly string[];
-  /** Another seed, if this share of the usual one does not fire everything. */
+  /** Another seed, if this share of the default one does not fire everything. */
   readonly seed?: number;
   /** Further checks of the figures. */
   readonly check?: (figures: Outcome['figures']) => void;

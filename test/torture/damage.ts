@@ -28,7 +28,7 @@ import { Refused } from '../../src/refused.ts';
 import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteIdentity } from '../../src/store/file-identity.ts';
-import { damageOften } from '../support/damage.ts';
+import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,
   type Content,
@@ -283,10 +283,10 @@ function damageStreams(
   failures: string[],
 ): void {
   for (const kind of ['bit', 'block'] as const) {
-    const outcomes = damageOften(kind, Math.ceil(1000 * share), `${seed}`);
+    const outcomes = damageRandomly(kind, Math.ceil(1000 * share), `${seed}`);
     for (const [what, times] of Object.entries(outcomes)) count(figures, `change stream: ${what}`, times);
-    if (outcomes['served wrong'] > 0)
-      failures.push(`seed ${seed}, change stream, ${kind}: served wrong ${outcomes['served wrong']} times`);
+    if (outcomes['wrong rows'] > 0)
+      failures.push(`seed ${seed}, change stream, ${kind}: wrong rows ${outcomes['wrong rows']} times`);
   }
 }
 

@@ -13,7 +13,7 @@ import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
@@ -172,7 +172,7 @@ class History {
   }
 
   async #rest(): Promise<void> {
-    if (this.#serving !== null) await atRest(this.#installation, this.#serving);
+    if (this.#serving !== null) await untilIdle(this.#installation, this.#serving);
   }
 
   /** A file with recurring detections and a new one, so that every file changes something. */

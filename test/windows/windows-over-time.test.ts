@@ -86,8 +86,8 @@ test('missing windows are in the list, in gaps, and a non-urgent alert', async (
   const found = alert('missing windows');
   assert.equal(found?.page_worthy, false);
   assert.ok(found?.detail.includes(formatMs(at(2))));
-  const told = await gaps();
-  assert.deepEqual(told.at(-1), { window_start: formatMs(at(2)), status: 'missing' });
+  const gapList = await gaps();
+  assert.deepEqual(gapList.at(-1), { window_start: formatMs(at(2)), status: 'missing' });
 });
 
 test('a late file of a missing window is read when it arrives', async () => {

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import type { Prng } from '../../../src/generate/prng.ts';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
-import { checkAnswer, checkBody } from '../../support/checked-fetch.ts';
-import { parseAnswers, type RawAnswer, sendBytes } from '../../support/raw-http.ts';
+import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
+import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
@@ -45,7 +45,7 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
   const failures: string[] = [];
   let connections = 0;
   let answers = 0;
-  const note = (answer: RawAnswer) => {
+  const note = (answer: RawResponse) => {
     answers += 1;
     statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
     secrets.search(
@@ -73,11 +73,11 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
   return { connections, answers, statuses, failures };
 }
 
-async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawResponse) => void): Promise<void> {
   const requests = Array.from({ length: 1 + prng.below(PIPELINED_MAX) }, () => makeRequest(prng, facts));
   const bytes = requests.map((request, at) => bytesOf(request, facts.host, at === requests.length - 1));
   const received = await sendBytes(facts.host, Buffer.concat(bytes));
-  const answers = parseAnswers(
+  const answers = parseResponses(
     received,
     requests.map(({ method }) => method),
   );
@@ -92,29 +92,33 @@ async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswe
   assert.ok(isEnded, `${answers.length} answers to ${shown(Buffer.concat(bytes))}`);
 }
 
-function check(request: FuzzRequest, answer: RawAnswer): void {
+function check(request: FuzzRequest, answer: RawResponse): void {
   const { method, target } = request;
   try {
     assert.notEqual(answer.status, 500);
     // Health may report that no export is recent; keys can be checked.
     assert.ok(answer.status !== 503 || target.includes('/v1/health'), 'credentials can be verified');
-    checkAnswer({ method, target, ...answer });
+    checkResponse({ method, target, ...answer });
   } catch (error) {
     const why = error instanceof Error ? error.message : error;
     throw new Error(`${why}\n  ${JSON.stringify(request)}\n  ${answer.status} ${answer.body.slice(0, 500)}`);
   }
 }
 
-async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+async function tryMalformed(
+  prng: Prng,
+  facts: FuzzFacts,
+  note: (answer: RawResponse) => void,
+): Promise<void> {
   const good = bytesOf(makeRequest(prng, facts), facts.host, true);
   const { bytes, mustAnswer } = makeMalformed(prng, facts, good);
   const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
   const answersOf = (received: Buffer) => {
     try {
-      return parseAnswers(received, [isHead ? 'HEAD' : 'GET', 'GET']);
+      return parseResponses(received, [isHead ? 'HEAD' : 'GET', 'GET']);
     } catch (error) {
       // A server that cannot parse a request does not know that it was HEAD.
-      if (isHead) return parseAnswers(received, ['GET', 'GET']);
+      if (isHead) return parseResponses(received, ['GET', 'GET']);
       throw error;
     }
   };

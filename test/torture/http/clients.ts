@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/generate/prng.ts';
-import { parseAnswers } from '../../support/raw-http.ts';
+import { parseResponses } from '../../support/raw-http.ts';
 import { readMetrics } from '../metrics.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
@@ -188,7 +188,7 @@ function wrongIn({ statuses, cuts }: Kind, { received }: Client): string | null 
   if (cuts === 'in the answer') return received === '' ? 'was cut before an answer' : null;
   if (statuses === null) return received === '' ? null : `got ${received.slice(0, 200)}`;
   try {
-    const answers = parseAnswers(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
+    const answers = parseResponses(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
     const got = answers.map(({ status }) => status);
     return `${got}` === `${statuses}` ? null : `got ${got}, not ${statuses}`;
   } catch (error) {

@@ -34,7 +34,7 @@ export async function runCommands(
     commands += 1;
     const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1', ...settings });
     const status = await command.ended;
-    const output = `${command.printed()}\n${command.told()}`;
+    const output = `${command.stdout()}\n${command.stderr()}`;
     secrets.search(`the output of wirewatch ${args[0]} ${args[1] ?? ''}`, output);
     return status;
   };

@@ -36,9 +36,9 @@ export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> 
   for (const event of events) {
     if (event.kind === 'print') first ??= event;
     if (event.kind !== 'note') continue;
-    const told: Partial<Done> = JSON.parse(event.text);
-    if (told.done !== undefined && first !== null)
-      printed.set(first, { done: told.done, keys: told.keys ?? [] });
+    const noted: Partial<Done> = JSON.parse(event.text);
+    if (noted.done !== undefined && first !== null)
+      printed.set(first, { done: noted.done, keys: noted.keys ?? [] });
     first = null;
   }
   return printed;

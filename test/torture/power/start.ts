@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatMs, HOUR_MS } from '../../../src/time.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
-import { filesWaiting, isComplaint } from '../../support/installation-state.ts';
+import { filesWaiting, isErrorLine } from '../../support/installation-state.ts';
 import { dropNoted } from '../io/record.ts';
 import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
@@ -31,7 +31,7 @@ export async function startOn(
       await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
     program.kill('SIGTERM');
     assert.equal(await program.ended, 0, 'it did not end well');
-    assert.deepEqual(program.log().filter(isComplaint), [], 'a power cut is no reason to complain');
+    assert.deepEqual(program.log().filter(isErrorLine), [], 'a power cut is no reason to complain');
   } finally {
     program.kill('SIGKILL');
     await program.ended;

@@ -53,7 +53,7 @@ export interface Done {
 /** A backfill is applied in transactions of 20,000 rows; most are of detections that it has. */
 const BACKFILL_ROWS = 40_010;
 const BACKFILL_DETECTIONS = 60;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 /** The program is killed after so many changes of its files: at its start, while it reads a file, while it is idle. */
 const KILLS = [12, 45, 80, 130, 210, 320] as const;
 
@@ -184,7 +184,7 @@ class Teller {
     this.#follower?.at(null);
     this.#program?.kill('SIGTERM');
     const code = await this.#program?.ended;
-    if (code !== 0) throw new Error(`the program ended with ${code}: ${this.#program?.told()}`);
+    if (code !== 0) throw new Error(`the program ended with ${code}: ${this.#program?.stderr()}`);
     this.#program = null;
   }
 
@@ -197,14 +197,14 @@ class Teller {
     void program.ended.then(() => {
       isOver = true;
     });
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + TIMEOUT_MS;
     while (!isOver) {
       if (performance.now() > deadline) throw new Error(`it made fewer than ${changes} changes`);
       await sleep(100);
       if (!isOver) this.#write(this.#telling.prng.pick(['newswire', 'imagewire']));
     }
     this.#follower?.at(null);
-    if ((await program.ended) !== null) throw new Error(`it ended by itself: ${program.told()}`);
+    if ((await program.ended) !== null) throw new Error(`it ended by itself: ${program.stderr()}`);
   }
 
   #run(args: readonly string[], settings?: Readonly<Record<string, string>>): RunningProgram {
@@ -218,12 +218,12 @@ class Teller {
     note(record, JSON.stringify({ begun: command }));
     const program = this.#run([...args, '--json']);
     const code = await program.ended;
-    if (code !== 0) throw new Error(`wirewatch ${args.join(' ')} ended with ${code}: ${program.told()}`);
-    const told: { id: string } | undefined = args[0] === 'key' ? JSON.parse(program.printed()) : undefined;
+    if (code !== 0) throw new Error(`wirewatch ${args.join(' ')} ended with ${code}: ${program.stderr()}`);
+    const created: { id: string } | undefined = args[0] === 'key' ? JSON.parse(program.stdout()) : undefined;
     const status = args[1] === 'revoke' ? 'revoked' : 'active';
-    const keys = told === undefined ? [] : [{ id: told.id, status }];
+    const keys = created === undefined ? [] : [{ id: created.id, status }];
     note(record, JSON.stringify({ done: command, keys } satisfies Done));
-    return program.printed();
+    return program.stdout();
   }
 
   /** Makes three and revokes two. @returns their ids */

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { isComplaint, loggedFiles } from '../../support/installation-state.ts';
+import { isErrorLine, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
@@ -41,7 +41,7 @@ export async function checkWorld(
   await checkKeys(world, model);
   const log = world.logs.at(-1)?.() ?? [];
   await world.stop();
-  const complaints = log.filter(isComplaint);
+  const complaints = log.filter(isErrorLine);
   assert.deepEqual(complaints.map(shown), [], 'nothing to complain about after a start');
   const never = mayRebuild ? NEVER : [...NEVER, DAMAGED];
   const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
@@ -114,8 +114,8 @@ function checkRecords(data: string, drop: string, found: readonly string[]): voi
 }
 
 async function mustEnd(world: World, args: readonly string[]): Promise<void> {
-  const { code, told, printed } = await world.command(args);
-  assert.equal(code, 0, `${args.join(' ')}: ${told}${printed}`);
+  const { code, stderr, stdout } = await world.command(args);
+  assert.equal(code, 0, `${args.join(' ')}: ${stderr}${stdout}`);
 }
 
 /** A diff of two complete lists is too long to read and takes seconds. */

@@ -27,7 +27,7 @@ const SETTINGS = {
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
 /** Far longer than any step takes. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const CHECK_EVERY_MS = 10;
 /** How often a step is repeated after a hit before it counts as lost. */
 const TRIES_MAX = 4;
@@ -133,7 +133,7 @@ export class World {
         return;
       }
       this.#ended('start', await run.ended, run);
-      assert.ok(tries < TRIES_MAX && this.#injector.hit() !== null, `it does not start: ${run.told()}`);
+      assert.ok(tries < TRIES_MAX && this.#injector.hit() !== null, `it does not start: ${run.stderr()}`);
     }
   }
 
@@ -171,7 +171,7 @@ export class World {
   async read(from: Copy): Promise<Copy> {
     const rows = [...from.rows];
     let { cursor } = from;
-    for (const untilMs = performance.now() + PATIENCE_MS; ; ) {
+    for (const untilMs = performance.now() + TIMEOUT_MS; ; ) {
       const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
       const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
       if (status === 500 || status === 503) {
@@ -204,14 +204,14 @@ export class World {
 
   /** Waits until it holds; starts the appliance again where it was hit. */
   async until(what: string, condition: () => boolean): Promise<void> {
-    for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
-      assert.ok(performance.now() < untilMs, `${what}: not within ${PATIENCE_MS} ms${this.#shown()}`);
+    for (const untilMs = performance.now() + TIMEOUT_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
+      assert.ok(performance.now() < untilMs, `${what}: not within ${TIMEOUT_MS} ms${this.#shown()}`);
       await this.#revive();
     }
   }
 
   /** Runs a command once. */
-  async command(args: readonly string[]): Promise<{ code: number | null; printed: string; told: string }> {
+  async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const run = this.#run(args.map((arg) => (arg === 'BACKUP' ? this.backup : arg)));
     let code: number | null | undefined;
     void run.ended.then((ended) => {
@@ -222,7 +222,7 @@ export class World {
     } finally {
       run.kill('SIGKILL');
     }
-    return { code: code ?? null, printed: run.printed(), told: run.told() };
+    return { code: code ?? null, stdout: run.stdout(), stderr: run.stderr() };
   }
 
   async #put({ name, content, waits }: Drop): Promise<void> {
@@ -240,19 +240,19 @@ export class World {
   async #command({ args, makes, again }: Command): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const given = args(this.keys);
-      const { code, printed, told } = await this.command(given);
+      const { code, stdout, stderr } = await this.command(given);
       if (code === 0) {
-        if (makes !== undefined) this.keys[makes] = String(JSON.parse(printed).key);
+        if (makes !== undefined) this.keys[makes] = String(JSON.parse(stdout).key);
         return;
       }
       const line = `command ${given.slice(0, 2).join(' ')}`;
-      if (tries > 1 && again?.test(told)) return;
+      if (tries > 1 && again?.test(stderr)) return;
       this.events.push(
-        code === null ? `${line}: killed` : `${line}: ${code} ${told.trim() || printed.trim()}`,
+        code === null ? `${line}: killed` : `${line}: ${code} ${stderr.trim() || stdout.trim()}`,
       );
       const isHit = this.#injector.hit() !== null;
-      assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
-      if (/Restart Wirewatch/.test(told + printed)) await this.#restart();
+      assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${stderr} ${stdout}`);
+      if (/Restart Wirewatch/.test(stderr + stdout)) await this.#restart();
     }
   }
 
@@ -280,18 +280,18 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    this.#keepAsFound(run.told());
-    const last = run.told().trim().split('\n').slice(-2).join(' | ');
+    this.#keepAsFound(run.stderr());
+    const last = run.stderr().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
 
   /** Copies the files and the log as the hit left them, for inspection if a later check fails. */
-  #keepAsFound(told: string): void {
+  #keepAsFound(stderr: string): void {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
     cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
     if (!existsSync(this.data)) return;
-    writeFileSync(join(found, 'told'), told);
+    writeFileSync(join(found, 'told'), stderr);
     const stats = readdirSync(this.data).map((name) => {
       const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
       return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
@@ -300,7 +300,7 @@ export class World {
   }
 
   #shown(): string {
-    return `. Its log:\n${this.#server?.run.told().split('\n').slice(-30).join('\n') ?? 'it does not run'}`;
+    return `. Its log:\n${this.#server?.run.stderr().split('\n').slice(-30).join('\n') ?? 'it does not run'}`;
   }
 
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
@@ -317,8 +317,8 @@ function needsRestart({ msg, alert }: LogLine): boolean {
 }
 
 async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {
-  const late = sleep(PATIENCE_MS, null, { ref: false }).then(() => {
-    throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
+  const late = sleep(TIMEOUT_MS, null, { ref: false }).then(() => {
+    throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
   });
   return Promise.race([promise, late]);
 }
