@@ -266,7 +266,7 @@ describe('the check of responses', () => {
   });
 
   const wrong: [string, RegExp, Partial<Given>][] = [
-    ['an unknown status', /not in the document/, { status: 418 }],
+    ['an unknown status', /is not documented/, { status: 418 }],
     [
       'a header left out',
       /has no X-Request-Id/,
@@ -274,24 +274,28 @@ describe('the check of responses', () => {
     ],
     [
       'a header with another value',
-      /Cache-Control does not fit/,
+      /Cache-Control does not match/,
       { headers: { ...good.headers, 'cache-control': 'public' } },
     ],
     [
       'a header that means something else',
-      /has Retry-After/,
+      /undocumented header Retry-After/,
       { headers: { ...good.headers, 'retry-after': '1' } },
     ],
     [
       'another content type',
-      /has no text\/html/,
+      /does not list the content type text\/html/,
       { headers: { ...good.headers, 'content-type': 'text/html' } },
     ],
-    ['a member too many', /does not fit/, { body: JSON.stringify({ ...page, total: 1 }) }],
-    ['a member too few', /does not fit/, { body: JSON.stringify({ ...page, as_of: undefined }) }],
+    ['a member too many', /does not match the document/, { body: JSON.stringify({ ...page, total: 1 }) }],
+    [
+      'a member too few',
+      /does not match the document/,
+      { body: JSON.stringify({ ...page, as_of: undefined }) },
+    ],
     [
       'a detection that is not whole',
-      /does not fit/,
+      /does not match the document/,
       {
         body: JSON.stringify({
           ...page,
@@ -307,7 +311,7 @@ describe('the check of responses', () => {
         body: JSON.stringify({ ...page, data: [{ id: 't.1.1.1', event: 'created', version: 1 }] }),
       },
     ],
-    ['a path that is not there', /not in the document/, { target: '/v1/detections/' }],
+    ['a path that is not there', /is not documented/, { target: '/v1/detections/' }],
     [
       'a problem with another request id',
       /./,
@@ -320,7 +324,7 @@ describe('the check of responses', () => {
     ],
     [
       'a problem of another status',
-      /code forbidden/,
+      /undocumented code forbidden/,
       {
         target: '/x',
         status: 404,

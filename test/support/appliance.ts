@@ -66,7 +66,8 @@ export interface Serving extends Starting {
   get(path: string): Promise<Response>;
 }
 
-/* * An account with the subscriptions 7001 and 7002 (text only), and a key that reads both.
+/**
+ * An account with the subscriptions 7001 and 7002 (text only), and a key that reads both.
  *
  * @param isOwn whether the installation gets its own secret and key
  */
@@ -104,7 +105,8 @@ export function createInstallation(
   return { ...installation, key: readFileSync(join(template, 'key'), 'utf8') };
 }
 
-/* * A prepared data folder. Every installation starts as a copy of it: running four commands for each would take longer
+/**
+ * A prepared data folder. Every installation starts as a copy of it: running four commands for each would take longer
  * than most tests. Installations therefore share their secret and their key, and nothing else.
  *
  * All files of a run share one template if test/run.ts names the folder; otherwise each process creates its own.

@@ -1,4 +1,5 @@
-/* * A real Chromium for the console's tests: WIREWATCH_TEST_BROWSER names it, otherwise it is searched on the PATH. Without
+/**
+ * A real Chromium for the console's tests: WIREWATCH_TEST_BROWSER names it, otherwise it is searched on the PATH. Without
  * Chromium, these tests are skipped with a message.
  */
 import assert from 'node:assert/strict';

@@ -1,4 +1,5 @@
-/* * Checks every response to `fetch` against the OpenAPI document: path, method, status, content type, headers, body.
+/**
+ * Checks every response to `fetch` against the OpenAPI document: path, method, status, content type, headers, body.
  * The request fails if anything is undocumented.
  *
  * `fetch` itself is replaced, so that requests of other libraries are checked, too. Only servers registered with

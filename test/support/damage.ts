@@ -27,7 +27,8 @@ export type Outcome =
 const BLOCK_BYTES = 64;
 const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 
-/* * Flips a bit or overwrites a block of a database with 3,000 rows, each time at another random place, and reads the
+/**
+ * Flips a bit or overwrites a block of a database with 3,000 rows, each time at another random place, and reads the
  * change stream after each.
  *
  * @returns the count of each outcome

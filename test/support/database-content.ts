@@ -22,7 +22,8 @@ export function contentOfDatabase(db: Database): Content {
   );
 }
 
-/* * The content of a data folder's detections.db, without what the search for missing windows adds at every start. The
+/**
+ * The content of a data folder's detections.db, without what the search for missing windows adds at every start. The
  * appliance must be stopped.
  */
 export function contentOfDetections(data: string): Content {

@@ -1,4 +1,5 @@
-/* * Records every call with which the program's own code changes files, in order, and determines what a power cut would
+/**
+ * Records every call with which the program's own code changes files, in order, and determines what a power cut would
  * lose at any point: unsynced content, and names in folders that were not synced since. SQLite's own calls are not
  * recorded.
  */

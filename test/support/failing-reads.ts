@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs, { fstatSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
-/* * @param times how many reads fail before they succeed again; Infinity: all of them
+/**
+ * @param times how many reads fail before they succeed again; Infinity: all of them
  * @throws AssertionError if fewer reads were made; errors of `work`
  */
 export async function withFailingReads<Result>(

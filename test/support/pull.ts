@@ -22,7 +22,8 @@ export function subscription(id: number, ...content_types: string[]) {
 /** The first responses of a service: status and headers. */
 export type Responses = [number, Record<string, string>][];
 
-/* * A service without rows, which records every request except those for /v1/me.
+/**
+ * A service without rows, which records every request except those for /v1/me.
  *
  * @param responses for the first recorded requests; later ones succeed
  */

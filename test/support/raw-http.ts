@@ -38,7 +38,8 @@ export function sendBytes(
   });
 }
 
-/* * Parses received bytes into responses, without interim ones; there may be fewer than `methods`.
+/**
+ * Parses received bytes into responses, without interim ones; there may be fewer than `methods`.
  *
  * @param methods of the requests, in order
  * @throws Error if a response is malformed or incomplete
@@ -80,7 +81,8 @@ function unpacked(bytes: Buffer, encoding: string | null): Buffer {
   return encoding === 'gzip' ? gunzipSync(bytes) : zstdDecompressSync(bytes);
 }
 
-/* * Sends bytes, and with `thenEnd` closes this side of the connection.
+/**
+ * Sends bytes, and with `thenEnd` closes this side of the connection.
  *
  * @returns everything received until the server ends the connection, with `reset` at the end if it was reset
  */

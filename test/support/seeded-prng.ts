@@ -1,7 +1,8 @@
 /** Reproducible random choices. */
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 
-/* * @param purpose makes the choices of two uses of one seed independent
+/**
+ * @param purpose makes the choices of two uses of one seed independent
  * @param number makes the choices of several items with the same purpose independent
  */
 export function seededPrng(seed: string | number, purpose: string, number = 0): Prng {

@@ -30,7 +30,8 @@ const LAST_POSITION = 'SELECT max(position) FROM stream_row WHERE place >> 34 = 
 const SELECT_ORDINALS = 'SELECT ordinal FROM stream ORDER BY ordinal';
 const LOST_TEXTS = 'SELECT count(*) FROM rescored WHERE place NOT IN (SELECT place FROM detection)';
 
-/* * Checks that ordinals, sequences and versions have no gaps, and that each detection's last version is the current one.
+/**
+ * Checks that ordinals, sequences and versions have no gaps, and that each detection's last version is the current one.
  *
  * @throws AssertionError
  */

@@ -23,7 +23,8 @@ export function testsByName(tests: string): Map<string, string> {
   return new Map(files.map((file) => [path.basename(file, '.test.ts'), file]));
 }
 
-/* * Whether a test file starts the program, directly or through its imports.
+/**
+ * Whether a test file starts the program, directly or through its imports.
  *
  * @param tests the folder of all tests
  */

@@ -17,7 +17,8 @@ export function writeTypedClient(folder: string, source: string): void {
   writeFileSync(join(folder, 'client.ts'), source);
 }
 
-/* * Generates the types of a written client (`api.ts`), and compiles both.
+/**
+ * Generates the types of a written client (`api.ts`), and compiles both.
  *
  * @param document the OpenAPI document as JSON
  */
