@@ -33,9 +33,9 @@ test('a leak of memory or open files is not flat', async (context) => {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return context.skip('an executable loads nothing else');
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   try {
-    const order = { seed: SEED, share: SHARE, folder, tell: () => {} };
+    const options = { seed: SEED, share: SHARE, folder, onProgress: () => {} };
     const leak = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LEAK)}` };
-    const { failures } = await soakWith(order, leak);
+    const { failures } = await soakWith(options, leak);
     assert.equal(failures.length, 2, failures.join('\n'));
     assert.match(failures[0] ?? '', /^memory, MiB grew by /);
     assert.match(failures[1] ?? '', /^open files grew by /);

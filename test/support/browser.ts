@@ -1,6 +1,6 @@
 /**
- * A real Chromium for the console's tests: WIREWATCH_TEST_BROWSER names it, otherwise it is searched on the PATH. Without
- * Chromium, these tests are skipped with a message.
+ * A real Chromium for the console's tests: WIREWATCH_TEST_BROWSER names it, otherwise it is searched on the PATH.
+ * Without Chromium, these tests are skipped with a message.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';

@@ -44,7 +44,9 @@ export async function startAndStop(data: string): Promise<void> {
   await running.ended;
 }
 
-/** Every path below a folder, with size, mode, inode and time, except write-ahead logs, which a running program changes. */
+/**
+ * Every path below a folder, with size, mode, inode and time, except write-ahead logs, which a running program changes.
+ */
 export function snapshot(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')

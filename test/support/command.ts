@@ -1,6 +1,6 @@
 /**
- * How tests start the program: `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names. Its environment has only
- * the test's settings and PATH, so that variables of the machine (for terminal colours, say) have no effect. An
+ * How tests start the program: `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names. Its environment has
+ * only the test's settings and PATH, so that variables of the machine (for terminal colours, say) have no effect. An
  * executable does not even get PATH, and runs in an empty folder: it must need neither.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';

@@ -1,8 +1,8 @@
 /** Which folder may import which, and the files that may import each dependency; structure.test.ts checks it. */
 
 /**
- * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. The test fails
- * for any other import, and for listed ones that are unused.
+ * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. The test
+ * fails for any other import, and for listed ones that are unused.
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'addresses.ts': [],

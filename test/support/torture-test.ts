@@ -23,8 +23,8 @@ export function tortureTest(part: Part, { share, fired, seed = SEED, check = () 
   test(`${part.about} (a share of ${share}, seed ${seed})`, async (context) => {
     const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
     try {
-      const tell = (progress: string) => context.diagnostic(progress);
-      const { figures, failures } = await part.run({ seed, share, folder, tell });
+      const onProgress = (progress: string) => context.diagnostic(progress);
+      const { figures, failures } = await part.run({ seed, share, folder, onProgress });
       assert.deepEqual(failures, []);
       const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
       const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));
