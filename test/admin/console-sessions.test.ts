@@ -72,7 +72,7 @@ describe('the console of a running appliance', () => {
       `${origin}/#login=${'a'.repeat(5000)}`,
     ])
       assert.equal((await redeem(wrong)).status, 401, wrong);
-    assert.equal((await redeem(link)).status, 200, 'and none of that has used it up');
+    assert.equal((await redeem(link)).status, 200, 'none of these requests may use up the link');
     for (const body of [undefined, [], {}, { token: 7 }, 'text'])
       assert.equal((await send('POST', `${origin}/console/session`, OWN_PAGE, body)).status, 401);
   });
@@ -118,7 +118,7 @@ describe('the console of a running appliance', () => {
     const token = new URL(link).hash.slice('#login='.length);
     const foreign = { ...json, 'sec-fetch-site': 'cross-site' };
     assert.equal((await send('POST', `${origin}/console/session`, foreign, { token })).status, 403);
-    assert.equal((await redeem(link)).status, 200, 'a foreign page cannot use it up');
+    assert.equal((await redeem(link)).status, 200, 'a foreign page must not use up the link');
   });
 
   test('a foreign Host (DNS rebinding) is 421, even with a session', async () => {
@@ -205,7 +205,7 @@ describe('the console of a running appliance', () => {
       renameSync(`${path}-away`, path);
     }
     await until('it goes on', async () => (await console.ask('overview')).status === 200);
-    assert.equal((await redeem(link)).status, 200, 'and nothing has used it up');
+    assert.equal((await redeem(link)).status, 200, 'the link must still be valid');
     events.close();
   });
 
@@ -250,11 +250,11 @@ describe('the console of a running appliance', () => {
 });
 
 interface Events {
-  /** How often it was told that the stream is alive. */
+  /** The number of heartbeats received. */
   beats(): number;
-  /** Settles when this event was received. */
+  /** Resolves when this event is received. */
   until(name: string): Promise<void>;
-  /** Settles when so many more signs of life have come. */
+  /** Resolves after `count` more heartbeats. */
   moreBeats(count: number): Promise<void>;
   close(): void;
 }
@@ -314,7 +314,11 @@ describe('the thread of the console', () => {
         thread.watch(false);
         await threads[1]?.terminate();
         const answer = await thread.ask(ask);
-        assert.deepEqual([threads.length, answer.status], [3, 200], 'at once where somebody asks');
+        assert.deepEqual(
+          [threads.length, answer.status],
+          [3, 200],
+          'the thread must be restarted immediately for a request',
+        );
       } finally {
         await thread.close();
       }

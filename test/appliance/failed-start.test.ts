@@ -1,4 +1,4 @@
-/** A start that fails undoes what it has begun: threads end, files and ports are closed, and the locks are free last. */
+/** A failed start cleans up: threads end, files and ports are closed, and the locks are released last. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,20 +31,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Files of the data folder that this process, with all its threads, has open. */
+/** Files of the data folder that this process has open, in any thread. */
 function openFiles(data: string): string[] {
   const paths = readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
       return [readlinkSync(join('/proc/self/fd', fd))];
     } catch {
-      // The one by which the folder is read.
+      // The descriptor that lists this folder.
       return [];
     }
   });
   return paths.filter((path) => path.startsWith(data));
 }
 
-/** Starts with these settings, which must be refused. @returns why */
+/** Starts with these settings, which must be refused. @returns the message */
 async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {
   const data = join(folder, 'data');
   const config = loadConfig({

@@ -1,4 +1,4 @@
-/** The log on a terminal: lines for people, which nothing from outside can manipulate. */
+/** The log on a terminal: readable lines, which outside input cannot manipulate. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -121,7 +121,7 @@ test('debug variables do not make Node print keys', async () => {
           .stderr()
           .replaceAll(' ', '')
           .includes(hex.slice(at, at + 12)),
-        'a part of the secret',
+        'the log contains a part of the secret',
       );
   });
 });

@@ -30,7 +30,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       );
       const address = path.join(folder, 'data', 'address');
       await run.until('its address', () => (existsSync(address) ? true : undefined));
-      // With its answer, it also listens to signals.
+      // Once it responds, it also handles signals.
       await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
@@ -72,7 +72,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       assert.equal(failures.length, 1);
       output.switchTo(openLogFile(file));
       await flushed();
-      // The first line was under way, and as much as may wait behind it.
+      // The first line was being written, and as many as the buffer allows were waiting.
       assert.deepEqual(lost, [1100 - 1024]);
       assert.equal(readFileSync(file, 'utf8'), line.repeat(1025));
       output.write('afterwards\n');

@@ -1,4 +1,4 @@
-/** The log: for people on a terminal, in a file that can be rotated, and where it cannot be written. */
+/** The log: readable on a terminal, in a file that can be rotated, and if the file cannot be written. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { type Line, linesOf, serve, serving, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Waits until a line says so, in a file that may be about to be written. */
+/** Waits for a line with this message in a log file. */
 function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
   return run.until(`"${msg}" in ${file}`, () =>
     existsSync(file) && readFileSync(file, 'utf8').endsWith('\n')
@@ -45,7 +45,11 @@ describe('in a log file', () => {
         assert.equal(run.stderr(), '');
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
-      assert.equal(statSync(file).mode & 0o137, 0, 'others read it, or somebody else writes it');
+      assert.equal(
+        statSync(file).mode & 0o137,
+        0,
+        'only the owner may write the log, and only the group may also read it',
+      );
     });
   });
 
@@ -64,7 +68,10 @@ describe('in a log file', () => {
         assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
         assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
       }
-      assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)), 'it is the same name');
+      assert.ok(
+        JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)),
+        'the log must contain the original name',
+      );
       run.kill('SIGTERM');
       await run.ended;
     });

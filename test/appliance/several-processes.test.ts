@@ -1,4 +1,4 @@
-/** Several processes on one installation: each does its work, or says what it waits for. */
+/** Several processes on one installation: each does its work, or reports what it waits for. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
-/** Empty lines: they take a few seconds to read, and there is nothing in them. */
+/** Blank lines: they take a few seconds to read, and contain no rows. */
 const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
 /** Four gigabytes. */
 const LONG = Buffer.concat(Array.from({ length: 80 }, () => BLANK));
@@ -51,7 +51,7 @@ test('a command that ingests waits for a starting appliance, which then serves i
   await until('that it asks', () => asked.get() === 1);
   access.close();
   await sleep(1000);
-  assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
+  assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
   release?.();
   const serving = await installation.serve();
   assert.equal(await replay.ended, 0, replay.stderr());
@@ -112,7 +112,7 @@ test('the second of two resets of a window does not read an older file over it',
     assert.ok(await appliance.detection(idOf(newer)));
     assert.equal(await appliance.detection(idOf(older)), null);
 
-    // What is left in held/ says how it is read all the same.
+    // A file left in held/ still names the command that reads it.
     const held = join(appliance.drop, 'held');
     const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
     const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
@@ -154,7 +154,7 @@ test('concurrent commands lose no write, in the database or the log', async () =
     .split('\n')
     .map((line) => JSON.parse(line).id);
   for (const name of names) assert.ok(added.includes(name), name);
-  // A start compares both.
+  // A start compares access.db with its log.
   const serving = await installation.serve();
   assert.deepEqual(
     serving.log.filter(({ msg }) => msg.startsWith('access.db')),
@@ -202,7 +202,7 @@ describe('a restore', () => {
     assert.ok(!existsSync(data));
     const meanwhile = {
       ...options(data),
-      // It is asked for when the folder is there and nothing is unpacked yet.
+      // It is read when the folder exists, but nothing is unpacked yet.
       get onProgress() {
         openAccess(data, { create: true }).close();
         return () => {};

@@ -1,6 +1,6 @@
 /**
- * How a serving appliance starts, what it logs, and how it ends: the signals, the folder and the port that are
- * taken, clients that read slowly or not at all (contract: Endpoints, Errors).
+ * How an appliance starts, logs and stops: signals, a data folder or port already in use, clients that read slowly or
+ * not at all (contract: Endpoints, Errors).
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -19,11 +19,11 @@ import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** As many as a page holds, each so long that a page does not fit into the buffers of a connection. */
+/** A full page of rows, each so long that the page does not fit into the buffers of a connection. */
 const LARGE_ROWS = 1000;
 const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
 
-/** Stopped after it was filled: each test runs the program on its folder as it needs it. */
+/** Filled, then stopped: each test starts the program on its folder as needed. */
 let appliance: Appliance;
 let url: string;
 
@@ -49,7 +49,7 @@ function serve(...more: string[]): RunningProgram {
   return runProgram(['serve', '--data', appliance.data, '--port', '0', ...more]);
 }
 
-/** Runs the program for as long as `use` needs it; afterwards it must end well. */
+/** Runs the program during `use`; then it must exit with code 0. */
 async function serving(use: (run: RunningProgram) => Promise<void>, ...more: string[]): Promise<void> {
   const run = serve(...more);
   try {
@@ -67,7 +67,7 @@ function request(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
 }
 
-/** A connection that has received the beginning of an answer and reads no further. */
+/** A client that has read the start of a response and stops reading. */
 async function stalledReader(text: string): Promise<{ socket: Socket; rest: () => Promise<string> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -94,14 +94,14 @@ async function stalledReader(text: string): Promise<{ socket: Socket; rest: () =
   };
 }
 
-/** The bodies of the answers that stand one behind the other. */
+/** The statuses and bodies of consecutive responses. */
 function bodiesOf(replies: string): { status: number; body: string }[] {
   const found: { status: number; body: string }[] = [];
   for (let rest = replies; rest !== ''; ) {
     const end = rest.indexOf('\r\n\r\n') + 4;
     const head = rest.slice(0, end);
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-    assert.ok(end > 3 && rest.length >= end + length, 'an answer is cut off');
+    assert.ok(end > 3 && rest.length >= end + length, 'a response is truncated');
     found.push({ status: Number(head.split(' ')[1]), body: rest.slice(end, end + length) });
     rest = rest.slice(end + length);
   }
@@ -127,7 +127,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const reader = await stalledReader(request(LARGE_PAGE));
       run.kill(signal);
       await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
-      // The port closes a moment after the line is written.
+      // The port closes shortly after the line is written.
       await assert.rejects(askRepeatedly(`${url}/nowhere`), { name: 'TypeError' });
       const [answer, ...more] = bodiesOf(await reader.rest());
       assert.equal(answer?.status, 200);
@@ -167,7 +167,7 @@ test('a client that never reads gets one response prepared at a time', async () 
     const reader = await stalledReader(
       request(LARGE_PAGE).repeat(asked - 1) + request(LARGE_PAGE, 'Connection: close\r\n'),
     );
-    // Asked for later, and answered all the same.
+    // A later request is also answered.
     const response = await fetch(`${url}/nowhere`);
     const id = response.headers.get('x-request-id');
     await run.until('the later request', () => requestLines(run).find((line) => line.request_id === id));
@@ -186,7 +186,7 @@ test('a client that sends a hundred or more requests before the first response i
     await assert.rejects(reader.rest().then(bodiesOf));
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
     await run.until('the last line', () => requestLines(run).at(1));
-    assert.equal(requestLines(run).length, 2, 'what waited was not answered to nobody');
+    assert.equal(requestLines(run).length, 2, 'requests of a disconnected client must not be processed');
   });
 });
 

@@ -47,7 +47,7 @@ describe('a start', () => {
     await running?.ended;
   });
 
-  /** Starts, uses it, and stops. */
+  /** Runs the appliance during `use`. */
   async function serving<Result>(
     file: string,
     use: (run: RunningProgram, url: string) => Promise<Result>,
@@ -79,7 +79,7 @@ describe('a start', () => {
         [created?.accounts, created?.subscriptions, created?.keys],
         [['acme'], [7001], [made.id, filed.id]],
       );
-      assert.ok(!run.stderr().includes(filed.key.slice(-52)), 'the log has a secret');
+      assert.ok(!run.stderr().includes(filed.key.slice(-52)), 'the log contains a secret');
     });
     const { created_at: _, ...account } = await json('account', 'show', 'acme', '--data', data);
     const expected = { id: 'acme', name: 'Acme News', daily_rows: 500, print_metadata: true };

@@ -28,7 +28,7 @@ import { checkStreams } from '../support/streams.ts';
 class Stopping extends Error {}
 
 describe('interrupted', () => {
-  /** As a command does that is killed right after its first transaction. */
+  /** Starts a removal like a command that is killed right after its first transaction. */
   function beginRemoval(data: string, id: number): void {
     const access = openAccess(data);
     writing(access, () => {

@@ -32,7 +32,7 @@ before(async () => {
   putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
   await serving.logged('the file', ({ msg }) => msg === 'file applied');
   await serving.stop();
-  assert.ok(!existsSync(backups), 'without the setting there is none');
+  assert.ok(!existsSync(backups), 'without the setting there must be no backup');
 });
 after(() => installation?.remove());
 beforeEach(() => rmSync(backups, { recursive: true, force: true }));
@@ -56,7 +56,7 @@ describe('a backup is due', () => {
     assert.equal(alert('backup overdue'), undefined);
     await serving.stop();
 
-    // A restart goes by what is there.
+    // A restart reads the time from the existing backup.
     const at = backupTimes(backups).backedUpMs;
     const again = await installation.serve(OFTEN);
     await again.stop();
@@ -250,7 +250,7 @@ test('a damaged backup opens an alert, and is repaired once the damaged part is 
   const state = join(branch, 'backup.json');
   const old = { ...JSON.parse(readFileSync(state, 'utf8')), at: '2020-01-01T00:00:00Z' };
   writeFileSync(state, JSON.stringify(old));
-  // In the place of a disk that loses what it was given.
+  // Simulates a disk that loses written data.
   const log: string[] = [];
   const alerts: (string | null)[] = [];
   const { close } = startSchedule(

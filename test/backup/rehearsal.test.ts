@@ -32,7 +32,7 @@ describe('a rehearsal', () => {
     const said = rehearsed(file, '--data', data);
     assert.deepEqual([said.status, said.detections, said.compared, said.differences], [0, 50, 50, []]);
     assert.ok(said.seconds > 0 && said.state_of && said.backed_up_at);
-    assert.equal(said.newer, 1, 'what the installation has since');
+    assert.equal(said.newer, 1, 'newer detections of the installation');
     assert.match(said.not_noted, /a \.tar file cannot record it/);
     assertSame(contentOf(data), before);
     assert.match(

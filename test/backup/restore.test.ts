@@ -46,9 +46,9 @@ describe('if the data folder has a log that continues the backup', () => {
       const log = await served(data);
       assert.ok(
         !log.some(({ msg }) => /rebuilt|brought up to date/.test(String(msg))),
-        'it is as a stop leaves it',
+        'the database must be as after a stop',
       );
-      // Whose search for missing windows is an entry of its own.
+      // The search for missing windows adds its own entry.
       const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
       assertSameContent(found ?? {}, before ?? {});
     }
@@ -105,7 +105,7 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.ok((epoch?.position ?? 0) >= Date.now() * 1000 + 3.1e13);
     const content = contentOfDetections(data);
     await served(data);
-    // Made from the log, it comes to the same.
+    // A rebuild from the log gives the same result.
     rmSync(join(data, 'detections.db'));
     await served(data);
     const again = contentOfDetections(data);
@@ -142,9 +142,9 @@ describe('if the end of the log is, or may be, lost', () => {
     known.push(epoch());
     endAll();
     known.push(epoch());
-    assert.deepEqual([...new Set(known)], known, 'no epoch comes twice');
+    assert.deepEqual([...new Set(known)], known, 'no epoch may occur twice');
     restored(backup, '--replace', '--data', data);
-    assert.equal(epoch(), known.at(-1), 'where nothing was lost, nobody is put out');
+    assert.equal(epoch(), known.at(-1), 'sessions must continue if nothing was lost');
   });
 
   test('archived files added since are read at the next start', async () => {
@@ -162,7 +162,7 @@ describe('if the end of the log is, or may be, lost', () => {
       data,
       'SELECT max(version) AS version FROM stream_row',
     );
-    assert.equal(created?.version, 1001, 'it may have been known');
+    assert.equal(created?.version, 1001, 'a client may know the lost entry');
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
   });
 
@@ -183,7 +183,7 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.ok(said.entries_cut > 0);
     assert.equal(epochsIn(data)[0]?.orphans, 'left');
     await served(data);
-    assert.equal(detectionsIn(data), 50, 'what is in the archive is left there');
+    assert.equal(detectionsIn(data), 50, 'files in the archive must stay there');
     assert.match(run('key', 'list', '--data', data, '--json').stdout, /"revoked_at": "/);
     const after = restored(
       backup,
@@ -205,7 +205,7 @@ describe('if the end of the log is, or may be, lost', () => {
     run('backup', again, '--data', data);
     restored(again, '--replace', '--until', untilEpoch, '--data', data);
     const [second, third] = epochsIn(data);
-    assert.ok(first && second && third, 'one for each that is lost, and one for this');
+    assert.ok(first && second && third, 'one epoch for each lost end, and one for this restore');
     assert.ok(second.position >= first.position + 3.1e13);
   });
 });

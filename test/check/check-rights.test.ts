@@ -10,7 +10,7 @@ import { check, checked, command, snapshot, startAndStop } from '../support/chec
 import { programCommand } from '../support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Rights do not bind root: then it is run as a user who has none. */
+/** Permissions do not restrict root: then run the check as this user. */
 const OTHER_ID = 65_534;
 
 const isRoot = process.getuid?.() === 0;
@@ -19,7 +19,7 @@ const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'
 
 const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
 
-/** The program may lie where that user cannot get. */
+/** Whether that user can read the program. */
 function canBeRunByAnother(): boolean {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return false;
   const { command, args } = programCommand(['version']);
@@ -32,7 +32,7 @@ function asAnother(args: readonly string[]): RunningProgram {
   return runProgram(args, {}, { through });
 }
 
-/** Everything in the folder, and the folder, to the user of {@link asAnother}. */
+/** Gives a folder and everything in it to the user of {@link asAnother}. */
 function giveAway(folder: string): void {
   if (!isRoot) return;
   chownSync(folder, OTHER_ID, OTHER_ID);
@@ -119,12 +119,16 @@ test('configured accounts that a start would refuse are found; the check changes
     assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
     assert.equal(await run.ended, 78);
-    assert.ok(run.stderr().includes(wrong.detail), 'the start says the same');
+    assert.ok(run.stderr().includes(wrong.detail), 'the start must report the same');
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = snapshot(data);
     assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
-    assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
+    assert.equal(
+      (await judged(`${account}${keyOf('acme')}`)).status,
+      'bad',
+      'subscription 7001 does not exist',
+    );
     const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
@@ -176,7 +180,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
         const { code, of } = await checked(run);
         assert.equal(code, 1);
         assert.deepEqual([of('data folder').status, of('backups').status], ['bad', 'bad']);
-        assert.ok(of('open files'), 'the rest is looked at');
+        assert.ok(of('open files'), 'other checks must still run');
       }
       chmodSync(data, 0o700);
     }));

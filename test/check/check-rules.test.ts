@@ -41,7 +41,7 @@ describe('the rules', () => {
       'ok',
       'ok',
     ]);
-    // The number may come with its sign.
+    // The number may be signed.
     assert.equal(judged(0xff534d42 | 0), 'bad');
   });
 

@@ -64,7 +64,7 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     try {
       const { port } = new URL(await running.url());
-      // The last that a start writes.
+      // The last file that a start writes.
       await running.until('that it is at rest', () =>
         running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
@@ -116,7 +116,7 @@ test('damage, a lost secret, open permissions, a port in use and an invalid cert
     await command(data, 'subscription', 'add', '7001', '--account', 'acme');
     writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
     chmodSync(data, 0o755);
-    // The second page, of 16 KiB each: the first keeps what the file says of itself.
+    // Damage the second page (16 KiB each): the first contains the file's header.
     const database = await open(join(data, 'access.db'), 'r+');
     await database.write(Buffer.alloc(4096, 0xff), 0, 4096, 16_384);
     await database.close();

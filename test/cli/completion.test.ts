@@ -21,7 +21,7 @@ before(async () => {
   }
 });
 
-/** What a shell offers behind the words, the last of which may be begun. */
+/** Scripts that print what a shell offers after the words; the last word may be incomplete. */
 const ASK: Readonly<Record<string, { program: string; args: string[]; code: string }>> = {
   bash: {
     program: 'bash',
@@ -31,7 +31,7 @@ const ASK: Readonly<Record<string, { program: string; args: string[]; code: stri
   zsh: {
     program: 'zsh',
     args: ['-f', '-c'],
-    // Of the completion system only what the script calls: what it hands over is what counts.
+    // Replaces the parts of the completion system that the script calls, and prints their arguments.
     code: `compdef() { :; }; source "$0"; _files() { :; }
       _describe() { local word; for word in "\${candidates[@]}"; do [[ $word = "\${words[CURRENT]}"* ]] && print -r -- "\${word%%:*}"; done; true; }
       typeset -a words; words=("$@"); CURRENT=$#; _wirewatch`,

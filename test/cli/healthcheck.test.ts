@@ -15,7 +15,7 @@ async function healthcheck(args: readonly string[], settings: Readonly<Record<st
   return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
 
-/** Use of a server of one answer. */
+/** Runs `use` with a server that always sends this response. */
 async function answering(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -123,8 +123,8 @@ test('it finds the running appliance by the settings', () =>
     const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
     try {
       const { port } = new URL(await running.url());
-      // A fresh one has finished no window: it answers, and is not healthy.
-      // By the address that it noted in its data folder, whatever the settings say.
+      // A new appliance has no finished window: it responds, but is not healthy.
+      // The address noted in its data folder takes precedence over the settings.
       for (const args of [['--host', '0.0.0.0', '--port', port], [], ['--data', folder]]) {
         const of = args.includes('--data') ? '1' : port;
         const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
@@ -143,7 +143,7 @@ test('another process on the port is not mistaken for a stopped appliance', () =
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
       const running = runProgram(['serve', '--data', folder, '--port', '0']);
       await running.url();
-      // As after a power cut: the address stays behind.
+      // As after a power cut: the address file remains.
       running.kill('SIGKILL');
       await running.ended;
       assert.ok(existsSync(join(folder, 'address')));
@@ -152,7 +152,7 @@ test('another process on the port is not mistaken for a stopped appliance', () =
       assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
       const { stdout } = await healthcheck(['--data', folder, '--json'], settings);
       assert.deepEqual([JSON.parse(stdout).healthy, JSON.parse(stdout).url], [false, null]);
-      // Asked for by its port, it is asked.
+      // With an explicit port, the request is sent.
       assert.equal((await healthcheck(['--data', folder, '--port', settings.WIREWATCH_SERVER_PORT])).code, 0);
     }),
   ));

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Prints what arrives at a socket like systemd's, a line a word. */
+/** Prints the messages that arrive at a socket like systemd's, one per line. */
 const RECEIVE = `
 import socket, sys
 receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -24,10 +24,10 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
   return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
 }
 
-/** Waits until it holds; far longer than it takes. */
+/** Waits until the condition holds, much longer than it takes. */
 async function soon(holds: () => boolean): Promise<void> {
   for (const untilMs = performance.now() + 60_000; !holds(); ) {
-    assert.ok(performance.now() < untilMs, 'waited in vain');
+    assert.ok(performance.now() < untilMs, 'the condition did not hold in time');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
@@ -66,7 +66,7 @@ describe('systemd', { skip }, () => {
         assert.equal(words().includes('WATCHDOG=1'), false);
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
-        // The word may be under way when the program has ended.
+        // The message may arrive after the program has ended.
         await soon(() => words().includes('STOPPING=1'));
       });
     });

@@ -160,7 +160,7 @@ describe('beside a running appliance', () => {
     changed(
       "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
     );
-    // None was made: so one is due.
+    // Without a record, a scrub is due.
     rmSync(join(installation.data, 'verified.json'));
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
     const line = await serving.logged('that it was found', ({ msg }) => msg === 'detections.db is damaged');
@@ -190,7 +190,7 @@ describe('beside a running appliance', () => {
     assert.match(installation.cli(['alert', 'list']).stdout, /log damaged/);
     await drop(serving, 5);
     await serving.stop();
-    // It is the segment that a start would go on with.
+    // It is the segment that a start would continue.
     await assert.rejects(installation.begin().listening(), /is damaged at byte .*rebuild --log/s);
     cli('rebuild', '--log');
     const healed = await installation.serve();
@@ -200,7 +200,7 @@ describe('beside a running appliance', () => {
   });
 });
 
-/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+/** A new log has another mark, and a start writes the last delivery time. */
 function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
   return others;
 }

@@ -52,7 +52,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     await page.locator('.reading').first().waitFor({ state: 'detached' });
   }
 
-  /** Clicks a button, and the one that says yes. */
+  /** Clicks a button, and confirms. */
   async function act(button: Locator, fill: () => Promise<void> = async () => {}): Promise<void> {
     await button.first().click();
     await fill();
@@ -260,7 +260,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
 
     before(async () => {
       appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-      // A month ago they failed, or became missing; by now those are abandoned.
+      // A month later, the failed and missing windows are abandoned.
       await appliance.restart(shifted);
       await appliance.dropped(fileName('newswire', first), '');
       const apart = Math.floor((last - first) / WINDOW_MS / (FAILED + 1)) * WINDOW_MS;

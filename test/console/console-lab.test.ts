@@ -1,4 +1,4 @@
-/** The console of a lab in a real Chromium: its clock, its faults, and what fired. */
+/** The console of a lab in a real Chromium: its clock, its faults, and which of them fired. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';

@@ -1,6 +1,6 @@
 /**
- * The console's app in a real Chromium, on answers that hold what would take months to come about: 90 days with 200
- * failed files, and content of a hostile export.
+ * The console's app in a real Chromium, with prepared responses for a state that would take months to occur: 90 days
+ * with 200 failed files, and content of a hostile export.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -54,7 +54,7 @@ describe('the console in a browser', { skip }, () => {
 
   for (const [view, heading] of VIEWS) {
     test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
-      // Enough to look at: axe takes a while for each row.
+      // Only 20 files: axe needs time for each row.
       const { files } = Object(server.responses['/console/files']);
       server.responses['/console/files'] = { files: files.slice(0, 20), next: null };
       for (const [width, colorScheme] of [
@@ -178,7 +178,7 @@ describe('the console in a browser', { skip }, () => {
       const focused = async () =>
         `${await page.evaluate('document.activeElement.closest("nav a")?.textContent')}`;
       for (let tabs = 0; !(await focused()).startsWith(heading); tabs += 1) {
-        assert.ok(tabs < 300, `${heading} is not reached`);
+        assert.ok(tabs < 300, `${heading} cannot be reached by keyboard`);
         await page.keyboard.press('Shift+Tab');
       }
       await page.keyboard.press('Enter');

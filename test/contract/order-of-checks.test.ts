@@ -1,5 +1,5 @@
 /**
- * The order in which a request is judged: everything that can be wrong with one, two at a time (contract: Errors).
+ * The order in which a request is checked: every possible error, two at a time (contract: Errors).
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ const WRONGS = [
 ] as const;
 type Wrong = (typeof WRONGS)[number];
 
-/** Status, code, whether the rate-limit headers are there, and what the detail speaks of. */
+/** Status, code, whether the rate-limit headers are present, and the topic of the detail. */
 const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
   path: [404, 'not_found', false, /path/],
   method: [405, 'method_not_allowed', false, /GET/],
@@ -43,10 +43,10 @@ const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>
   detection: [404, 'not_found', true, /detection/],
 };
 
-/** These exclude each other: without its store, no key is known to be revoked; another path holds no detection. */
+/** Impossible pairs: without a store no key is known to be revoked, and an unknown path has no detection. */
 const EXCLUDED = new Set(['revoked store', 'path detection']);
 
-/** From where a key is used before it is asked for what is compared: the limits on addresses are apart from it. */
+/** The address for requests that use up a limit of the key, so that the address limits stay unaffected. */
 const ELSEWHERE = { headers: { 'x-forwarded-for': '192.0.2.9' } };
 
 async function statusOf(server: TestServer, path: string, key: string, init?: RequestInit) {
@@ -55,7 +55,7 @@ async function statusOf(server: TestServer, path: string, key: string, init?: Re
   return response.status;
 }
 
-/** Brings about what is wrong, in an order in which one does not keep the other from being brought about. */
+/** Causes these errors, in an order in which none prevents the next. */
 async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<string> {
   const { id, key } = server.makeKey();
   if (wrongs.has('allowance')) {

@@ -37,13 +37,13 @@ beforeEach(() => {
   rmSync(received, { force: true });
 });
 
-/** Runs a script of Node with the path of {@link told} as its argument. */
+/** A command that runs a Node script with {@link received} as its argument. */
 function command(script: string, runMs?: number): AlertCommand {
   return createAlertCommand([process.execPath, '-e', script, received], log, runMs);
 }
 
 const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
-/** What was written so far, line by line. */
+/** The notifications received so far. */
 function notifications(): unknown[] {
   const text = existsSync(received) ? readFileSync(received, 'utf8') : '';
   return text
@@ -68,7 +68,7 @@ test('each alert goes to its stdin, in order, without a shell and without the co
   );
   tell.run('opened', ALERT);
   tell.run('closed', ALERT);
-  await until('both were told', () => notifications().length === 4);
+  await until('both notifications', () => notifications().length === 4);
   delete process.env.WIREWATCH_KEYS_PREFIX;
   const own = ['$HOME; exit', null];
   assert.deepEqual(notifications(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
@@ -86,7 +86,7 @@ test('a command that fails, is missing, reads nothing or hangs is logged, and th
   missing.run('opened', ALERT);
   missing.run('closed', ALERT);
   await until('neither was run', () => logged('cannot run the alert command').length === 2);
-  assert.equal(logged('the alert command failed').length, 2, 'said once');
+  assert.equal(logged('the alert command failed').length, 2, 'the error must be logged once');
 
   const hanging = command('setInterval(() => {}, 1000)', 50);
   hanging.run('opened', ALERT);
@@ -111,7 +111,7 @@ test('the appliance runs the program of [alerts] command', async () => {
   });
   try {
     appliance.put(fileName('newswire', nextWindowMs()), 'broken\n');
-    await until('it was told', () =>
+    await until('the notification', () =>
       notifications().some((line) =>
         JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"'),
       ),

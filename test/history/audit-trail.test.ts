@@ -26,7 +26,7 @@ describe('the audit trail', () => {
     reopenAs(operation);
     revokeKey(db, KEY, AT_MS);
     setKey(db, OTHER_KEY, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
-    // As it was: no change.
+    // The same name: no change.
     setAccount(db, 'acme', { name: 'Acme' });
     pauseIngest(db, AT_MS);
     removeAccount(db, 'acme');

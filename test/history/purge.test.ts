@@ -54,7 +54,7 @@ describe('the rebuilt database is equal', () => {
     assert.ok(kept.length > 50);
     for (const subscription of [7001, 7004]) await history.remove(subscription);
     assert.equal(await history.purge(), null);
-    assert.deepEqual(linesOf(7002), kept, 'what came later stays');
+    assert.deepEqual(linesOf(7002), kept, 'later rows must stay');
     assert.deepEqual([...linesOf(7001), ...linesOf(7004)], []);
     await assertEqual('three gone');
     await history.remove(7002);
@@ -77,7 +77,7 @@ describe('the rebuilt database is equal', () => {
     for (; await purgeUntil(turn); turn += 1) {
       await assertEqual(`ended at turn ${turn}`);
       if (turn % 5 === 0) await assertClean();
-      // A draft that a kill has left, and a start.
+      // A draft left by a kill, and a restart.
       if (turn === 1) writeFileSync(`${listSegments(history.folder.log)[1]?.path}.tmp`, 'half');
       await history.restart();
     }
@@ -166,7 +166,7 @@ describe('the rebuilt database is equal', () => {
     await assert.rejects(history.remove(7002), { code: 'SQLITE_FULL' });
     db.exec = exec;
     await history.remove(7002);
-    assert.equal(commits().length, before + 1, 'it is said once');
+    assert.equal(commits().length, before + 1, 'it must be logged once');
     assert.equal(await history.purge(), null);
     assert.deepEqual(linesOf(7002), []);
     await assertEqual('purged');
@@ -207,7 +207,7 @@ describe('the rebuilt database is equal', () => {
   test('for a log that is truncated before the removal: a stream has all its rows, or none', async () => {
     await fill();
     await history.remove(7002);
-    // Behind six turns in which rows are deleted, and four segments.
+    // After six steps that delete rows, and four segments.
     assert.ok(await purgeUntil(10));
     history.stop();
     const place = dataFolder(`${history.folder.root}-cut`);

@@ -35,7 +35,7 @@ const epoch = (number: number, orphans = 'read') => ({
       .run(number, Date.UTC(2026, 10, 20, 10 + number), number, 'test', orphans),
 });
 
-/** Versions of several epochs, scored again before and after them, and a subscription that was removed and came back. */
+/** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */
 async function fill(history: History): Promise<void> {
   const again = (minute: number, score?: number) => ({
     last_scored_at: `2026-11-20T09:${minute}:00Z`,
@@ -72,7 +72,7 @@ describe('rebuild', () => {
     rmSync(copy, { recursive: true, force: true });
   });
 
-  /** The data folder as it was. */
+  /** Restores the data folder to its original state. */
   function putBack(): string {
     const { root } = history.folder;
     for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
@@ -160,7 +160,7 @@ describe('rebuild', () => {
     await newLog();
     cpSync(join(copy, 'detections.db'), history.folder.detections);
     const { madeAnew, applied } = await history.restart();
-    assert.deepEqual([madeAnew, applied], [null, 0], 'it holds what the log begins with');
+    assert.deepEqual([madeAnew, applied], [null, 0], 'it must contain the start of the log');
     history.stop();
     assertSame('of the moment at which the log was begun');
     const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
@@ -265,7 +265,7 @@ describe('rebuild', () => {
       [],
     );
     const removed = contentOfDetections(history.folder.root);
-    assert.ok((removed.detection?.length ?? 0) > 100, 'others stay');
+    assert.ok((removed.detection?.length ?? 0) > 100, 'other entries must stay');
     rmSync(history.folder.detections);
     await history.restart();
     history.stop();

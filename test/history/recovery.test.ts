@@ -1,6 +1,6 @@
 /**
- * detections.db is made from the log: deleted, replaced by an older one, damaged or of another schema, it comes out as it
- * was, column by column, whatever became of settings, licences and archive meanwhile.
+ * detections.db is rebuilt from the log: whether deleted, replaced by an older one, damaged or of another schema, it
+ * ends up equal column by column, even if settings, licences and archive have changed.
  */
 
 import assert from 'node:assert/strict';
@@ -37,13 +37,13 @@ const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as 
 const FROM_LOG = 'detections.db was brought up to date from the log';
 
 let installation: Installation;
-/** Copies of the data folder: in the middle of its history, at its end, and as a kill has left it. */
+/** Copies of the data folder: in the middle of its history, at its end, and after a kill. */
 let middle: string;
 let end: string;
 let killed: string;
 let content: Content;
 let pages: string[];
-/** A cursor of the middle. */
+/** A cursor from the middle of the history. */
 let cursor: string;
 
 before(async () => {
@@ -57,7 +57,7 @@ before(async () => {
 });
 after(() => installation?.remove());
 
-/** Every kind of operation, the second half behind a copy; then a kill, and a clean stop. */
+/** Runs every kind of operation, with a copy in the middle; then a kill, and a clean stop. */
 async function makeHistory(): Promise<void> {
   const { drop, data } = installation;
   const drops = async (serving: Serving, name: string, bytes: string | Buffer) => {
@@ -69,7 +69,7 @@ async function makeHistory(): Promise<void> {
     newRow({
       exported_at: formatMs(first),
       article_url: 'https://example.com/ü',
-      // Begins as the mark of the base address does.
+      // Begins like the placeholder of the base URL.
       article_headline: '\u0001/headline',
     }),
   );
@@ -117,7 +117,7 @@ async function makeHistory(): Promise<void> {
   assert.ok((content.detection?.length ?? 0) > 700 && (content.ingest_file?.length ?? 0) >= 8);
 }
 
-/** Not the drop folder, which lies in the data folder here. */
+/** Everything except the drop folder, which is in the data folder here. */
 const isState = (path: string) => !path.endsWith('/drop');
 
 async function read(serving: Serving, query: string): Promise<string> {
@@ -129,7 +129,7 @@ async function read(serving: Serving, query: string): Promise<string> {
   return text;
 }
 
-/** Every page from the cursor on, as sent, but for what the next one begins with. */
+/** Every page from the cursor on, as sent, without the next cursor. */
 async function readAll(serving: Serving): Promise<string[]> {
   const all: string[] = [];
   for (let next = cursor; ; ) {
@@ -141,7 +141,7 @@ async function readAll(serving: Serving): Promise<string[]> {
   }
 }
 
-/** Puts the data folder back to a copy, has `change` done to it, starts, and stops. @returns the log */
+/** Restores the data folder from a copy, applies `change`, starts and stops. @returns the log lines */
 async function started(copy: string, change: () => void): Promise<readonly LogLine[]> {
   putBack(copy);
   change();
@@ -174,7 +174,7 @@ describe('detections.db is rebuilt equal', () => {
     ['emptied', () => end, () => truncateSync(join(installation.data, 'detections.db')), /it does not exist/],
     ['an older one', () => end, () => place(middle, 'detections.db'), null],
     ['deleted, with its -wal left', () => killed, () => place('', 'detections.db'), /it does not exist/],
-    // The write-ahead log may be empty: then nothing of it can be in the file.
+    // The write-ahead log may be empty: then none of it can be in the file.
     [
       'an older one, with a -wal left',
       () => killed,
@@ -238,7 +238,7 @@ describe('detections.db is rebuilt equal', () => {
   test('a killed start is continued', { skip }, async () => {
     putBack(end);
     place('', ...DATABASE);
-    // Not in its first entry, so that there is something to go on with.
+    // Not in its first entry, so that there is progress to continue.
     const slow = { ...SLOW, WIREWATCH_TEST_SLOW_MS: '40' };
     const run = installation.begin(slow);
     await run.listening();
@@ -304,7 +304,7 @@ test('the port is open during the rebuild, and nothing is served from it before'
   assert.equal(refused.status, 500);
   assert.equal(refused.headers.get('retry-after'), '5');
   await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
-  assert.deepEqual(serving.log.filter(isErrorLine), [], 'a refusal that was to be expected is no fault');
+  assert.deepEqual(serving.log.filter(isErrorLine), [], 'an expected refusal must not be logged as a fault');
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });
@@ -371,7 +371,7 @@ function damageLog(): void {
   writeFileSync(path, bytes);
 }
 
-/** What lies in the log and the database. */
+/** The state of the log and the database. */
 function stateOf(): unknown {
   const { data } = installation;
   return [

@@ -25,14 +25,14 @@ interface Scheduled {
   readonly lines: string[];
   setNow(ms: number): void;
   setReady(isReady: boolean): void;
-  /** How many were begun. */
+  /** The number of started scrubs. */
   begun(): number;
-  /** Ends the one that is under way with this. */
+  /** Ends the running scrub with this result. */
   end(result: ScrubResult | Error): Promise<void>;
   check(): void;
 }
 
-/** A start on a data folder, and scrubs that end when the test says so. */
+/** A scheduler on a data folder, whose scrubs end when the test decides. */
 async function scheduled(
   everyHours: number,
   use: (scheduled: Scheduled) => Promise<void>,
@@ -85,7 +85,7 @@ async function scheduled(
   }
 }
 
-/** Checks again until one begins. */
+/** Repeats the check until a scrub starts. */
 const begins = ({ check, begun }: Scheduled, count: number) =>
   until(`scrub ${count}`, () => {
     check();
@@ -94,7 +94,7 @@ const begins = ({ check, begun }: Scheduled, count: number) =>
 
 test('one runs after a start, then at an interval from the last one', () =>
   scheduled(24, async (all) => {
-    assert.equal(all.begun(), 0, 'not at once');
+    assert.equal(all.begun(), 0, 'not immediately');
     all.setReady(false);
     await new Promise((resolve) => setTimeout(resolve, 60));
     all.setReady(true);
@@ -127,7 +127,7 @@ test('findings are reported, and reported again by the next start', async () => 
         'database: detections.db: 2 x row missing (here)',
       ]);
       copyFileSync(join(root, 'verified.json'), kept);
-      // Else the next file could get the number of this one.
+      // Otherwise the next file could get the inode of this one.
       linkSync(join(root, 'detections.db'), held);
     },
     root,
@@ -137,7 +137,7 @@ test('findings are reported, and reported again by the next start', async () => 
   await scheduled(
     24,
     async (all) => {
-      // Another file by now: made anew.
+      // Meanwhile the database was rebuilt: another file.
       assert.deepEqual(all.damageReports, ['log: null']);
       await begins(all, 1);
     },
@@ -182,10 +182,10 @@ test('the thread compares, and a stop interrupts it', async () => {
       onDamage: (what, detail) => assert.equal(detail, null, what),
     });
     schedule.check();
-    // In which it gets somewhere.
+    // Time for the scrub to make progress.
     await new Promise((resolve) => setTimeout(resolve, 200));
     await schedule.close();
-    // Neither a result nor an error: it did not come to its end.
+    // Neither a result nor an error: the scrub was interrupted.
     assert.deepEqual(lines, []);
     assert.equal(readScrubRecord(history.folder), null);
   } finally {

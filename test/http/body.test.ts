@@ -35,7 +35,7 @@ function get(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
 }
 
-/** A request for a token that is well formed and says what is wrong with it, quite without a body. */
+/** A well-formed token request without a body, which gets a specific error. */
 const UNTYPED = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`;
 
 const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[] = [

@@ -22,7 +22,7 @@ function faultLog(everyMs: number): { faults: FaultLog; lines: Record<string, un
   return { faults: createFaultLog({ log, now: () => NOW_MS, everyMs }), lines };
 }
 
-/** Always from one place, as a fault that repeats is. */
+/** Always created at the same place, like a repeated fault. */
 function fault(message: string, cause?: Error): Error {
   return new Error(message, cause === undefined ? {} : { cause });
 }

@@ -22,13 +22,13 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server on which only one of the times is short. */
+/** Starts a server with some shorter timeouts. */
 async function startWith(times: Partial<ConnectionTimes>): Promise<TestServer> {
   server = await startTestServer({ times: { ...CONNECTION_TIMES, checkEveryMs: 20, ...times } });
   return server;
 }
 
-/** Sends and stays; @returns the connection and what has come so far */
+/** Sends bytes and keeps the connection open. @returns the socket and the bytes received so far */
 function open(port: number, bytes = ''): { socket: Socket; received: () => string; ended: () => boolean } {
   let text = '';
   let isEnded = false;
@@ -41,7 +41,7 @@ function open(port: number, bytes = ''): { socket: Socket; received: () => strin
   socket.on('end', () => {
     isEnded = true;
   });
-  // One that is given up may be reset.
+  // The server may reset the connection.
   socket.on('error', () => {
     isEnded = true;
   });
@@ -61,7 +61,7 @@ test('a slow head and a silent connection are 408 and closed', async () => {
   const half = open(slow.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n');
   const trickle = setInterval(() => half.socket.write('X: y\r\n'), 20);
   const silent = open(slow.port);
-  // The clients never end their side, and the connections end all the same.
+  // The clients never close their side, but the server must end the connections.
   await untilNoneIsOpen(slow);
   clearInterval(trickle);
   await until('the clients know', () => half.ended() && silent.ended());
@@ -114,7 +114,7 @@ test('half-closed and vanished clients leave no connection behind', async () => 
 });
 
 test('clients that never read a large page are disconnected, and the memory is freed', async () => {
-  // Longer than a good client takes for its page on a machine that is busy.
+  // Longer than a good client needs for its page on a busy machine.
   const slow = await startWith({ idleMs: 3000 });
   const { key } = slow.makeKey();
   const rows = Array.from({ length: 1000 }, (_, index) => ({
@@ -134,11 +134,11 @@ test('clients that never read a large page are disconnected, and the memory is f
   const pages = () => slow.lines.filter(({ msg, rows }) => msg === 'request' && rows === 1000).length;
   await until('each has a page', () => pages() === clients + 1);
   await until('all are given up', () => slow.running.connections() <= 1);
-  assert.equal(pages(), clients + 1, 'of the five that each has asked for, one is made');
+  assert.equal(pages(), clients + 1, 'of the five requested responses, only one may be built');
   await until('their memory is free again', () => heldBytes() < before + 2 * pageBytes);
 });
 
-/** Outside the heap, where pages are, and after a collection. */
+/** Memory outside of the heap, which contains the pages, after garbage collection. */
 function heldBytes(): number {
   collect();
   return process.memoryUsage().arrayBuffers;

@@ -12,7 +12,7 @@ const { first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
 describe('renewal, check by check', { skip }, () => {
-  /** Watches a pair, looking when told to. */
+  /** Watches a pair, with checks controlled by the test. */
   async function watched(name: string) {
     const paths = copyOf(first, name);
     const pair = checkTlsPair(paths, await readTlsFiles(paths));
@@ -79,7 +79,7 @@ describe('renewal, check by check', { skip }, () => {
     const { paths, renewal, unusable } = await watched('unusable');
     writeFileSync(paths.key, 'broken');
     await renewal.check();
-    assert.equal(unusable(), null, 'it may be half written');
+    assert.equal(unusable(), null, 'the file may be incomplete');
     await renewal.check();
     assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
     overwrite(paths, second);
@@ -91,7 +91,7 @@ describe('renewal, check by check', { skip }, () => {
     assert.match(unusable() ?? '', /the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
     await renewal.check();
-    assert.equal(unusable(), null, 'what is in use is there again');
+    assert.equal(unusable(), null, 'the current certificate is back');
   });
 
   test('the alert opens near expiry and closes with the new pair', async () => {
@@ -101,7 +101,7 @@ describe('renewal, check by check', { skip }, () => {
     await renewal.check();
     assert.match(expiryAlerts.at(-1) ?? '', /late\.pem: the certificate expires at/);
     overwrite(paths, second);
-    // The second was made after the first, in another second perhaps.
+    // The second certificate may have been created a second after the first.
     setNow(Date.now());
     await renewal.check();
     assert.equal(expiryAlerts.at(-1), null);

@@ -62,7 +62,7 @@ describe('a server with a certificate', { skip }, () => {
         ca,
         minVersion: version,
         maxVersion: version,
-        // Without it the client itself would not offer the old one.
+        // Without it, the client would not offer the old protocol.
         ciphers: 'DEFAULT@SECLEVEL=0',
       });
       await once(socket, 'secureConnect').finally(() => socket.destroy());
@@ -113,7 +113,7 @@ describe('a server with a certificate', { skip }, () => {
   });
 
   test('bytes that are neither TLS nor HTTP end the connection and are logged', async () => {
-    // What may come back is TLS's own alert, never an answer.
+    // The server may send a TLS alert, but never a response.
     const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
     assert.doesNotMatch(reply, /HTTP/);
     assert.ok(
@@ -138,7 +138,7 @@ describe('a server with a certificate', { skip }, () => {
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     await assert.rejects(connectTls(server.port, first));
     for (const socket of silent) socket.destroy();
-    // The places are free again once the server has seen the ends.
+    // The server frees the slots once it notices the end of the connections.
     const untilMs = performance.now() + 60_000;
     let socket = null;
     while (socket === null && performance.now() < untilMs)
@@ -161,7 +161,7 @@ describe('a server with a certificate', { skip }, () => {
     const reasons = other.lines.map(({ reason }) => reason);
     assert.ok(
       !reasons.includes('ERR_TLS_HANDSHAKE_TIMEOUT'),
-      'the handshake was not ended, but ran out of time',
+      'a stop must end the handshake before its timeout',
     );
     await other.close();
   });
@@ -172,7 +172,7 @@ describe('the program', { skip }, () => {
     await inFolder(async (root) => {
       const files = copyOf(first, 'served');
       const config = join(folder, 'served.toml');
-      // Relative to the file.
+      // Paths are relative to the configuration file.
       writeFileSync(config, '[server]\ntls_certificate = "served.pem"\ntls_key = "served.key"\n');
       const adminPort = `${await freePort()}`;
       const args = ['serve', '--data', join(root, 'data'), '--port', '0', '--config', config];
@@ -201,7 +201,11 @@ describe('the program', { skip }, () => {
       overwrite(files, second);
       await untilRenewed(1);
       assert.equal(await presentedName(port, second), 'second');
-      assert.match(await sendRequest(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
+      assert.match(
+        await sendRequest(open, '/v1/health'),
+        /^HTTP\/1\.1 503/,
+        'the open connection must continue',
+      );
 
       const third = makeCertificate(folder, 'third', 'ec', 30);
       renameSync(third.key, files.key);

@@ -86,9 +86,9 @@ describe('the response', () => {
     await granted(await post(GRANT, basic(`${percent(client.id)}:${percent(client.key)}`)));
     const { authorization } = basic(`${client.id}:${client.secret}`);
     await granted(await post(GRANT, { authorization: authorization.replace('Basic', 'bAsIc') }));
-    // Empty counts as left out (RFC 6749, 3.1).
+    // An empty parameter counts as omitted (RFC 6749, 3.1).
     await granted(await post({ ...GRANT, client_id: '' }, { authorization }));
-    // + is a space: the secret of nobody, but well formed.
+    // + is a space: a well-formed, but unknown secret.
     await refused(await post(GRANT, basic(`${client.id}:a+b`)), 401, 'invalid_client', true);
   });
 

@@ -44,7 +44,7 @@ after(async () => {
 
 const lines = () => readFileSync(logFile, 'utf8').split('\n').slice(0, -1);
 
-/** What the line of a request says of it besides path, status, rows and times. */
+/** The fields of a request's log line, without path, status, rows and times. */
 async function said(asking: Promise<Response>): Promise<Record<string, unknown>> {
   const response = await asking;
   await response.arrayBuffer();
@@ -162,7 +162,7 @@ test("malformed requests log the peer's address", async () => {
   assert.deepEqual([address, status, code], ['127.0.0.1', 431, 'invalid_request']);
 });
 
-/** What the manual's filter finds in a line: the address, or null. As fail2ban reads it (jail.conf(5)). */
+/** The address that the manual's fail2ban filter finds in a line, or null (jail.conf(5)). */
 function filtered(line: string): string | null {
   const entries = new Map(
     example('security', 'fail2ban-filter')
@@ -182,7 +182,7 @@ function filtered(line: string): string | null {
   return null;
 }
 
-/** What fail2ban cuts out of a line: the time. From the journal, it reads the time elsewhere, and more stands before. */
+/** A line as fail2ban matches it: without the time, or as in the journal, with a prefix. */
 const VARIANTS: readonly ((line: string) => string)[] = [
   (line) => line.replace(/"time":"[^"]*"/, ''),
   (line) => `host wirewatch[123]: ${line}`,
@@ -201,13 +201,13 @@ test("the manual's fail2ban filter matches clients that guess keys, and no other
   await said(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
   await said(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
   const isQuoted = (line: string) => line.includes('"path":"/\\"address\\":');
-  assert.ok(lines().some(isQuoted), 'a path came with quotes');
+  assert.ok(lines().some(isQuoted), 'a path contains quotes');
   const found = lines().flatMap((line) => {
     const addresses = VARIANTS.map((variant) => filtered(variant(line)));
     assert.equal(new Set(addresses).size, 1, line);
     return addresses[0] ?? [];
   });
-  // Three wrong keys and two wrong secrets of the tests before; 429 at the token endpoint.
+  // Three wrong keys and two wrong secrets of earlier tests; 429 at the token endpoint.
   assert.deepEqual(found, [...Array(5).fill(GUESSER), '2001:db8::66']);
 });
 

@@ -1,4 +1,6 @@
-/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and unreadable files stop nothing. */
+/**
+ * The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest.
+ */
 
 import assert from 'node:assert/strict';
 import {
@@ -88,7 +90,7 @@ test('an inaccessible file is not taken for missing: reset reports it, and finds
   assert.equal(line.msg, 'file failed');
   const failed = join(appliance.drop, 'failed');
   const away = join(appliance.drop, '.failed-away');
-  // A link to itself cannot be followed by anyone, root neither.
+  // Nobody can follow a link to itself, not even root.
   renameSync(failed, away);
   symlinkSync(failed, failed);
   const reset = () => appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
@@ -135,7 +137,7 @@ describe('[ingest] archive_days', () => {
   const settings = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' };
   let files: string[];
 
-  /** Three files, applied so many hours ago. */
+  /** Makes three files look as if applied this many hours ago. */
   async function past(hours: readonly number[]): Promise<void> {
     files = [];
     for (const _ of hours) files.push(await apply());
@@ -196,9 +198,10 @@ describe('[ingest] archive_days', () => {
 });
 
 /**
- * A share on which a call fails for whatever is in the archive, while the file that WIREWATCH_TEST_FAILING names is there.
+ * Simulates a network share: a call fails for every file in the archive while the file named by WIREWATCH_TEST_FAILING
+ * exists.
  *
- * @returns settings of the program
+ * @returns settings for the program
  */
 function failing(call: 'rename' | 'unlink', code: string, flag: string): Record<string, string> {
   const source = `

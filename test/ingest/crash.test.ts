@@ -21,19 +21,19 @@ import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-fil
 import { detectionsOf, isErrorLine, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
 import { inFolder } from '../support/program.ts';
 
-/** A moment of one file's way that a crash can leave behind. */
+/** The state after a crash at some step of processing a file. */
 interface Left {
   readonly taken: string;
-  /** Where it lies in the end. */
+  /** The final path of the file. */
   readonly archived: string;
-  /** The segment of the log, and its bytes before the file. */
+  /** The log segment, and its length before the file. */
   readonly segment: string;
   readonly bytes: number;
-  /** Puts the database back to before the file's commit. */
+  /** Restores the database to its state before the file's commit. */
   readonly uncommit: () => void;
 }
 
-/** One file applied (or failed), then the folder put back to how a crash at some step would have left it. */
+/** Applies (or fails) a file, then changes the folder to the state after a crash at some step. */
 async function afterCrash(
   content: Buffer,
   crash: (left: Left) => void,
@@ -61,12 +61,12 @@ async function afterCrash(
     });
 
     const second = await installation.serve();
-    // A file after it proves that ingest goes on.
+    // A later file proves that ingest continues.
     const next = fileName('newswire', nextWindowMs());
     putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
     await second.logged('that the next file was applied', (logged) => logged.file === next);
     await second.stop();
-    assert.deepEqual(second.log.filter(isErrorLine), [], 'a crash is no reason to complain');
+    assert.deepEqual(second.log.filter(isErrorLine), [], 'a crash must not cause errors in the log');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
     const folder = dirname(archived);
     const names = readdirSync(folder).filter((found) => found !== next);
@@ -87,7 +87,7 @@ const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] =
       truncateSync(segment, bytes);
       uncommit();
     },
-    // What was taken is given the next number.
+    // The taken file gets the next number.
     [2, 3],
   ],
   [
@@ -176,14 +176,14 @@ test('an archived file survives a power cut, also the first one of a day', {
       assert.deepEqual(
         syncedAfter(done, day, 1),
         [join(installation.drop, 'archive')],
-        'the folder of the day',
+        "the day's folder must be synced",
       );
-      // The name that it loses is durable last: until then a start finds it.
+      // The removal of the old name is synced last: until then, a start finds the file.
       assert.deepEqual(syncedAfter(done, archived, 2), [day, join(installation.drop, '.taken')]);
       assert.deepEqual(
         syncedAfter(done, installation.drop, 1),
         [installation.data],
-        'the drop folder itself',
+        'the drop folder must be synced',
       );
     } finally {
       installation.remove();

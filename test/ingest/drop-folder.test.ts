@@ -116,7 +116,7 @@ test('a file of a window that has not ended waits; one more than a day ahead is 
   const { reason, next } = reasonBeside(ahead.destination);
   assert.match(reason, /more than a day in the future/);
   assert.match(next, /the problem given as the reason, then drop the file again/);
-  assert.doesNotMatch(next, /name/, 'the name is right');
+  assert.doesNotMatch(next, /name/, 'the name must be valid');
 });
 
 test('a window that has just ended is read', async () => {
@@ -150,7 +150,7 @@ test('links, pipes and folders are ignored, whatever their name', async () => {
     assert.ok(lstatSync(folder).isDirectory() && lstatSync(pipe).isFIFO());
     assert.equal(await appliance.detection(idOf(row)), null);
     const alone = appliance.serving().log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
-    assert.equal(alone.length, 6, 'each is named once on the log');
+    assert.equal(alone.length, 6, 'each must be logged once');
     for (const path of [toFile, toNothing, toFolder, folder, pipe, inDrop('root')])
       rmSync(path, { recursive: true });
   } finally {

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-/** Puts a file where the appliance does not look; @returns what is said of it there */
+/** Explains a file outside of the drop folder. @returns the explanation */
 function explain(name: string, content: string | Buffer) {
   const path = join(appliance.data, name);
   writeFileSync(path, content);
@@ -31,10 +31,10 @@ function explain(name: string, content: string | Buffer) {
   return explained;
 }
 
-/** What the words for what would happen are called in the log, where that is not the same. */
+/** The outcomes of `explain` whose names differ in the log. */
 const OUTCOMES: Readonly<Record<string, string>> = { fail: 'failed', 'change nothing': 'repeated' };
 
-/** Explains a file, drops it, and compares where it goes and what it changes. */
+/** Explains a file, drops it, and compares its destination and its changes. */
 async function foretold(name: string, content: string | Buffer, said: RegExp) {
   const explained = explain(name, content);
   assert.match(explained.when_dropped, said);
@@ -159,7 +159,7 @@ test('a window that has not ended, a future one, and an invalid name', async () 
     ndjson([newRow()]),
     /^it would be refused, because its window is more than a day in the future$/,
   );
-  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
+  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was processed, but this one waits');
   await foretold('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
   assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });

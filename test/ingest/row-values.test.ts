@@ -14,7 +14,7 @@ showLogOfFailures(() => appliance?.serving());
 const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
 before(async () => {
-  // Files are renamed into the folder: they need no time to come to rest.
+  // Files are renamed into the folder, so they are complete immediately.
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
   appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
@@ -179,7 +179,7 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
   assert.equal(await judge({ first_detected_at: '2000-01-01T00:00:00Z', last_scored_at: latest }), 'applied');
   // last_scored_at is compared neither with first_detected_at nor with the earliest time.
   assert.equal(await judge({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }), 'applied');
-  // A bad second file for a window that is done leaves it done.
+  // A bad second file does not change a window that is done.
   assert.equal(await judge({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
   assert.equal(await judge({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
   assert.equal(
@@ -198,7 +198,7 @@ test('strings have at most 4 KiB of UTF-8', async () => {
       assert.equal(show(await detectionOf([newRow({ [column]: longest })])), longest);
       const [error] = await reasonsFor(newRow({ [column]: `${longest}xx` }));
       assert.deepEqual([error.column, error.expected], [column, 'a string of at most 4 KiB']);
-      assert.equal(error.value, `${`${longest}xx`.slice(0, 200)}…`, 'a long value is cut');
+      assert.equal(error.value, `${`${longest}xx`.slice(0, 200)}…`, 'a long value must be truncated');
     }
   }
 });

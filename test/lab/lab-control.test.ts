@@ -1,4 +1,4 @@
-/** How a lab is controlled: by its commands, by HTTP from its own machine, and by a scenario. */
+/** How a lab is controlled: by commands, by HTTP from the same machine, and by a scenario. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -138,7 +138,7 @@ test('the lab accepts only local requests with its own Host, and explains refusa
         document.paths['/_lab/faults'].post.requestBody.content['application/json'].schema;
       for (const name of ['status', 'retry_after', 'endpoint', 'times', 'cut_after'])
         assert.ok(name in properties, name);
-      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself asks for its key');
+      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
     }),
   );
 });

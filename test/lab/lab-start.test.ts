@@ -1,4 +1,4 @@
-/** How a lab starts: its detections and its key follow the seed, and its folder is its own. */
+/** How a lab starts: the seed determines its detections and key, and no other lab may use its folder. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test('a seed gives the same month of detections and the same key at any time', a
         assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
         assert.deepEqual(me.data_gaps, { text: [], image: [] });
         assert.equal((await lab.read('/v1/health')).status, 'ok');
-        assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the month is not logged');
+        assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
         seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), key: lab.key });
       });
     });
@@ -59,7 +59,7 @@ test('a key can be set; an invalid one is refused', async () => {
       assert.equal(lab.key, key);
       assert.equal((await lab.get('/v1/me')).status, 200);
     });
-    assert.ok(!existsSync(join(folder, 'ready.json')), 'the ready file is gone with the lab');
+    assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
     const wrong = runProgram(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
     assert.equal(await wrong.ended, 2);
     assert.match(wrong.stderr(), /Expected a whole API key/);
@@ -74,7 +74,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
     assert.equal(await twice.ended, 1);
     assert.match(twice.stderr(), /already using the data folder/);
-    assert.equal((await before.get('/v1/me')).status, 200, 'the one that runs is not disturbed');
+    assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
     for (const args of [
       ['serve', '--port', '0'],
@@ -104,7 +104,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
       const { rows } = await follow(lab, SINCE_SPRING);
       assert.equal(rows.length, month.rows.length);
       const drops = await lab.control('GET', 'report');
-      assert.deepEqual(drops.actions, [], 'nothing is left of what the one before did');
+      assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
     });
   });
 });

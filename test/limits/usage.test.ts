@@ -14,11 +14,11 @@ import { openDatabase } from '../../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
-/** Far longer than these tests take. */
+/** Much longer than these tests take. */
 const MIDNIGHT_MS = 120_000;
-/** Only a test that must fail waits so long. */
+/** Only a failing test waits this long. */
 const TIMEOUT_MS = 30_000;
-/** At midnight all counts begin anew, in the middle of a test too. */
+/** Waits if midnight is near: all counts restart at midnight, even during a test. */
 async function untilMidnightIsFar(): Promise<void> {
   const leftMs = nextDayMs(Date.now()) - Date.now();
   if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
@@ -181,7 +181,7 @@ describe('the program', () => {
     return JSON.parse(await response.text()).limits;
   }
 
-  /** Rows in the store, of all that have read. */
+  /** The total of used rows in usage.db. */
   function writtenRows(): number {
     const db = openDatabase(join(appliance.data, 'usage.db'), 'read');
     try {
@@ -235,7 +235,7 @@ describe('the program', () => {
     appliance.cli(['key', 'revoke', other.id, '--yes']);
     const last = shown();
     await appliance.serving().stop();
-    assert.deepEqual(shown(), last, 'a stop has written all, and nobody runs');
+    assert.deepEqual(shown(), last, 'a stop must write all counts');
     writeFileSync(join(appliance.data, 'usage.db'), 'no database');
     assert.deepEqual([shown().last_used_at, shown().rows_today], [null, null]);
     rmSync(join(appliance.data, 'usage.db'));
@@ -287,7 +287,7 @@ describe('an account', () => {
   });
   after(() => appliance?.stop());
 
-  /** Drops a row for the agency's subscription. @returns its path, to be read */
+  /** Drops a row for the agency's subscription. @returns the path of its detection */
   async function dropRow(): Promise<string> {
     const row = newRow({ subscription_id: 7001 });
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));

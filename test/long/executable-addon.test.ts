@@ -1,7 +1,7 @@
 /**
- * How the executable loads SQLite's addon: only from a folder and a file that nobody else could have prepared.
+ * How the executable loads SQLite's addon: only from a folder and a file that no other user can write.
  *
- * The program is test/executable/main.ts with the same build, which opens databases and prints what it saw.
+ * The program is test/executable/main.ts, packed by the same build: it opens databases and prints the results.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -52,7 +52,7 @@ interface Seen {
   sep: string;
 }
 
-/** Runs the probe and returns what it saw; it must have seen SQLite on both threads. */
+/** Runs the probe and returns its results; SQLite must have worked on both threads. */
 function look(more: Record<string, string> = {}): Seen {
   const result = spawnSync(executable.path, [], { cwd: home, env: environment(more), encoding: 'utf8' });
   return checked(result.status, result.stdout, result.stderr);
@@ -66,7 +66,7 @@ function checked(status: number | null, stdout: string, stderr: string): Seen {
   return seen;
 }
 
-/** The one addon in a folder, whose content must be what its name says. */
+/** The only addon in a folder; its content must match its name. */
 function addonIn(folder: string): string {
   const [name = '', ...others] = readdirSync(folder);
   assert.deepEqual(others, []);
@@ -82,11 +82,11 @@ test('databases open on the main thread and in a worker, from a private copy of 
   const file = addonIn(cache());
   assert.equal(statSync(cache()).mode & 0o777, 0o700);
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack names the script');
+  assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack must name the script');
 
   const before = statSync(file).mtimeMs;
   look();
-  assert.equal(statSync(file).mtimeMs, before, 'a good copy is used again');
+  assert.equal(statSync(file).mtimeMs, before, 'a good copy must be reused');
 });
 
 test('the environment cannot load code, and a signal opens no debugger', () => {
@@ -109,7 +109,7 @@ test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
   assert.equal(existsSync(cache()), false);
 });
 
-/** Runs the probe as root (in a namespace of its own) where a shell command with mounts has changed the home. */
+/** Runs the probe as root in its own namespace, after a shell command with mounts has changed the home. */
 function lookWhere(change: string): Seen {
   const command = `${change} && exec "$PROBE"`;
   const options = {
@@ -159,7 +159,11 @@ test('a modified file is replaced', () => {
 
   chmodSync(file, 0o666);
   look();
-  assert.equal(statSync(addonIn(cache())).mode & 0o777, 0o600, 'anyone could have been writing to it');
+  assert.equal(
+    statSync(addonIn(cache())).mode & 0o777,
+    0o600,
+    'a file that anyone could write must not be used',
+  );
 });
 
 test('a link in place of the file is replaced, and its target is left alone', () => {

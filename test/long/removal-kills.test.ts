@@ -10,7 +10,7 @@ import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 
-/** Kills the program before its n-th step with a segment, its draft or the note of what is done. */
+/** Kills the program before its n-th step on a segment, its draft or the note of purged segments. */
 const KILL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -31,7 +31,7 @@ const KILL = `
 `;
 const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(KILL)}`;
 
-/** Segments with rows of 7002, each closed by the removal of somebody else. */
+/** Creates segments with rows of 7002, each closed by the removal of another subscription. */
 async function fill(installation: Installation): Promise<void> {
   const serving = await installation.serve();
   for (const subscription of [8001, 8002]) {

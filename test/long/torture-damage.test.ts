@@ -1,4 +1,4 @@
-/** A small share of the torture's part `damage`: every way of damage, on everything that can be damaged. */
+/** A small share of the torture's part `damage`: every kind of damage on every target. */
 import { tortureTest } from '../support/torture-test.ts';
 import { damage } from '../torture/damage.ts';
 

@@ -1,4 +1,4 @@
-/** The power cut at a hundredth of its size; and that it finds a sync that is missing, wherever that is. */
+/** A hundredth of the torture's part `power`; and that it finds every missing sync. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ test('what clients were told holds after a power cut', { skip }, async () => {
   assert.equal(figures.images, 200);
 });
 
-/** What is not synced any more, and the files or folders whose fsyncs are left out of the record. */
+/** Files and folders whose syncs are ignored. */
 const OMITTED: readonly [what: string, paths: RegExp][] = [
   ['the log', /\/data\/log\/\d+\.zst(\.tmp)?$/],
   ['the folder of the log', /\/data\/log$/],

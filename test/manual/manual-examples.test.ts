@@ -1,6 +1,6 @@
 /**
- * The programs that the manual shows, on bad days: as they stand there, against the real appliance behind a proxy
- * that fails, on a full disk, and killed (contract: Client procedures, Retry).
+ * The manual's programs, exactly as printed, under faults: against the real appliance behind a faulty proxy, on a full
+ * disk, and killed (contract: Client procedures, Retry).
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -43,7 +43,7 @@ interface ClientRun {
   readonly stderr: string;
 }
 
-/** Runs as it stands, but that sleeping takes no time and is noted, a line each, in `slept`. */
+/** Runs the program unchanged, except that sleeping takes no time and is recorded, one line each, in `slept`. */
 const WITHOUT_SLEEP = `
 import sys, time
 def sleep(seconds):
@@ -80,7 +80,7 @@ async function throughFaults(
   }
 }
 
-/** What the example stored, and what the period has, both by id with the version. */
+/** The example's copy must equal the period: the same ids with the same versions. */
 async function assertWholeCopy(folder: string): Promise<void> {
   const db = new DatabaseSync(join(folder, 'detections.sqlite'));
   const stored = db.prepare('SELECT id, version, body FROM detection ORDER BY id').all();
@@ -136,7 +136,7 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
     await throughFaults([kill, { kind: 'none' }, kill, { kind: 'none' }, kill], async (url, folder) => {
       let kills = 0;
       for (;;) {
-        // With a cursor, since is not used any more: one that would be refused shows that.
+        // With a stored cursor, the client must not use since: this value would be refused.
         const run = startClient(folder, url, kills > 1 ? { SINCE: 'never' } : {});
         child.current = run.child;
         const { code, stderr, stdout } = await run.ended;
@@ -173,7 +173,7 @@ describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }
     }));
 });
 
-/** Runs an example that calls the service. @returns what it prints */
+/** Runs an example that calls the service. @returns its output, parsed */
 async function called(code: string, more: Record<string, string> = {}): Promise<Record<string, unknown>> {
   const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
   const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
@@ -210,7 +210,7 @@ describe("the manual's first calls", { skip: !has('curl') && 'curl is not instal
 describe("the manual's writers on a full disk", {
   skip: !existsSync('/dev/full') && 'there is no /dev/full',
 }, () => {
-  /** Of the last window, by the clock, and of the one that may be the last by the time the example asks it. */
+  /** The last finished window, and the next one, which may end before the example reads the clock. */
   const [last, next] = [1, 0].map((before) =>
     formatWindowStart((Math.floor(Date.now() / WINDOW_MS) - before) * WINDOW_MS),
   );

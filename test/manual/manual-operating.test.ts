@@ -1,4 +1,4 @@
-/** What the manual shows to operators is run as it stands there: backups, certificates, secrets, configurations. */
+/** Runs the manual's examples for operators exactly as printed: backups, certificates, secrets, configurations. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { inFolder, runProgram } from '../support/program.ts';
 const TIMEOUT_MS = 120_000;
 const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
 
-/** Blocks of code of a language, also those within lists. */
+/** All code blocks of a language, including those within lists. */
 function blocksOf(text: string, language: string): string[] {
   const fence = new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, 'gm');
   return [...text.matchAll(fence)].map(([, indent = '', code = '']) =>
@@ -26,7 +26,7 @@ function blocksOf(text: string, language: string): string[] {
   );
 }
 
-/** Runs lines as they are typed, with `wirewatch` in the path. @returns what they print */
+/** Runs shell lines with `wirewatch` on the PATH. @returns their output */
 function sh(folder: string, code: string, env: Readonly<Record<string, string>> = {}): string {
   const bin = join(folder, 'bin');
   const { command, args, options } = programCommand([]);
@@ -44,7 +44,7 @@ function sh(folder: string, code: string, env: Readonly<Record<string, string>> 
   return stdout;
 }
 
-/** Serves, reads a file with one row, and stops. */
+/** Starts the appliance, ingests a file with one row, and stops. */
 async function readOne(installation: Installation, row: object = {}): Promise<void> {
   const serving = await installation.serve();
   const name = fileName('newswire', nextWindowMs());

@@ -1,4 +1,4 @@
-/** The programs of the manual's page "Testing your client", as they stand there, against a lab. */
+/** The programs of the manual's page "Testing your client", exactly as printed, against a lab. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ after(async () => {
   await ended;
 });
 
-/** @returns the exit code, and what it printed */
+/** @returns the exit code and the output */
 async function run(folder: string, program: string, args: readonly string[]) {
   const env = { PATH: process.env.PATH, LAB: lab.url, KEY: lab.key };
   const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,6 +1,6 @@
 /**
- * Clients that know nothing of this service but its address, a key and the OpenAPI document: two OAuth libraries, a
- * client typed from the document, and curl, unmodified, against the running program.
+ * Unmodified clients that know only the service's address, a key and the OpenAPI document: two OAuth libraries, a
+ * client typed from the document, and curl, against the running program.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -114,7 +114,7 @@ describe('oauth4webapi', () => {
   });
 });
 
-/** As far as it is used here; the package brings no types. */
+/** Only the members used here: the package has no types. */
 interface SimpleOAuth2 {
   readonly ClientCredentials: new (config: {
     client: { id: string; secret: string };
@@ -147,7 +147,7 @@ describe('simple-oauth2', () => {
   }
 });
 
-/** Every endpoint, with types alone to go by. What is typed wrongly would not compile. */
+/** Calls every endpoint, guided only by the types: a wrong type would not compile. */
 const TYPED_CLIENT = `
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.ts';
@@ -293,7 +293,7 @@ describe('compressed pages', () => {
     plain = JSON.parse(await answer.text());
   });
 
-  /** @returns what a program printed that has the key and the address in its environment */
+  /** Runs a program with the key and the URL in its environment. @returns its output */
   async function outputOf(command: string, ...args: string[]): Promise<string> {
     const env = { ...process.env, KEY: appliance.key, TARGET: target() };
     const child = spawn(command, args, { env });
@@ -325,7 +325,7 @@ describe('compressed pages', () => {
     const at = out.lastIndexOf('\n');
     const body = out.slice(0, at);
     assert.deepEqual(JSON.parse(body), plain);
-    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'it was compressed on the way');
+    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'the response must be compressed');
   });
 
   test('wget --compression=auto decodes them', {

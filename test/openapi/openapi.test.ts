@@ -1,4 +1,4 @@
-/** The OpenAPI document: it is valid, says what the program does, and the check that is made from it can fail. */
+/** The OpenAPI document: it is valid and matches the program, and the checks based on it can fail. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ import { inFolder } from '../support/program.ts';
 const root = path.join(import.meta.dirname, '..', '..');
 const REQUEST_ID = '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b';
 
-/** A value within the document, by the names on the way to it. */
+/** A value in the document, by its path. */
 function at(...names: string[]): Record<string, unknown> {
   return names.reduce((value, name) => membersOf(value[name]), openApiDocument());
 }
@@ -148,7 +148,7 @@ test('a detection has the fields of the field table, with types and nullability'
     assert.deepEqual(at('components', 'schemas', name).required, ['id', 'version']);
   }
   const without = Object.keys(membersOf(at('components', 'schemas', 'TextDetection').properties));
-  assert.ok(!without.includes('event'), 'event is a member on the change stream alone');
+  assert.ok(!without.includes('event'), 'only the change stream has the member event');
 });
 
 test('components have names for generated types: none numbered, none twice', () => {
@@ -157,7 +157,7 @@ test('components have names for generated types: none numbered, none twice', () 
   assert.equal(new Set(names).size, names.length);
   for (const name of ['Band', 'TextSource', 'ImageStrength', 'TextArticle', 'Publisher'])
     assert.ok(names.includes(name), name);
-  // Whoever shares a part of another kind gives it a name.
+  // Shared parts of other kinds must get a name here.
   const part = { description: 'x' };
   assert.throws(
     () =>

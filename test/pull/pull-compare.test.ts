@@ -1,4 +1,4 @@
-/** `wirewatch pull --compare`: it blames no good copy, and finds every bad one (contract: Client procedures). */
+/** `wirewatch pull --compare`: it accepts every good copy, and detects every bad one (contract: Client procedures). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -64,7 +64,7 @@ async function compared(folder: string, into: string, ...more: string[]): Promis
   return found;
 }
 
-/** Scores again, later each time: nothing that a client sees changes, unless `changes` does. */
+/** Rescores a row with a later time: no visible member changes, except for `changes`. */
 async function scoredAgain(row: Row, changes: Row = {}): Promise<void> {
   const windowMs = nextWindowMs();
   const again = { ...row, last_scored_at: formatMs(windowMs), exported_at: formatMs(windowMs), ...changes };
@@ -106,7 +106,7 @@ describe('pull --compare', () => {
       assert.notEqual(
         copied.last_scored_at,
         served?.last_scored_at,
-        'a copy that is compared naively differs',
+        'a naive comparison must find differences',
       );
       assert.notEqual(copied.exported_at, served?.exported_at);
       const all = texts.length + 1;
@@ -121,7 +121,7 @@ describe('pull --compare', () => {
       assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
     }));
 
-  /** The paths that were asked for, in order, since a number of log lines. */
+  /** The paths requested after the first `from` log lines, in order. */
   const requests = (from: number) =>
     appliance
       .serving()
@@ -272,7 +272,7 @@ describe('pull --compare', () => {
       const mine = join(folder, 'mine.ndjson');
       writeFileSync(mine, lines.join(''));
       assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
-      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'nothing is made');
+      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
       writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
       const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
       assert.equal(later.equal, false);

@@ -1,4 +1,4 @@
-/** What `wirewatch pull` refuses: keys, files and options that cannot be right. */
+/** Which keys, files and options `wirewatch pull` refuses. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test('no key file, and one without a key', () =>
     writeFileSync(join(folder, 'key'), 'two words');
     const wrong = await pulled([...options, join(folder, 'key')]);
     assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.stderr)], [1, true], wrong.stderr);
-    assert.ok(!wrong.stderr.includes('two words'), 'what was in the file is not shown');
+    assert.ok(!wrong.stderr.includes('two words'), "the file's content must not be shown");
   }));
 
 test('a file that is not a copy, or lacks lines, is not changed', () =>

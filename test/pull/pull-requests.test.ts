@@ -1,4 +1,4 @@
-/** What `wirewatch pull` asks for: the chosen streams alone, and a full copy in the order that loses nothing. */
+/** The requests of `wirewatch pull`: only the chosen streams, and for a full copy an order that loses nothing. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,7 +101,7 @@ test('a full copy starts the stream at as_of first, and then follows it by curso
       ['/v1/detections 1', '/v1/detections/changes 1', '/v1/detections 1000', '/v1/detections/changes 1000'],
     );
     const sinceMs = Date.parse(urls[1]?.searchParams.get('since') ?? '');
-    assert.ok(sinceMs >= fromMs && sinceMs <= toMs, 'by the clock of the server where there is no as_of');
+    assert.ok(sinceMs >= fromMs && sinceMs <= toMs, "by the server's clock if there is no as_of");
     assert.deepEqual(
       [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
       ['abc', null],

@@ -1,6 +1,6 @@
 /**
- * `wirewatch pull` against the real appliance: its copy ends equal to the server's period walk, however often it was
- * killed on the way (contract: Client procedures, Retry).
+ * `wirewatch pull` against the real appliance: its copy ends up equal to the server's detections, however often pull is
+ * killed (contract: Client procedures, Retry).
  */
 
 import assert from 'node:assert/strict';
@@ -43,7 +43,7 @@ async function untilDealtWith(files: number): Promise<void> {
   assert.fail('the exports were not applied');
 }
 
-/** Every detection as the period endpoint has it, by id, without what a re-scoring changes unannounced. */
+/** Every detection of the period endpoint, by id, without members that a rescoring changes silently. */
 async function periodWalk(): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const { subscriptions } = JSON.parse(await (await appliance.get('/v1/me')).text());
@@ -94,7 +94,7 @@ function copyIn(path: string): Map<string, string> {
   const cursors = db.prepare('SELECT cursor FROM state').pluck().all();
   db.close();
   assert.equal(cursors.length, 1);
-  assert.equal(typeof cursors[0], 'string', 'the stream has begun');
+  assert.equal(typeof cursors[0], 'string', 'pull must have started to read the stream');
   for (const { id, version, body } of rows) {
     const detection = JSON.parse(body);
     assert.deepEqual([detection.id, detection.version, 'event' in detection], [id, version, false]);
@@ -116,7 +116,7 @@ describe('pull', () => {
       assert.equal(code, 0, stderr);
       const walked = await periodWalk();
       const count = grouped(walked.size);
-      // The change stream brings again what was delivered since the newest finished window: that is nothing new.
+      // The change stream repeats deliveries since the newest finished window, which change nothing.
       assert.equal(
         stdout,
         `${count} detections added or changed in ${into}, which now has ${count}. Run the same command again to fetch later changes.\n`,
@@ -221,7 +221,7 @@ describe('pull', () => {
         const { id, version } = JSON.parse(line);
         return `${id} ${version}`;
       });
-      assert.equal(new Set(versions).size, versions.length, 'a line twice');
+      assert.equal(new Set(versions).size, versions.length, 'a duplicate line');
       assert.equal(new Set(versions.map((version) => version.split(' ')[0])).size, (await periodWalk()).size);
     }));
 
@@ -254,13 +254,13 @@ describe('pull', () => {
         assert.equal(code, 1, stderr);
         assert.match(stderr, refused);
       }
-      assert.equal(rowsRead(join(folder, 'many.db')), 0, 'nothing is read before it is refused');
+      assert.equal(rowsRead(join(folder, 'many.db')), 0, 'no request may be sent before the refusal');
       const group = await pulled([...many, '--subscription', ids.slice(0, 4).join(',')]);
       assert.equal(group.code, 0, group.stderr);
     }));
 });
 
-/** The lines that belong to the copy; null while it has no place noted. */
+/** The lines of the copy up to its noted length; null if none is noted yet. */
 function lines(path: string): string[] | null {
   try {
     const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
@@ -279,7 +279,7 @@ function windowBefore(windows: number): string {
   return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
 }
 
-/** What a copy that was refused has. */
+/** The number of rows in a copy. */
 function rowsRead(path: string): unknown {
   const db = new DatabaseSync(path);
   const { rows } =

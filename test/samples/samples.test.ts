@@ -1,4 +1,4 @@
-/** The sample files: the ones in config/, printed by the program, and fit for what they are for. */
+/** The sample files: they equal those in config/, the program prints them, and each works as described. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The data folder that cannot be used, and the one that is only a link. */
+/** Data folders that cannot be used, and those that are a link. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -68,7 +68,7 @@ test('a database damaged after its first page is rebuilt by the start', async ()
     await startedAndStopped(serve());
     const database = join(folder, 'data', 'detections.db');
     const content = readFileSync(database);
-    // Behind the first page, which would make it no database at all.
+    // After the first page: without that one, the file would not be a database at all.
     writeFileSync(database, content.fill(0x5a, 16_384));
     const second = serve();
     const isMade = ({ msg }: { msg: string }) => msg === 'detections.db was brought up to date from the log';
@@ -95,7 +95,7 @@ test('in the folder of another user, root acts as that user', async (context) =>
     } catch {
       return context.skip('root may not give a folder away here');
     }
-    // That one must get there.
+    // The other user must be able to enter the folder.
     chmodSync(folder, 0o755);
     await cli('account', 'add', 'a', '--name', 'A');
     const refused = runProgram(['restore', backup, '--replace', '--data', data]);
@@ -317,7 +317,7 @@ for (const args of [
       const data = join(folder, 'data');
       mkdirSync(data);
       const isRoot = process.getuid?.() === 0;
-      // Modes do not bind root; a disk that is mounted read-only does.
+      // Modes do not restrict root, but a read-only mount does.
       const mount = ['-t', 'tmpfs', '-o', 'ro,size=64k', 'tmpfs', data];
       if (isRoot && spawnSync('mount', mount).status !== 0)
         return context.skip('no file system can be mounted here');

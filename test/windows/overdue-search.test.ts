@@ -1,4 +1,4 @@
-/** The search for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+/** The search for missing windows, on a real database and a real drop folder, with the test's own clock. */
 
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { MissingWindows } from '../../src/windows/overdue-search.ts';
 import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
-/** From a window's start until it is missing. */
+/** The time from a window's start until it is missing. */
 const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
 
 let folder: string;
@@ -70,7 +70,7 @@ function starts(status: WindowStatus, exportName: ExportName = 'newswire'): numb
   return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
 }
 
-/** What happens at a time when nothing waits to be read. */
+/** Runs the search at a time when no file waits to be read. */
 async function look(ms: number, isSteady = true): Promise<void> {
   nowMs = ms;
   await missingWindows.search(ms, isSteady);
@@ -121,7 +121,7 @@ describe('which windows are expected', () => {
     nowMs = START;
     finish(old);
     await look(START + 3 * DAY_MS);
-    assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
+    assert.ok(starts('missing').length > 12_000, 'ended exactly 90 days ago: it still counts');
   });
 
   test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', async () => {
@@ -209,7 +209,7 @@ describe('when the search runs', () => {
     assert.ok(betweens >= 52, `${betweens} turns for others`);
     const before = betweens;
     await look(nowMs + DAY_MS);
-    assert.ok(betweens - before <= 2, 'a day later only the day is looked at');
+    assert.ok(betweens - before <= 2, 'a day later, only one more day may be searched');
   });
 
   test('missing windows by a clock that was ahead are withdrawn', async () => {

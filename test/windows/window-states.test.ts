@@ -15,7 +15,7 @@ import {
 import { createTestStore } from '../support/store.ts';
 
 const START = Date.parse('2026-11-01T10:10:00Z');
-/** Ten minutes long, due ten minutes after its end, missing a day later. */
+/** A window lasts ten minutes, is due ten minutes after its end, and missing a day later. */
 const MISSING_FROM = START + WINDOW_MS + 10 * MINUTE_MS + DAY_MS;
 
 function onLook(

@@ -1,6 +1,6 @@
 /**
- * Windows over time in the real program. Its clock cannot be set, so the times that it has written down are moved
- * back while it stands still.
+ * Windows over time in the real program. Its clock cannot be set; instead, the stored times are moved back while it is
+ * stopped.
  */
 
 import assert from 'node:assert/strict';
@@ -26,7 +26,7 @@ const FIRST = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 2 * DAY_MS;
 const at = (count: number) => FIRST + count * WINDOW_MS;
 const late = newRow();
 
-/** What the appliance wrote down happened so much earlier. */
+/** Moves all stored times back by `ms`. */
 async function passTime(ms: number): Promise<void> {
   await appliance.serving().stop();
   const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
@@ -56,7 +56,7 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 
 test('a new installation has no missing windows, and every start searches for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
-  // Once this run has looked, nothing becomes missing until the next day or start.
+  // After this run's first search, nothing becomes missing until the next day or start.
   await looked();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
@@ -94,7 +94,7 @@ test('a late file of a missing window is read when it arrives', async () => {
   const row = newRow();
   const arrived = await followStream(appliance);
   assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file applied');
-  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'it reaches the stream then');
+  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'then it must reach the stream');
   assert.ok(await appliance.detection(idOf(row)));
   assert.ok(!starts('missing').includes(formatMs(at(2))));
   assert.ok(starts('done').includes(formatMs(at(2))));
@@ -179,7 +179,7 @@ test('an accepted file that is bad makes the window failed', async () => {
 test('window expect sets the first expected window, with and without the appliance', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
   const said = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
-  assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');
+  assert.equal(text, `${said}\n`, 'earlier windows are done, failed or abandoned');
   await appliance.serving().stop();
   const never = starts('abandoned').length + starts('missing').length;
   assert.ok(never > 100);
