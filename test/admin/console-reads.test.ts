@@ -238,7 +238,7 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
     const { accounts } = await ui.get<Customers>('customers');
     return accounts[0]?.keys.find((one) => one.id === id);
   };
-  await until('what was counted is written', async () => (await entry())?.refused.length === 1);
+  await until('the counts are written', async () => (await entry())?.refused.length === 1);
   const before = await entry();
   assert.deepEqual(
     [before?.rows_today, before?.refused[0]?.code, before?.refused[0]?.count],

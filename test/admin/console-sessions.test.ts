@@ -204,7 +204,7 @@ describe('the console of a running appliance', () => {
     } finally {
       renameSync(`${path}-away`, path);
     }
-    await until('it goes on', async () => (await console.ask('overview')).status === 200);
+    await until('the console works again', async () => (await console.ask('overview')).status === 200);
     assert.equal((await redeem(link)).status, 200, 'the link must still be valid');
     events.close();
   });

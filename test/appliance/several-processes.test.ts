@@ -48,7 +48,7 @@ test('a command that ingests waits for a starting appliance, which then serves i
   const replay = run('ingest', 'replay');
   const access = openDatabase(folderOf().access, 'read');
   const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
-  await until('that it asks', () => asked.get() === 1);
+  await until('the request of the command', () => asked.get() === 1);
   access.close();
   await sleep(1000);
   assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
@@ -63,7 +63,7 @@ test('an appliance that starts while a command ingests waits until it yields', a
   const { lock } = folderOf();
   const release = takeLock(lock);
   const starting = installation.begin();
-  await starting.logged('that it waits', ({ msg }) => msg.startsWith('another command is using'));
+  await starting.logged('waiting', ({ msg }) => msg.startsWith('another command is using'));
   release?.();
   await starting.listening();
   const second = run('serve', '--port', '0');
@@ -82,7 +82,7 @@ test('a command yields in the middle of its work, and the appliance continues it
   const replay = run('ingest', 'replay');
   const replayed = replay.ended.then(() => 'replayed' as const);
   const { lock } = folderOf();
-  await until('that it works', () => isLocked(lock));
+  await until('the command takes the lock', () => isLocked(lock));
   const starting = installation.begin();
   assert.notEqual(await Promise.race([starting.listening(), replayed]), 'replayed');
   replay.kill('SIGTERM');

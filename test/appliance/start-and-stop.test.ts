@@ -126,7 +126,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       url = await run.url();
       const reader = await stalledReader(request(LARGE_PAGE));
       run.kill(signal);
-      await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
+      await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
       // The port closes shortly after the line is written.
       await assert.rejects(askRepeatedly(`${url}/nowhere`), { name: 'TypeError' });
       const [answer, ...more] = bodiesOf(await reader.rest());
@@ -150,7 +150,7 @@ test('a second signal ends it at once', async () => {
     const { socket } = await stalledReader(request(LARGE_PAGE));
     socket.on('error', () => {});
     run.kill('SIGTERM');
-    await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
+    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 1);
     socket.destroy();

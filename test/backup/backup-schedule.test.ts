@@ -37,7 +37,7 @@ before(async () => {
 after(() => installation?.remove());
 beforeEach(() => rmSync(backups, { recursive: true, force: true }));
 
-const done = (serving: Serving) => serving.logged('that it is good', ({ msg }) => msg === READ_THROUGH);
+const done = (serving: Serving) => serving.logged('the verified backup', ({ msg }) => msg === READ_THROUGH);
 const opened = (serving: Serving, name: string) =>
   serving.logged(`the alert ${name}`, ({ msg, alert }) => msg === 'alert opened' && alert === name);
 const branches = () => readdirSync(backups).filter((name) => name.startsWith('wirewatch-'));
@@ -106,7 +106,7 @@ test('after a backup, the next does not start at once, whatever the clock says',
       return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
     },
   );
-  await until('it is made and read through', () => begun.length === 2);
+  await until('the backup is created and verified', () => begun.length === 2);
   for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
     nowMs = Date.now() + aheadMs;
     check();

@@ -126,7 +126,7 @@ describe('a folder', () => {
       const log = join(own.data, 'log');
       assert.equal(linesOf(log).length, 1);
       await own.restart();
-      await until('that they are gone again', async () => linesOf(log).length === 0);
+      await until('the rows to be removed again', async () => linesOf(log).length === 0);
       assert.equal(own.cli(['verify']).status, 0);
     } finally {
       await own.stop();

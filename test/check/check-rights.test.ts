@@ -107,14 +107,14 @@ test('configured accounts that a start would refuse are found; the check changes
     const keyOf = (owner: string) =>
       `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "${owner}"\nname = "K"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`;
     const subscription = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
-    const judged = async (text: string) => {
+    const preseedFinding = async (text: string) => {
       writeFileSync(file, `[server]\nport = 0\n${text}`);
       const { code, of } = await check(data, '--config', file);
       return { code, ...of('configured accounts') };
     };
     const right = `${account}${subscription}${keyOf('acme')}`;
-    assert.match((await judged(right)).detail, /^the next start creates 3 missing entries$/);
-    const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
+    assert.match((await preseedFinding(right)).detail, /^the next start creates 3 missing entries$/);
+    const wrong = await preseedFinding(`${account}${subscription}${keyOf('other')}`);
     assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
     assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
@@ -123,16 +123,16 @@ test('configured accounts that a start would refuse are found; the check changes
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = snapshot(data);
-    assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
+    assert.match((await preseedFinding(right)).detail, /^the next start creates 2 missing entries$/);
     assert.equal(
-      (await judged(`${account}${keyOf('acme')}`)).status,
+      (await preseedFinding(`${account}${keyOf('acme')}`)).status,
       'bad',
       'subscription 7001 does not exist',
     );
-    const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
+    const differing = await preseedFinding('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
-    assert.equal((await judged(account)).detail, 'all exist');
+    assert.equal((await preseedFinding(account)).detail, 'all exist');
     assert.deepEqual(snapshot(data), before);
   }));
 

@@ -65,7 +65,7 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     try {
       const { port } = new URL(await running.url());
       // The last file that a start writes.
-      await running.until('that it is at rest', () =>
+      await running.until('ingest to be idle', () =>
         running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
       const before = snapshot(data);

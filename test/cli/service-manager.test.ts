@@ -25,7 +25,7 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
 }
 
 /** Waits until the condition holds, much longer than it takes. */
-async function soon(holds: () => boolean): Promise<void> {
+async function until(holds: () => boolean): Promise<void> {
   for (const untilMs = performance.now() + 60_000; !holds(); ) {
     assert.ok(performance.now() < untilMs, 'the condition did not hold in time');
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -46,7 +46,7 @@ async function receive(
     received += text;
   });
   try {
-    await soon(() => existsSync(socket));
+    await until(() => existsSync(socket));
     await use(socket, () => received.split('\n'));
   } finally {
     receiver.kill();
@@ -67,7 +67,7 @@ describe('systemd', { skip }, () => {
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
         // The message may arrive after the program has ended.
-        await soon(() => words().includes('STOPPING=1'));
+        await until(() => words().includes('STOPPING=1'));
       });
     });
   });
@@ -102,15 +102,15 @@ test('without systemd-notify it serves, and logs once that it could not notify',
       WATCHDOG_USEC: '20000',
       PATH: path.join(folder, 'nothing'),
     });
-    const said = () =>
+    const messages = () =>
       run
         .log()
         .filter(({ msg }) => msg === 'the service manager cannot be told: is systemd-notify installed?');
     const url = await run.url();
-    await run.until('the warning', () => said()[0]);
+    await run.until('the warning', () => messages()[0]);
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
-    assert.equal(said().length, 1);
+    assert.equal(messages().length, 1);
   });
 });

@@ -33,7 +33,7 @@ after(() => installation?.remove());
 async function drop(serving: Serving, rows: number): Promise<void> {
   const name = fileName('newswire', nextWindowMs());
   putFile(installation.drop, name, ndjson(Array.from({ length: rows }, () => newRow())));
-  await serving.logged('that it was applied', ({ msg, file }) => msg === 'file applied' && file === name);
+  await serving.logged('file applied', ({ msg, file }) => msg === 'file applied' && file === name);
 }
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });
@@ -85,9 +85,7 @@ describe('stopped', () => {
     assert.match(stdout, /row differs: 1\n {2}detection id .*: exported_at_given\n/);
     assert.match(stdout, /What to do:\n {2}Restart Wirewatch/);
     const serving = await installation.serve();
-    await serving.logged('that it was made anew', ({ msg }) =>
-      msg.startsWith('detections.db was brought up'),
-    );
+    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await serving.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     assert.equal(cli('verify').status, 0);
@@ -163,7 +161,7 @@ describe('beside a running appliance', () => {
     // Without a record, a scrub is due.
     rmSync(join(installation.data, 'verified.json'));
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
-    const line = await serving.logged('that it was found', ({ msg }) => msg === 'detections.db is damaged');
+    const line = await serving.logged('the damage report', ({ msg }) => msg === 'detections.db is damaged');
     assert.match(JSON.stringify(line.findings), /"row differs","count":1/);
     const health = await (await serving.get('/v1/health')).text();
     assert.match(health, /"status":"degraded"/);
@@ -171,7 +169,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     assert.ok(existsSync(join(installation.data, 'detections.db-damage')));
     const again = await installation.serve();
-    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await again.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await again.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });
@@ -186,7 +184,7 @@ describe('beside a running appliance', () => {
     const path = join(installation.data, 'log', `${String(segment?.slice(9)).padStart(12, '0')}.zst`);
     flip(path);
     assert.equal(cli('verify').status, 1);
-    await serving.logged('that it was found', ({ msg }) => msg === 'the log is damaged');
+    await serving.logged('the damage report', ({ msg }) => msg === 'the log is damaged');
     assert.match(installation.cli(['alert', 'list']).stdout, /log damaged/);
     await drop(serving, 5);
     await serving.stop();

@@ -40,7 +40,7 @@ async function demonstrate(
 ): Promise<void> {
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
   try {
-    const text = await run.until('what it shows', () =>
+    const text = await run.until('the document', () =>
       /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
     );
     await use(JSON.parse(text), run);

@@ -43,7 +43,7 @@ function mergeAll(list: readonly Scoring[], licensed: boolean): Known {
 }
 
 /** The members that do not depend on the order: all except version, and exported_at if no row has it. */
-function settled(known: Known): object {
+function orderIndependent(known: Known): object {
   const { exported_at, ...match } = known.match;
   return { match, exported_at: known.exported_at_given && exported_at, url_shown: known.url_shown };
 }
@@ -57,7 +57,10 @@ function visible({ match, url_shown }: Known): object {
 test('any order and repetition of scorings gives the same detection', () => {
   fc.assert(
     fc.property(twoOrders, fc.boolean(), ([one, other], licensed) => {
-      assert.deepEqual(settled(mergeAll(one, licensed)), settled(mergeAll(other, licensed)));
+      assert.deepEqual(
+        orderIndependent(mergeAll(one, licensed)),
+        orderIndependent(mergeAll(other, licensed)),
+      );
     }),
     { numRuns: 2000 },
   );

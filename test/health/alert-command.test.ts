@@ -100,7 +100,7 @@ test('at most a hundred wait, and none runs after close', async () => {
   for (let count = 0; count < 102; count += 1) hanging.run('opened', ALERT);
   assert.equal(logged('alert command skipped: too many alerts are waiting for it').length, 1);
   hanging.close();
-  await until('it was ended', () => logged('the alert command failed').length === 1);
+  await until('the command is killed', () => logged('the alert command failed').length === 1);
 });
 
 test('the appliance runs the program of [alerts] command', async () => {

@@ -31,8 +31,8 @@ describe('the audit trail', () => {
     pauseIngest(db, AT_MS);
     removeAccount(db, 'acme');
     const changes = await audited();
-    const said = changes.map(({ actor, subject, id, change }) => [actor, subject, id, change]);
-    assert.deepEqual(said, [
+    const found = changes.map(({ actor, subject, id, change }) => [actor, subject, id, change]);
+    assert.deepEqual(found, [
       [null, 'installation', null, 'added'],
       [null, 'account', 'acme', 'added'],
       [null, 'subscription', 7001, 'added'],

@@ -66,9 +66,9 @@ async function recorded(installation: ReturnType<typeof createInstallation>): Pr
   const drop = async (name: string, content: string, outcome: string) => {
     const before = serving.log.length;
     putFile(installation.drop, name, content);
-    const isIt = (line: (typeof serving.log)[number]) =>
+    const isOutcome = (line: (typeof serving.log)[number]) =>
       serving.log.indexOf(line) >= before && line.file === name && line.msg.startsWith('file ');
-    assert.equal((await serving.logged(`the outcome of ${name}`, isIt)).msg, `file ${outcome}`);
+    assert.equal((await serving.logged(`the outcome of ${name}`, isOutcome)).msg, `file ${outcome}`);
   };
   const bad = `${JSON.stringify({ ...newRow(), strength_score: -1 })}\n`;
   await drop(fileName('newswire', nextWindowMs()), ndjson([newRow()]) + bad, 'applied');

@@ -143,16 +143,16 @@ async function readAll(serving: Serving): Promise<string[]> {
 
 /** Restores the data folder from a copy, applies `change`, starts and stops. @returns the log lines */
 async function started(copy: string, change: () => void): Promise<readonly LogLine[]> {
-  putBack(copy);
+  restoreFolder(copy);
   change();
   const serving = await installation.serve();
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
   return serving.log;
 }
 
-function putBack(copy: string): void {
+function restoreFolder(copy: string): void {
   const { data } = installation;
   for (const name of readdirSync(data)) if (name !== 'drop') rmSync(join(data, name), { recursive: true });
   cpSync(copy, data, { recursive: true });
@@ -236,7 +236,7 @@ describe('detections.db is rebuilt equal', () => {
   });
 
   test('a killed start is continued', { skip }, async () => {
-    putBack(end);
+    restoreFolder(end);
     place('', ...DATABASE);
     // Not in its first entry, so that there is progress to continue.
     const slow = { ...SLOW, WIREWATCH_TEST_SLOW_MS: '40' };
@@ -245,7 +245,7 @@ describe('detections.db is rebuilt equal', () => {
     await untilDraft(3);
     await run.kill();
     const serving = await installation.serve();
-    const line = await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+    const line = await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
     await serving.stop();
     assert.ok(Number(line.applied) < lastEntry());
     assertSameContent(
@@ -293,7 +293,7 @@ async function untilDraft(entries: number): Promise<void> {
 }
 
 test('the port is open during the rebuild, and nothing is served from it before', { skip }, async () => {
-  putBack(end);
+  restoreFolder(end);
   place('', ...DATABASE);
   const serving = await installation.serve({ ...SLOW, WIREWATCH_TEST_SLOW_MS: '100' });
   const headers = { authorization: `Bearer ${installation.key}` };
@@ -303,14 +303,14 @@ test('the port is open during the rebuild, and nothing is served from it before'
   const refused = await fetch(`${serving.url}/v1/detections/changes?cursor=${cursor}`, { headers });
   assert.equal(refused.status, 500);
   assert.equal(refused.headers.get('retry-after'), '5');
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(serving.log.filter(isErrorLine), [], 'an expected refusal must not be logged as a fault');
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });
 
 test('the port is open while there is no space to apply the last entries', { skip }, async () => {
-  putBack(end);
+  restoreFolder(end);
   place(middle, ...DATABASE);
   const flag = join(installation.data, 'full');
   writeFileSync(flag, '');
@@ -318,11 +318,11 @@ test('the port is open while there is no space to apply the last entries', { ski
     ...NO_ROOM,
     WIREWATCH_TEST_FULL: flag,
   });
-  await serving.logged('that it waits', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
+  await serving.logged('waiting', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
   const health = await serving.get('/v1/health');
   assert.equal(health.status, 503);
   rmSync(flag);
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });
@@ -353,7 +353,7 @@ describe('an unreliable state is refused, and nothing is changed', () => {
   ];
   for (const [what, change, reason] of cases) {
     test(what, async () => {
-      putBack(end);
+      restoreFolder(end);
       change();
       const before = stateOf();
       const run = installation.begin();

@@ -86,7 +86,7 @@ async function scheduled(
 }
 
 /** Repeats the check until a scrub starts. */
-const begins = ({ check, begun }: Scheduled, count: number) =>
+const untilStarted = ({ check, begun }: Scheduled, count: number) =>
   until(`scrub ${count}`, () => {
     check();
     return begun() === count;
@@ -98,7 +98,7 @@ test('one runs after a start, then at an interval from the last one', () =>
     all.setReady(false);
     await new Promise((resolve) => setTimeout(resolve, 60));
     all.setReady(true);
-    await begins(all, 1);
+    await untilStarted(all, 1);
     all.check();
     assert.equal(all.begun(), 1, 'one at a time');
     await all.end(CLEAN);
@@ -116,7 +116,7 @@ test('findings are reported, and reported again by the next start', async () => 
   await scheduled(
     24,
     async (all) => {
-      await begins(all, 1);
+      await untilStarted(all, 1);
       await all.end(of('log damaged'));
       assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
       // By a command.
@@ -139,7 +139,7 @@ test('findings are reported, and reported again by the next start', async () => 
     async (all) => {
       // Meanwhile the database was rebuilt: another file.
       assert.deepEqual(all.damageReports, ['log: null']);
-      await begins(all, 1);
+      await untilStarted(all, 1);
     },
     again,
   );
@@ -154,7 +154,7 @@ test('with 0 hours none runs; a failed one is reported', async () => {
     assert.equal(all.begun(), 0);
   });
   await scheduled(1, async (all) => {
-    await begins(all, 1);
+    await untilStarted(all, 1);
     await all.end(new Error('cannot'));
     assert.deepEqual(all.lines, [
       'warn cannot compare detections.db with the log: trying again within an hour',

@@ -98,7 +98,7 @@ describe('a request that waits', () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}&subscription_id=7001`);
     deliver(7002);
-    await until('it waits again', () => server.waiting.count() === 1);
+    await until('the request waits again', () => server.waiting.count() === 1);
     const moved = await end();
     deliver(7001);
     const page = await pageOf(answer);

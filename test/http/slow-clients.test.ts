@@ -53,7 +53,7 @@ function get(target: string, key: string): string {
 }
 
 async function untilNoneIsOpen({ running }: TestServer): Promise<void> {
-  await until('all connections are given up', () => running.connections() === 0);
+  await until('all connections are closed', () => running.connections() === 0);
 }
 
 test('a slow head and a silent connection are 408 and closed', async () => {
@@ -75,7 +75,7 @@ test('a slow body for a token is 408 in the form of that endpoint', async () => 
   const head = 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
   const client = open(slow.port, `${head}grant_type=`);
   const trickle = setInterval(() => client.socket.write('x'), 20);
-  await until('it is given up', client.ended);
+  await until('the client is disconnected', client.ended);
   clearInterval(trickle);
   const [answer] = checkedResponses(client.received(), ['POST /oauth/token']);
   assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [408, 'no-cache']);
@@ -86,7 +86,7 @@ test('an unexpected endless body ends its connection without a second response',
   const slow = await startWith({ requestMs: SHORT_MS, headMs: SHORT_MS });
   const client = open(slow.port, 'POST /v1/me HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n');
   const trickle = setInterval(() => client.socket.write('x'), 20);
-  await until('it is given up', client.ended);
+  await until('the client is disconnected', client.ended);
   clearInterval(trickle);
   assert.match(client.received(), /^HTTP\/1\.1 405 /);
   assert.equal(client.received().split('HTTP/1.1 ').length, 2);
@@ -97,7 +97,7 @@ test('a connection that is idle between requests is closed without a response', 
   const slow = await startWith({ keepAliveMs: SHORT_MS });
   const { key } = slow.makeKey();
   const client = open(slow.port, get('/v1/me', key));
-  await until('it is ended', client.ended);
+  await until('the connection ends', client.ended);
   assert.equal(checkedResponses(client.received(), ['GET /v1/me']).length, 1);
   await untilNoneIsOpen(slow);
 });
@@ -133,7 +133,7 @@ test('clients that never read a large page are disconnected, and the memory is f
   }
   const pages = () => slow.lines.filter(({ msg, rows }) => msg === 'request' && rows === 1000).length;
   await until('each has a page', () => pages() === clients + 1);
-  await until('all are given up', () => slow.running.connections() <= 1);
+  await until('all clients are disconnected', () => slow.running.connections() <= 1);
   assert.equal(pages(), clients + 1, 'of the five requested responses, only one may be built');
   await until('their memory is free again', () => heldBytes() < before + 2 * pageBytes);
 });

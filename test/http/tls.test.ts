@@ -54,7 +54,7 @@ describe('a server with a certificate', { skip }, () => {
 
   test('TLS 1.2 and 1.3 are spoken, 1.1 is not', async () => {
     const ca = readFileSync(first.certificate);
-    const spoken = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
+    const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
       const socket = connect({
         port: server.port,
         host: '127.0.0.1',
@@ -68,9 +68,9 @@ describe('a server with a certificate', { skip }, () => {
       await once(socket, 'secureConnect').finally(() => socket.destroy());
       return socket.getProtocol();
     };
-    await spoken('TLSv1.2');
-    await spoken('TLSv1.3');
-    await assert.rejects(spoken('TLSv1.1'), /alert protocol version/);
+    await handshake('TLSv1.2');
+    await handshake('TLSv1.3');
+    await assert.rejects(handshake('TLSv1.1'), /alert protocol version/);
   });
 
   test('TLS 1.2 has forward secrecy and authenticated encryption, and no renegotiation', async () => {

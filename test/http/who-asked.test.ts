@@ -45,7 +45,7 @@ after(async () => {
 const lines = () => readFileSync(logFile, 'utf8').split('\n').slice(0, -1);
 
 /** The fields of a request's log line, without path, status, rows and times. */
-async function said(asking: Promise<Response>): Promise<Record<string, unknown>> {
+async function loggedFields(asking: Promise<Response>): Promise<Record<string, unknown>> {
   const response = await asking;
   await response.arrayBuffer();
   const id = response.headers.get('x-request-id');
@@ -67,7 +67,8 @@ test('a request logs its address and, if refused, its code, claimed key id and l
   const { id, key } = server.makeKey();
   const narrow = server.makeKey({ scopes: [] });
   const fenced = server.makeKey({ allow_addresses: ['10.0.0.1'] });
-  const get = (path: string, use?: string, address = CLIENT) => said(server.get(path, use, from(address)));
+  const get = (path: string, use?: string, address = CLIENT) =>
+    loggedFields(server.get(path, use, from(address)));
   const mine = { address: CLIENT, key_id: id };
 
   assert.deepEqual(await get('/v1/health'), { address: CLIENT, status: 200 });
@@ -121,7 +122,7 @@ test('the token endpoint logs them, too', async () => {
   server.setNow(NOW_MS + 120_000);
   const client = makeClient(server);
   const post = (body: Record<string, string> | string) =>
-    said(postToken(server, body, from(GUESSER).headers));
+    loggedFields(postToken(server, body, from(GUESSER).headers));
   const claimed = { address: GUESSER, claimed_key_id: client.id };
   const right = inBody(client);
   assert.deepEqual(await post({ ...right, grant_type: 'x' }), {
@@ -197,9 +198,9 @@ test("the manual's fail2ban filter matches clients that guess keys, and no other
       server.port,
       `GET /${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n\r\n`,
     );
-  await said(server.get(CHANGES, key, from(CLIENT)));
-  await said(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
-  await said(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
+  await loggedFields(server.get(CHANGES, key, from(CLIENT)));
+  await loggedFields(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
+  await loggedFields(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
   const isQuoted = (line: string) => line.includes('"path":"/\\"address\\":');
   assert.ok(lines().some(isQuoted), 'a path contains quotes');
   const found = lines().flatMap((line) => {

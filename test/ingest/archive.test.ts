@@ -119,17 +119,17 @@ test('a backfill whose file is missing waits for it, and nothing else does', asy
   await appliance.restart();
   const stuck = await appliance
     .serving()
-    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
+    .logged('the report that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
   assert.equal(stuck.file, name);
   await apply();
-  const isToldStuck = () => {
+  const isStuckReported = () => {
     const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
     return open.some((alert) => alert.name === 'file stuck');
   };
-  await until('the alert opens', isToldStuck);
+  await until('the alert opens', isStuckReported);
   renameSync(away, here);
   assert.equal((await appliance.processed(name)).msg, 'file applied');
-  await until('the alert closes', () => !isToldStuck());
+  await until('the alert closes', () => !isStuckReported());
 });
 
 describe('[ingest] archive_days', () => {
@@ -152,7 +152,7 @@ describe('[ingest] archive_days', () => {
   test('deletes older files', async () => {
     await past([96, 36, 12]);
     await appliance.restart(settings);
-    await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
+    await appliance.serving().logged('the deletion of some files', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [false, false, true]);
   });
 
@@ -164,11 +164,11 @@ describe('[ingest] archive_days', () => {
     await appliance.restart(settings);
     const line = await appliance
       .serving()
-      .logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
+      .logged('the failed deletion', ({ msg }) => msg.startsWith('cannot delete an old'));
     assert.deepEqual([line.level, line.file], ['warn', relative(appliance.drop, first)]);
     await appliance
       .serving()
-      .logged('that the others were', ({ msg, files: count }) => msg === DELETED && count === 2);
+      .logged('the deletion of the others', ({ msg, files: count }) => msg === DELETED && count === 2);
     assert.deepEqual(left(), [true, false, false]);
     await apply();
     rmdirSync(first);
@@ -180,8 +180,8 @@ describe('[ingest] archive_days', () => {
     mkdirSync(`${first}.reason.json`);
     await appliance.restart(settings);
     const serving = appliance.serving();
-    await serving.logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
-    await serving.logged('that the other was', ({ msg }) => msg === DELETED);
+    await serving.logged('the failed deletion', ({ msg }) => msg.startsWith('cannot delete an old'));
+    await serving.logged('the deletion of the other', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [true, false]);
   });
 
@@ -192,7 +192,7 @@ describe('[ingest] archive_days', () => {
     const serving = appliance.serving();
     await serving.logged('the full disk', ({ alert }) => alert === 'disk full');
     rmSync(flag);
-    await serving.logged('that they were', ({ msg, files: count }) => msg === DELETED && count === 2);
+    await serving.logged('the deletion of both', ({ msg, files: count }) => msg === DELETED && count === 2);
     assert.deepEqual(left(), [false, false]);
   });
 });
@@ -233,13 +233,15 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   db.close();
   const flag = join(appliance.data, 'busy');
   const serving = await appliance.serve(failing('rename', 'EBUSY', flag));
-  await serving.logged('that it is stuck', ({ msg }) => /^cannot move files without a record/.test(msg));
+  await serving.logged('the report that it is stuck', ({ msg }) =>
+    /^cannot move files without a record/.test(msg),
+  );
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));
   await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
   assert.ok(existsSync(orphan));
   rmSync(flag);
-  await serving.logged('that they are read', ({ msg }) =>
+  await serving.logged('the files to be read', ({ msg }) =>
     /^reading archived files without a record/.test(msg),
   );
   await serving.stop();

@@ -48,7 +48,7 @@ async function afterCrash(
     const bytes = listSegments(join(installation.data, 'log')).length === 0 ? 0 : statSync(segment).size;
     const first = await installation.serve();
     putFile(installation.drop, name, content);
-    const line = await first.logged('what became of it', (logged) => logged.file === name);
+    const line = await first.logged('the outcome of the file', (logged) => logged.file === name);
     await first.stop();
     const number = Number(line.number);
     const archived = join(installation.drop, String(line.destination));
@@ -64,7 +64,7 @@ async function afterCrash(
     // A later file proves that ingest continues.
     const next = fileName('newswire', nextWindowMs());
     putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
-    await second.logged('that the next file was applied', (logged) => logged.file === next);
+    await second.logged('the next file to be applied', (logged) => logged.file === next);
     await second.stop();
     assert.deepEqual(second.log.filter(isErrorLine), [], 'a crash must not cause errors in the log');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
@@ -149,7 +149,7 @@ test('a file taken but not committed is read as if just dropped', async () => {
     const content = contentOf('csv.gz', [newRow(), newRow()]);
     writeFileSync(join(installation.drop, '.taken', `17.${name}`), content);
     const serving = await installation.serve();
-    const line = await serving.logged('what became of it', (logged) => logged.file === name);
+    const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
     assert.deepEqual([line.msg, line.created], ['file applied', 2]);
     assert.ok(existsSync(join(installation.drop, String(line.destination))));
     await serving.stop();
@@ -168,7 +168,7 @@ test('an archived file survives a power cut, also the first one of a day', {
       const serving = await installation.serve();
       const name = fileName('newswire', nextWindowMs());
       putFile(installation.drop, name, contentOf('ndjson', [newRow()]));
-      const line = await serving.logged('what became of it', (logged) => logged.file === name);
+      const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
       await serving.stop();
       const archived = join(installation.drop, String(line.destination));
       const done = calls();

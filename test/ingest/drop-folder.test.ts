@@ -251,7 +251,9 @@ test('a Wirewatch folder that becomes a link is not followed: nothing is read un
     try {
       symlinkSync(elsewhere, inDrop(own));
       for (const name of names) appliance.put(name, name === good ? ndjson([newRow()]) : 'no rows\n');
-      await appliance.serving().logged('that it is not used', (line) => isUnusable(line) && isNew(line));
+      await appliance
+        .serving()
+        .logged('the report of the unusable name', (line) => isUnusable(line) && isNew(line));
       assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
       assert.deepEqual(readdirSync(elsewhere), []);
     } finally {

@@ -35,9 +35,9 @@ function explain(name: string, content: string | Buffer) {
 const OUTCOMES: Readonly<Record<string, string>> = { fail: 'failed', 'change nothing': 'repeated' };
 
 /** Explains a file, drops it, and compares its destination and its changes. */
-async function foretold(name: string, content: string | Buffer, said: RegExp) {
+async function explainAndDrop(name: string, content: string | Buffer, expected: RegExp) {
   const explained = explain(name, content);
-  assert.match(explained.when_dropped, said);
+  assert.match(explained.when_dropped, expected);
   const line = await appliance.dropped(name, content);
   const fate =
     /would (?:be )?(applied|held|refused|fail|change nothing)/.exec(explained.when_dropped)?.[1] ?? '';
@@ -52,7 +52,7 @@ test('a good window: the number of created, changed and unchanged detections', a
   const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
   const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, ndjson(rows), /^it would be applied$/);
+  const { explained, line } = await explainAndDrop(name, ndjson(rows), /^it would be applied$/);
   const { created, updated, rescored, unchanged } = line;
   assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
   assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
@@ -60,7 +60,7 @@ test('a good window: the number of created, changed and unchanged detections', a
   assert.equal(explained.export, 'newswire');
   assert.deepEqual(explained.history, []);
 
-  const again = await foretold(
+  const again = await explainAndDrop(
     name,
     ndjson(rows),
     new RegExp(`^it would change nothing, because file number ${line.number} `),
@@ -75,14 +75,14 @@ test('a bad window fails with the same reasons, and its next file is held', asyn
   const windowMs = nextWindowMs();
   const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, bad, /^it would fail, and none/);
+  const { explained, line } = await explainAndDrop(name, bad, /^it would fail, and none/);
   assert.equal(explained.valid, false);
   assert.equal(explained.effect, null);
   assert.equal(explained.errors_total, 1);
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it would be held, because its window is failed$/);
+  const held = await explainAndDrop(name, good, /^it would be held, because its window is failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 
@@ -134,14 +134,14 @@ test('names without an id, and misspelled columns, are noted', async () => {
 test('a truncated file may still be growing', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  await foretold(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
+  await explainAndDrop(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
 });
 
 test('an export that is switched off, whatever the content', async () => {
   for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
     const name = fileName('imagewire', nextWindowMs());
-    const said = /^it would be refused: the export imagewire is switched off/;
-    assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
+    const expected = /^it would be refused: the export imagewire is switched off/;
+    assert.equal((await explainAndDrop(name, content, expected)).line.msg, 'file refused');
   }
 });
 
@@ -154,13 +154,13 @@ test('a window that has not ended, a future one, and an invalid name', async () 
   );
   appliance.put(early, ndjson([newRow()]));
   const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
-  await foretold(
+  await explainAndDrop(
     ahead,
     ndjson([newRow()]),
     /^it would be refused, because its window is more than a day in the future$/,
   );
   assert.ok(existsSync(join(appliance.drop, early)), 'a later file was processed, but this one waits');
-  await foretold('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
+  await explainAndDrop('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
   assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });
 

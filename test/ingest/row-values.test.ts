@@ -167,7 +167,7 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
   const window = nextWindowMs();
   const latest = formatMs(window + WINDOW_MS + DAY_MS);
   const over = formatMs(window + WINDOW_MS + DAY_MS + 1000);
-  const judge = async (members: Row) => {
+  const errorFor = async (members: Row) => {
     const name = fileName('newswire', window);
     const line = await appliance.dropped(name, ndjson([newRow(members)]));
     if (line.msg === 'file applied') return 'applied';
@@ -175,18 +175,27 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
     const { column, expected } = JSON.parse(reason).errors[0];
     return `${column}: ${expected}`;
   };
-  assert.equal(await judge({ first_detected_at: latest, last_scored_at: latest }), 'applied');
-  assert.equal(await judge({ first_detected_at: '2000-01-01T00:00:00Z', last_scored_at: latest }), 'applied');
-  // last_scored_at is compared neither with first_detected_at nor with the earliest time.
-  assert.equal(await judge({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }), 'applied');
-  // A bad second file does not change a window that is done.
-  assert.equal(await judge({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
-  assert.equal(await judge({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
+  assert.equal(await errorFor({ first_detected_at: latest, last_scored_at: latest }), 'applied');
   assert.equal(
-    await judge({ first_detected_at: '1999-12-31T23:59:59Z' }),
+    await errorFor({ first_detected_at: '2000-01-01T00:00:00Z', last_scored_at: latest }),
+    'applied',
+  );
+  // last_scored_at is compared neither with first_detected_at nor with the earliest time.
+  assert.equal(
+    await errorFor({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }),
+    'applied',
+  );
+  // A bad second file does not change a window that is done.
+  assert.equal(await errorFor({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
+  assert.equal(await errorFor({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
+  assert.equal(
+    await errorFor({ first_detected_at: '1999-12-31T23:59:59Z' }),
     'first_detected_at: a time not before 2000-01-01T00:00:00Z',
   );
-  assert.equal(await judge({ exported_at: over, article_published_at: '2099-01-01T00:00:00Z' }), 'applied');
+  assert.equal(
+    await errorFor({ exported_at: over, article_published_at: '2099-01-01T00:00:00Z' }),
+    'applied',
+  );
 });
 
 test('strings have at most 4 KiB of UTF-8', async () => {

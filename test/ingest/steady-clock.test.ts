@@ -69,7 +69,7 @@ test('with a clock behind, a file too far ahead is not refused: it waits', async
 });
 
 /** Moves the delivery times a day ahead, as a clock jump leaves them. @returns the latest */
-async function leaveJump(): Promise<number> {
+async function simulateJump(): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const ahead = Date.now() + DAY_MS;
@@ -81,7 +81,7 @@ async function leaveJump(): Promise<number> {
 }
 
 test('after a clock ahead is corrected, no window is read before its end, and files too far ahead are refused', async () => {
-  await leaveJump();
+  await simulateJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   // The window after this one, which may end during the test.
   const early = fileName('newswire', thisWindow + WINDOW_MS);
@@ -98,7 +98,7 @@ test('after a clock ahead is corrected, no window is read before its end, and fi
 });
 
 test('after a clock ahead is corrected, there is no alert, and delivery times continue from the latest', async () => {
-  const ahead = await leaveJump();
+  const ahead = await simulateJump();
   await apply();
   const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
   assert.deepEqual(
@@ -134,20 +134,20 @@ test('irreversible actions wait until the clock has run evenly for an hour', () 
     () => wallMs,
     () => monotonicMs,
   );
-  const goOn = (ms: number) => {
+  const advance = (ms: number) => {
     wallMs += ms;
     monotonicMs += ms;
     return clock.isSteady();
   };
-  assert.ok(goOn(0));
-  assert.ok(goOn(DAY_MS));
+  assert.ok(advance(0));
+  assert.ok(advance(DAY_MS));
   // The clock is corrected slightly every day.
   wallMs += MINUTE_MS;
-  assert.ok(goOn(1000));
+  assert.ok(advance(1000));
   for (const jumpMs of [40 * DAY_MS, -40 * DAY_MS]) {
     wallMs += jumpMs;
-    assert.ok(!goOn(1000));
-    assert.ok(!goOn(HOUR_MS / 2));
-    assert.ok(goOn(HOUR_MS / 2));
+    assert.ok(!advance(1000));
+    assert.ok(!advance(HOUR_MS / 2));
+    assert.ok(advance(HOUR_MS / 2));
   }
 });

@@ -308,7 +308,7 @@ describe('pages', () => {
   test('a page is delivered twice', async () => {
     await lab.control('POST', 'duplicate', {});
     const first = await checked(`${START}&limit=5`);
-    assert.equal(first.headers.has('x-wirewatch-lab'), false, 'no earlier deliveries');
+    assert.equal(first.headers.has('x-wirewatch-lab'), false, 'there is no earlier page to repeat');
     const again = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
     assert.ok(again.headers.has('x-wirewatch-lab'));
     assert.deepEqual(again.body, first.body);

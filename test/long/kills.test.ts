@@ -32,7 +32,7 @@ interface PlannedFile {
 interface Moment {
   /** Time since the start of the program. */
   readonly killMs: number;
-  /** The number of files dropped before the start. */
+  /** The numbers of files dropped before the start, and while the program runs. */
   readonly before: number;
   readonly during: number;
 }

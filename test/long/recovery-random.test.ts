@@ -109,7 +109,7 @@ function copyDatabase({ data }: Installation, name: string): string {
 }
 
 /** Replaces the database by a copy; sometimes the -wal file stays, as if an operator copied the file by hand. */
-function putBack({ data }: Installation, copy: string, prng: Prng): void {
+function replaceDatabase({ data }: Installation, copy: string, prng: Prng): void {
   const ends = prng.pick([['', '-wal', '-shm'], [''], ['', '-shm']]);
   for (const end of ends) {
     const path = join(data, `detections.db${end}`);
@@ -120,8 +120,8 @@ function putBack({ data }: Installation, copy: string, prng: Prng): void {
 }
 
 /** Restores the copy and starts, sometimes with a few kills during the recovery. @returns the idle run */
-async function comeBack(installation: Installation, copy: string, prng: Prng): Promise<Serving> {
-  putBack(installation, copy, prng);
+async function recoverFrom(installation: Installation, copy: string, prng: Prng): Promise<Serving> {
+  replaceDatabase(installation, copy, prng);
   for (let kills = prng.below(3); kills > 0; kills -= 1) {
     const starting = installation.begin();
     await sleep(150 + prng.below(400));
@@ -174,13 +174,13 @@ for (let run = 0; run < RUNS; run += 1) {
         // In the middle of the run, so that later operations build on the rebuilt database.
         await (prng.chance(0.5) ? serving.kill() : serving.stop());
         const before = content();
-        serving = await comeBack(installation, prng.pick(copies), prng);
+        serving = await recoverFrom(installation, prng.pick(copies), prng);
         assertSameContent(content(), before, `after step ${index}`);
       }
       await serving.stop();
       const before = content();
       for (const copy of [join(installation.data, 'nothing'), ...copies.slice(-2)]) {
-        serving = await comeBack(installation, copy, prng);
+        serving = await recoverFrom(installation, copy, prng);
         await serving.stop();
         assertSameContent(content(), before, existsSync(copy) ? copy : 'from nothing');
       }

@@ -39,7 +39,7 @@ async function fill(installation: Installation): Promise<void> {
     const rows = [7001, 7002, subscription, 7002].map((id) => newRow({ subscription_id: id }));
     const name = fileName('newswire', nextWindowMs());
     putFile(installation.drop, name, ndjson(rows));
-    await serving.logged(`that ${name} is applied`, (line) => line.file === name);
+    await serving.logged(`${name} to be applied`, (line) => line.file === name);
     installation.cli(['subscription', 'remove', String(subscription), '--yes']);
   }
   assert.equal(await serving.stop(), 0);

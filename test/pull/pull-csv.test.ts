@@ -164,7 +164,7 @@ describe('against the appliance', () => {
       const args = pullArgs(folder, '--into', into, '--format', 'ndjson', '--follow', ...since);
       const program = runProgram(args);
       const lines = () => (existsSync(into) ? readFileSync(into, 'utf8').split('\n').length - 1 : 0);
-      await program.until('what is there', () => (lines() >= 2 ? true : undefined));
+      await program.until('the existing rows', () => (lines() >= 2 ? true : undefined));
       const asked = () =>
         appliance
           .serving()

@@ -28,12 +28,12 @@ before(async () => {
   appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, ...history]);
   appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, '--windows', '4', '--rows', '300']);
   // Two backfills and four windows of both exports.
-  await untilDealtWith(10);
+  await untilProcessed(10);
 });
 
 after(() => appliance.stop());
 
-async function untilDealtWith(files: number): Promise<void> {
+async function untilProcessed(files: number): Promise<void> {
   for (let turn = 0; turn < 600; turn += 1) {
     const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '100', '--json']).stdout);
     if (status.files.filter((file: { outcome: string }) => file.outcome === 'applied').length >= files)
@@ -156,7 +156,7 @@ describe('pull', () => {
         '400',
       ];
       appliance.cli(['generate', '--out', appliance.drop, ...later, '--start', windowBefore(6)]);
-      await untilDealtWith(12);
+      await untilProcessed(12);
       const { code, stderr } = await pulled(pullArgs(folder, '--into', into));
       assert.equal(code, 0, stderr);
       assert.deepEqual(copyIn(into), await periodWalk());
@@ -279,7 +279,7 @@ function windowBefore(windows: number): string {
   return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
 }
 
-/** The number of rows in a copy. */
+/** The number of detections and cursors in a copy. */
 function rowsRead(path: string): unknown {
   const db = new DatabaseSync(path);
   const { rows } =

@@ -105,7 +105,7 @@ describe('new installation', () => {
       );
       assert.equal(made.status, 0, made.stderr);
       assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
-      assert.doesNotMatch(made.stdout, /systemd was not found/, 'the user must be looked up');
+      assert.doesNotMatch(made.stdout, /systemd was not found/, 'setup must not look for systemd');
       const run = runProgram(['serve', '--data', data]);
       await run.url();
       run.kill('SIGTERM');

@@ -72,7 +72,7 @@ test('a database damaged after its first page is rebuilt by the start', async ()
     writeFileSync(database, content.fill(0x5a, 16_384));
     const second = serve();
     const isMade = ({ msg }: { msg: string }) => msg === 'detections.db was brought up to date from the log';
-    await second.until('that it was made', () => second.log().find(isMade));
+    await second.until('the new database', () => second.log().find(isMade));
     await startedAndStopped(second);
   });
 });
@@ -216,7 +216,7 @@ test('files are accessible to their user only, even in a readable folder and wit
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
         /^(data\/|backup|copy)/.test(name),
       );
-    await until('what was read is written', () => kept().includes('data/usage.db-wal'));
+    await until('the row counts are written', () => kept().includes('data/usage.db-wal'));
     const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
     for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
       assert.ok(kept().includes(name), `${name}: ${kept()}`);

@@ -18,7 +18,7 @@ const START = Date.parse('2026-11-01T10:10:00Z');
 /** A window lasts ten minutes, is due ten minutes after its end, and missing a day later. */
 const MISSING_FROM = START + WINDOW_MS + 10 * MINUTE_MS + DAY_MS;
 
-function onLook(
+function onSearch(
   known: Known | undefined,
   nowMs: number,
   isWaiting = false,
@@ -29,19 +29,19 @@ function onLook(
 
 describe('an unknown window', () => {
   test('is missing exactly a day after it was due', () => {
-    assert.equal(onLook(undefined, MISSING_FROM - 1), undefined);
-    assert.equal(onLook(undefined, MISSING_FROM), 'missing');
+    assert.equal(onSearch(undefined, MISSING_FROM - 1), undefined);
+    assert.equal(onSearch(undefined, MISSING_FROM), 'missing');
   });
 
   test('is not missing while its file waits in the drop folder', () => {
-    assert.equal(onLook(undefined, MISSING_FROM + 90 * DAY_MS, true), undefined);
+    assert.equal(onSearch(undefined, MISSING_FROM + 90 * DAY_MS, true), undefined);
   });
 
   test('is not expected before the first finished window, nor while none has finished', () => {
     const later = MISSING_FROM + 90 * DAY_MS;
-    assert.equal(onLook(undefined, later, false, START + WINDOW_MS), undefined);
-    assert.equal(onLook(undefined, later, false, null), undefined);
-    assert.equal(onLook(undefined, later, false, START), 'missing');
+    assert.equal(onSearch(undefined, later, false, START + WINDOW_MS), undefined);
+    assert.equal(onSearch(undefined, later, false, null), undefined);
+    assert.equal(onSearch(undefined, later, false, START), 'missing');
   });
 
   test('the bound of the search is the same rule', () => {
@@ -54,17 +54,17 @@ describe('an unknown window', () => {
 describe('a known window', () => {
   test('is abandoned 30 days after it became missing, whatever its age', () => {
     const since = MISSING_FROM + 200 * DAY_MS;
-    assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS - 1), 'missing');
-    assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS), 'abandoned');
+    assert.equal(onSearch({ status: 'missing', since }, since + 30 * DAY_MS - 1), 'missing');
+    assert.equal(onSearch({ status: 'missing', since }, since + 30 * DAY_MS), 'abandoned');
   });
 
   test('stays missing while its file waits', () => {
-    assert.equal(onLook({ status: 'missing', since: START }, START + 60 * DAY_MS, true), 'missing');
+    assert.equal(onSearch({ status: 'missing', since: START }, START + 60 * DAY_MS, true), 'missing');
   });
 
   test('done, failed and abandoned do not change', () => {
     for (const status of ['done', 'failed', 'abandoned'] as const) {
-      assert.equal(onLook({ status, since: START }, START + 400 * DAY_MS), status);
+      assert.equal(onSearch({ status, since: START }, START + 400 * DAY_MS), status);
     }
   });
 });

@@ -46,8 +46,10 @@ function alert(name: string): AlertDocument | undefined {
   return list.find((one) => one.name === name);
 }
 
-const looked = () =>
-  appliance.serving().logged('that it looked', ({ msg }) => msg === 'checked for missing windows');
+const lastSearch = () =>
+  appliance
+    .serving()
+    .logged('the search for missing windows', ({ msg }) => msg === 'checked for missing windows');
 
 async function gaps(): Promise<{ window_start: string; status: string }[]> {
   const answer = await appliance.get('/v1/me');
@@ -57,7 +59,7 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 test('a new installation has no missing windows, and every start searches for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
   // After this run's first search, nothing becomes missing until the next day or start.
-  await looked();
+  await lastSearch();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
@@ -70,7 +72,7 @@ test('a file that waits during a pause is not missing; one that has not come is'
   await passTime(DAY_MS);
   putFile(appliance.drop, fileName('newswire', at(1)), ndjson([newRow()]));
   await appliance.restart();
-  await looked();
+  await lastSearch();
   const missing = starts('missing');
   assert.deepEqual(missing.slice(0, 3), [formatMs(at(2)), formatMs(at(4)), formatMs(at(5))]);
   assert.ok(existsSync(join(appliance.drop, fileName('newswire', at(1)))));
@@ -106,7 +108,7 @@ test('after 30 days missing windows are abandoned, but not one whose file waits'
   putFile(appliance.drop, name, ndjson([newRow()]));
   await appliance.restart();
   assert.equal((await appliance.processed(name)).msg, 'file applied');
-  await looked();
+  await lastSearch();
   assert.ok(starts('done').includes(formatMs(at(4))));
   assert.deepEqual(starts('abandoned')[0], formatMs(at(5)));
   assert.ok(alert('abandoned windows')?.what_to_do.includes('wirewatch window accept newswire'));
@@ -178,8 +180,8 @@ test('an accepted file that is bad makes the window failed', async () => {
 
 test('window expect sets the first expected window, with and without the appliance', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
-  const said = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
-  assert.equal(text, `${said}\n`, 'earlier windows are done, failed or abandoned');
+  const message = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
+  assert.equal(text, `${message}\n`, 'earlier windows are done, failed or abandoned');
   await appliance.serving().stop();
   const never = starts('abandoned').length + starts('missing').length;
   assert.ok(never > 100);
@@ -194,7 +196,7 @@ test('window expect sets the first expected window, with and without the applian
   assert.deepEqual(starts('abandoned'), []);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
   await appliance.restart();
-  await looked();
+  await lastSearch();
   assert.deepEqual(starts('missing'), []);
   const future = formatMs(at(288 + 144));
   const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });

@@ -231,7 +231,7 @@ export class World {
   async #put({ name, content, waits }: Drop): Promise<void> {
     putFile(this.drop, name, content);
     if (waits === true) return;
-    await this.until(`that ${name} is processed`, () => this.isIdle());
+    await this.until(`${name} to be processed`, () => this.isIdle());
     await this.follow().catch((error) => this.#notFollowed(error));
   }
 
