@@ -112,7 +112,7 @@ async function tryOnce(
     const hit = injector.hit();
     await checkWorld(world, model, rows, {
       mayRebuild: isUnreadableDatabase(hit, injection),
-      // A file that an error delays is read after others.
+      // A failing call may delay a file, and others are read first.
       mayReorder: injection.how === 'fail',
     });
   } catch (error) {
