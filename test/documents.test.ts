@@ -137,7 +137,7 @@ describe('all documents', () => {
   });
 });
 
-/** Command lines as documents have them: in code spans, in quotes, and as lines of their own. */
+/** The command lines of a document: in code spans, in quotes, and on separate lines. */
 function commandLines(text: string): string[] {
   const joined = text.replace(/([^\n])\n +(?=\S)/g, '$1 ');
   return [
@@ -149,7 +149,7 @@ function commandLines(text: string): string[] {
   ];
 }
 
-/** @returns what is wrong with a command line; null when nothing is */
+/** @returns the error in a command line; null: none */
 function commandLineError(line: string): string | null {
   const [typed = ''] = line.split(/ [|>]/);
   const words = (typed.match(/"[^"]*"|\S+/g) ?? []).slice(1);

@@ -10,7 +10,7 @@ import { cleanEnv } from './support/scripts.ts';
 const root = path.join(import.meta.dirname, '..');
 
 test('an older Node gets an error with the required version and a command to run it, exit 78', () => {
-  // As if: the program asks process.versions alone. The real thing follows where this machine has one.
+  // Pretend another version: the program only reads process.versions. A real old Node is tested below, if installed.
   const pretended = ['--import', `data:text/javascript,${encodeURIComponent(PRETEND_NODE_20)}`];
   const runs: [string, string[]][] = [[process.execPath, pretended]];
   for (const node of otherNodes()) {
@@ -39,7 +39,7 @@ test('an older Node gets an error with the required version and a command to run
 const PRETEND_NODE_20 =
   "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })";
 
-/** Every `node` on the PATH but those that npm put there. */
+/** Every `node` on the PATH, except those added by npm. */
 function otherNodes(): string[] {
   const folders = (process.env.PATH ?? '').split(path.delimiter);
   return folders

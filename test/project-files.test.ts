@@ -23,7 +23,9 @@ const TOP_LEVEL = [
   'tsconfig.json',
 ];
 
-/** What is no room: the whole program, its build, the contract's rules one by one, and what takes minutes. */
+/**
+ * Test folders without a folder in src: the complete program, its build, the contract's rules, tests that take minutes.
+ */
 const TEST_FOLDERS = ['appliance', 'build', 'contract', 'long'];
 
 test('a test is in the folder of its subject, with a unique name', () => {
@@ -33,7 +35,7 @@ test('a test is in the folder of its subject, with a unique name', () => {
     const [, folder = '', ...rest] = name.split('/');
     assert.ok(rest.length === 0 || rooms.has(folder), `${name}: src/${folder} does not exist`);
     const short = path.posix.basename(name);
-    assert.ok(!names.has(short), `${name} and ${names.get(short)} have one name`);
+    assert.ok(!names.has(short), `${name} and ${names.get(short)} have the same name`);
     names.set(short, name);
   }
   assert.ok(names.size > 100);
@@ -72,7 +74,7 @@ test('the packages have exact versions, and the lockfile names no registry', () 
 });
 
 test('nothing names the build machine, a registry, or how the work was divided', () => {
-  // Put together here, since this file is looked through as well.
+  // Composed from parts, since this file is searched, too.
   const forbidden = [
     ['\\.\\./sha', 'red\\b'],
     ['(?<![\\w.-])/(root|home|Users)/', '[a-z]'],

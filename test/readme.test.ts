@@ -1,4 +1,4 @@
-/** README's way to a real appliance, and the manual's quick start behind it, run as they are written. */
+/** Runs the README's steps to a real appliance, and the manual's quick start, exactly as written. */
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -32,7 +32,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   const bin = path.join(folder, 'bin');
   const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
   const since = new Date(Date.now() - 1000).toISOString();
-  /** Where a person takes a moment to read on, a script waits until nothing is left to be read. */
+  /** Waits until ingest is idle, like a person who reads on. */
   const UNTIL_READ =
     'while [ -n "$(find wirewatch-data/drop -maxdepth 1 -name \'*.ndjson*\')$(ls -A wirewatch-data/drop/.taken)" ]; do sleep 0.1; done\n';
   let appliance: ChildProcess | null = null;
@@ -61,7 +61,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     return spawnSync('sh', ['-eu', '-c', script], { cwd: folder, encoding: 'utf8', env, timeout: 60_000 });
   }
 
-  /** Starts it in a process group of its own, as the shell of a terminal does, and waits until it listens. */
+  /** Starts the program in its own process group, as a terminal's shell does, and waits until it listens. */
   async function start(code: string): Promise<string> {
     const child = spawn('sh', ['-c', code], {
       cwd: folder,
@@ -73,14 +73,14 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const seen: string[] = [];
     for await (const line of createInterface({ input: child.stderr })) {
       seen.push(line);
-      // A refusal is plain text.
+      // Error messages are plain text.
       if (!line.startsWith('{')) continue;
       const { msg, url } = JSON.parse(line);
       if (msg !== 'listening') continue;
       child.stderr.resume();
       return url;
     }
-    return assert.fail(`it ended before it listened: ${seen.join('\n')}`);
+    return assert.fail(`the program exited before it listened: ${seen.join('\n')}`);
   }
 
   test('works as written', async () => {
@@ -171,7 +171,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       });
     const first = client({ SINCE: since });
     assert.deepEqual([first.stdout, first.stderr], [expected, '']);
-    // With a cursor, since is not used any more: one that would be refused shows that.
+    // With a stored cursor, the client must not use since: this value would be refused.
     const second = client({ SINCE: 'never' });
     assert.deepEqual([second.stdout, second.stderr], [expected, '']);
   });

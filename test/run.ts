@@ -1,11 +1,10 @@
 /**
- * `npm test` and its like: runs test files, each in a process of its own, several at a time.
+ * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
  *
- * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without
- * .test.ts. Without any: every test but those in
- * test/long; with --long those instead. With --executable, the tests that start the program follow, on
- * dist/wirewatch in place of the bundle, each time with an empty environment and in an empty folder
- * (test/support/command.ts); WIREWATCH_PROGRAM names another executable.
+ * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without .test.ts. By
+ * default, runs all tests except those in test/long; with --long, only those. With --executable, then also runs the
+ * tests that start the program on dist/wirewatch instead of the bundle, with an empty environment and in an empty
+ * folder (test/support/command.ts); WIREWATCH_PROGRAM names another executable.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -26,11 +25,12 @@ async function main(): Promise<void> {
   const byName = testsByName(TESTS);
   const named = positionals.map((name) => byName.get(name) ?? path.resolve(name));
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
-  // For the processes of the files: types are stripped from each source once, and an installation is made once.
+  // Shared by the test processes: types are stripped from each source once, and the template installation is created
+  // once.
   process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
   process.env.WIREWATCH_TEST_TEMPLATE = path.join(folder, 'installation');
   process.env.WIREWATCH_HASTE ??= '20';
-  // Set within a test, which would then hear of these in its own form.
+  // It is set if a test runs this script, and would change the reporter's output.
   delete process.env.NODE_TEST_CONTEXT;
   try {
     if (values.long === true) await runFiles(named.length > 0 ? named : testFiles(TESTS, 'long'));
@@ -45,10 +45,13 @@ async function main(): Promise<void> {
   }
 }
 
-/** The manual's Markdown is imported as text; in the program the bundler has put it in. */
+/** Tests import the manual's Markdown as text; the program has it in its bundle. */
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 
-/** Files that wait long, for locks and timeouts of their own: begun last, they would be waited for alone. */
+/**
+ * Files with long waits, for locks and timeouts. They start first: otherwise the run would wait only for them at the
+ * end.
+ */
 const FIRST = ['exam', 'several-processes', 'tls', 'pull', 'slow-clients'];
 
 function inOrder(): string[] {
@@ -58,7 +61,7 @@ function inOrder(): string[] {
 }
 
 async function runFiles(files: string[]): Promise<void> {
-  // One more than there are processors: tests also wait, for threads, timers and the disk.
+  // One more than the number of processors, since tests also wait for threads, timers and the disk.
   const tests = run({ files, concurrency: availableParallelism() + 1, execArgv: TEXT_IMPORTS });
   tests.on('test:fail', () => {
     process.exitCode = 1;

@@ -1,4 +1,4 @@
-/** The structure of the sources: who imports whom, one place for each dependency, sizes. */
+/** The structure of the sources: allowed imports between folders, the importers of each dependency, file sizes. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -39,7 +39,7 @@ test('folders import exactly the folders that the table allows', () => {
   for (const file of sources) {
     const room = roomOf(file.name);
     const allowed = ROOMS[room];
-    assert.ok(allowed, `src/${file.name}: the room ${room} is not in the table`);
+    assert.ok(allowed, `src/${file.name}: the folder ${room} is not in the table`);
     for (const specifier of file.imports.filter((one) => one.startsWith('.') && one.endsWith('.ts'))) {
       const other = roomOf(targetOf(file, specifier));
       if (other === room) continue;
@@ -50,7 +50,7 @@ test('folders import exactly the folders that the table allows', () => {
   assert.deepEqual(refused, []);
   for (const [room, allowed] of Object.entries(ROOMS)) {
     const idle = allowed.filter((other) => used.get(room)?.has(other) !== true);
-    assert.deepEqual(idle, [], `${room} no longer imports these: take them out of the table`);
+    assert.deepEqual(idle, [], `${room} no longer imports these: remove them from the table`);
   }
 });
 
@@ -123,7 +123,7 @@ test('there are no import cycles', () => {
 test('no source file is longer than 400 lines; each begins with its purpose', () => {
   for (const { name, text } of sources) {
     const lines = text.split('\n').length - 1;
-    assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: look for the seam`);
-    assert.ok(text.startsWith('/**'), `src/${name} does not open with a comment that says what it is for`);
+    assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: split it`);
+    assert.ok(text.startsWith('/**'), `src/${name} does not start with a comment that states its purpose`);
   }
 });

@@ -164,7 +164,7 @@ describe('the program with [admin] port', () => {
     assert.ok((now.get('wirewatch_database_bytes{database="detections"}') ?? 0) > 0);
     assert.ok((now.get('wirewatch_connections') ?? 0) > 0);
     assert.ok(now.has('process_resident_memory_bytes'));
-    // Two monitors would each have seen a part of it.
+    // Two event-loop monitors would each measure only a part.
     assert.ok(!now.has('nodejs_eventloop_lag_p99_seconds'));
     for (const folder of ['data', 'drop'])
       assert.ok((now.get(`wirewatch_disk_free_bytes{folder="${folder}"}`) ?? 0) > 0, folder);
@@ -200,12 +200,12 @@ describe('the program with [admin] port', () => {
         ([name]) => name.includes(`lag_seconds`) && name.includes(key.split('_')[2] ?? ''),
       )?.[1];
     const since = new Date(Date.now() - DAY_MS).toISOString();
-    assert.equal(await lagOf(other), undefined, 'it has read nothing');
+    assert.equal(await lagOf(other), undefined, 'the key has read no rows');
     await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, other);
     const behind = (await lagOf(other)) ?? 0;
     assert.ok(behind > 0 && behind < 60, `${behind}`);
     await appliance.get('/v1/me', other);
-    assert.equal(await lagOf(other), behind, 'other requests say nothing of it');
+    assert.equal(await lagOf(other), behind, 'other requests must not change it');
     await appliance.get(`/v1/detections/changes?since=${since}`, other);
     assert.equal(await lagOf(other), 0);
   });
@@ -217,7 +217,7 @@ describe('the program with [admin] port', () => {
   });
 
   test('the manual lists exactly the existing metrics', async () => {
-    // Until then there is nothing to tell of it.
+    // There is no metric before the first scrub.
     appliance.cli(['verify']);
     const text = await (await fetch(`${admin}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
@@ -248,7 +248,7 @@ test('is off by default', async () => {
   await inFolder(async (root) => {
     const run = runProgram(['serve', '--data', root, '--port', '0']);
     await run.url();
-    assert.ok(!run.told().includes('administration'));
+    assert.ok(!run.stderr().includes('administration'));
     run.kill('SIGTERM');
     await run.ended;
   });
@@ -288,7 +288,7 @@ test('a port in use is exit code 1, with a hint', async () => {
     const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
     assert.equal(await second.ended, 1);
     assert.match(
-      second.told(),
+      second.stderr(),
       /the administration cannot listen on 127\.0\.0\.1, port \d+: .*\[admin\] host and port/,
     );
     first.kill('SIGTERM');
@@ -300,7 +300,7 @@ function requests(endpoint: string, status: string): string {
   return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
 }
 
-/** What is opened and not closed, or the other way round. */
+/** Tags that are opened but not closed, or closed but not opened. */
 function openTags(text: string): string[] {
   const open: string[] = [];
   for (const [, slash, name = '', self] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)\b[^>]*?(\/?)>/g)) {

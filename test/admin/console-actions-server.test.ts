@@ -25,11 +25,11 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-/** Of yesterday: within the map, and due long ago. */
+/** A window of yesterday: on the map, and long overdue. */
 const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS - WINDOW_MS * 6;
 const at = (count: number) => first + count * WINDOW_MS;
 
-/** The newest thing in the audit trail, which must be this person's. */
+/** The newest entry of the audit trail, which must name this person. */
 async function audited(command: string): Promise<AuditEntry> {
   const { entries } = await ui.get<AuditPage>('history/audit');
   const [newest] = entries;
@@ -145,8 +145,8 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
 
 test('the first expected window is changed', async () => {
   const start = formatMs(at(6));
-  const told = await ui.act('window-expect', { export: 'newswire', window_start: start });
-  assert.equal(told.ended?.state, 'done');
+  const result = await ui.act('window-expect', { export: 'newswire', window_start: start });
+  assert.equal(result.ended?.state, 'done');
   const map = await ui.get<WindowMap>('windows');
   assert.equal(map.exports.newswire.windows[(at(5) - Date.parse(map.from)) / WINDOW_MS], '-');
   await audited('window expect');
@@ -208,7 +208,7 @@ test('a key is created, rotated and revoked; each secret is shown once', async (
   assert.equal((await ui.post('actions/key-rotate', { id: key.id })).status, 409);
   const { text } = await ui.ask('history/audit');
   for (const secret of [key.key, rotated.key.key])
-    assert.ok(!text.includes(secret.split('_').at(-1) ?? ''), 'no secret stands in the trail');
+    assert.ok(!text.includes(secret.split('_').at(-1) ?? ''), 'the trail must not contain a secret');
 });
 
 test('key options are validated as by the command', async () => {

@@ -16,7 +16,7 @@ test('a change is sent to each open console in turn, and to none that was closed
     return response;
   });
   streams.send(['overview']);
-  assert.deepEqual(sent, [0], 'the first at once');
+  assert.deepEqual(sent, [0], 'the first event is sent at once');
   mock.timers.tick(SPREAD_MS);
   assert.deepEqual(sent, [0, 1]);
   consoles[2]?.emit('close');

@@ -14,7 +14,7 @@ describe('links and sessions', () => {
     const sessions = open();
     const link = () => makeLink(secret, person, 0, startMs);
     assert.equal(sessions.redeem(link(), startMs + LINK_MS), null);
-    assert.equal(sessions.redeem(link(), startMs - 1), null, 'nor is one of the future believed');
+    assert.equal(sessions.redeem(link(), startMs - 1), null, 'a link from the future is refused');
     const session = sessions.redeem(link(), startMs + LINK_MS - 1) ?? '';
     const begunMs = startMs + LINK_MS - 1;
     assert.equal(sessions.open(session, begunMs + SESSION_MS - 1)?.name, 'Ada');

@@ -19,7 +19,7 @@ import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-file
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 
-/** Whatever a publisher may have written. */
+/** Hostile text from a publisher. */
 const HOSTILE = `<img src=x onerror="alert(1)">\u202e</script>'"&#0;${'x'.repeat(4000)}`;
 let appliance: Appliance;
 let ui: Console;
@@ -154,7 +154,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);
   assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01`), []);
-  // A step reads a day at least, however slow the machine is; days before the first detection take none.
+  // A step covers at least one day, however slow the machine is; days before the first detection take no step.
   let [steps, next]: [number, string | null] = [0, ''];
   for (; next !== null && steps < 100; steps += 1) {
     const after: string = next === '' ? '' : `&after=${next}`;
@@ -238,7 +238,7 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
     const { accounts } = await ui.get<Customers>('customers');
     return accounts[0]?.keys.find((one) => one.id === id);
   };
-  await until('what was counted is written', async () => (await entry())?.refused.length === 1);
+  await until('the counts are written', async () => (await entry())?.refused.length === 1);
   const before = await entry();
   assert.deepEqual(
     [before?.rows_today, before?.refused[0]?.code, before?.refused[0]?.count],

@@ -72,7 +72,7 @@ describe('the console of a running appliance', () => {
       `${origin}/#login=${'a'.repeat(5000)}`,
     ])
       assert.equal((await redeem(wrong)).status, 401, wrong);
-    assert.equal((await redeem(link)).status, 200, 'and none of that has used it up');
+    assert.equal((await redeem(link)).status, 200, 'none of these requests may use up the link');
     for (const body of [undefined, [], {}, { token: 7 }, 'text'])
       assert.equal((await send('POST', `${origin}/console/session`, OWN_PAGE, body)).status, 401);
   });
@@ -118,7 +118,7 @@ describe('the console of a running appliance', () => {
     const token = new URL(link).hash.slice('#login='.length);
     const foreign = { ...json, 'sec-fetch-site': 'cross-site' };
     assert.equal((await send('POST', `${origin}/console/session`, foreign, { token })).status, 403);
-    assert.equal((await redeem(link)).status, 200, 'a foreign page cannot use it up');
+    assert.equal((await redeem(link)).status, 200, 'a foreign page must not use up the link');
   });
 
   test('a foreign Host (DNS rebinding) is 421, even with a session', async () => {
@@ -204,8 +204,8 @@ describe('the console of a running appliance', () => {
     } finally {
       renameSync(`${path}-away`, path);
     }
-    await until('it goes on', async () => (await console.ask('overview')).status === 200);
-    assert.equal((await redeem(link)).status, 200, 'and nothing has used it up');
+    await until('the console works again', async () => (await console.ask('overview')).status === 200);
+    assert.equal((await redeem(link)).status, 200, 'the link must still be valid');
     events.close();
   });
 
@@ -250,11 +250,11 @@ describe('the console of a running appliance', () => {
 });
 
 interface Events {
-  /** How often it was told that the stream is alive. */
+  /** The number of heartbeats received. */
   beats(): number;
-  /** Settles when this event was told. */
+  /** Resolves when this event is received. */
   until(name: string): Promise<void>;
-  /** Settles when so many more signs of life have come. */
+  /** Resolves after `count` more heartbeats. */
   moreBeats(count: number): Promise<void>;
   close(): void;
 }
@@ -264,17 +264,17 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   const [response] = await once(sent, 'response');
   assert.equal(response.statusCode, 200);
   assert.match(response.headers['content-type'], /^text\/event-stream/);
-  let told = '';
+  let received = '';
   response.on('data', (piece: Buffer) => {
-    told += piece;
+    received += piece;
   });
   response.on('error', () => {});
   return {
-    beats: () => told.split(':\n\n').length,
-    until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
+    beats: () => received.split(':\n\n').length,
+    until: (name) => until(`the event ${name}`, () => received.includes(`event: ${name}\n`)),
     async moreBeats(count) {
-      const begun = told.length;
-      await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
+      const begun = received.length;
+      await until(`${count} beats`, () => received.slice(begun).split(':\n\n').length > count);
     },
     close: () => sent.destroy(),
   };
@@ -293,28 +293,32 @@ describe('the thread of the console', () => {
         base_url: 'http://127.0.0.1',
       };
       const threads: Worker[] = [];
-      let told: string[] = [];
+      let noticed: string[] = [];
       const start = () => {
         const thread = startWorker({ role: 'console', settings });
         threads.push(thread);
         return thread;
       };
-      const thread = createConsoleThread(settings, (events) => told.push(...events), assert.fail, start);
+      const thread = createConsoleThread(settings, (events) => noticed.push(...events), assert.fail, start);
       try {
         thread.watch(true);
         assert.equal(threads.length, 1);
         await threads[0]?.terminate();
-        await until('all is told', () => EVENTS.every((name) => name === 'end' || told.includes(name)));
+        await until('every event', () => EVENTS.every((name) => name === 'end' || noticed.includes(name)));
         assert.equal(threads.length, 2);
         const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
         await thread.ask(ask);
-        told = [];
+        noticed = [];
         writeFileSync(join(folder, 'alerts.json'), '{}');
-        await until('a change is noticed', () => told.includes('overview'));
+        await until('a change is noticed', () => noticed.includes('overview'));
         thread.watch(false);
         await threads[1]?.terminate();
         const answer = await thread.ask(ask);
-        assert.deepEqual([threads.length, answer.status], [3, 200], 'at once where somebody asks');
+        assert.deepEqual(
+          [threads.length, answer.status],
+          [3, 200],
+          'the thread must be restarted immediately for a request',
+        );
       } finally {
         await thread.close();
       }

@@ -1,4 +1,4 @@
-/** Which Host headers the administration port answers. */
+/** Which Host headers the administration port accepts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';

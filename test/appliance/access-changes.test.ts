@@ -1,6 +1,6 @@
 /**
- * Commands on accounts, subscriptions and keys beside a running appliance: what they change holds from the next
- * request on, and a store that cannot be read never turns a good key away (contract: Authentication, Errors).
+ * Commands on accounts, subscriptions and keys while the appliance runs: changes apply from the next request on, and a
+ * store that cannot be read never makes a good key invalid (contract: Authentication, Errors).
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-// A key of its own for every test: what one does to it must not meet another.
+// Each test changes its own key, so that tests do not affect each other.
 beforeEach(() => {
   key = createKey(appliance.cli, 'agency', '7001,7002');
   id = key.split('_')[2] ?? '';
@@ -54,7 +54,7 @@ async function statusOf(path: string, credential = key): Promise<number> {
   return response.status;
 }
 
-/** The status, and for a problem what it says. */
+/** The status, and the detail of a problem. */
 async function answerTo(path: string, init: RequestInit = {}): Promise<{ status: number; detail: string }> {
   const response = await fetch(`${appliance.serving().url}${path}`, init);
   const body = JSON.parse(await response.text());
@@ -126,27 +126,27 @@ test('key set --allow-address holds for the next request', async () => {
 test('key set --expires: the key works until that instant', async () => {
   const beforeMs = performance.now();
   appliance.cli(['key', 'show', id]);
-  // Late enough for the command that sets it, however busy the machine is.
+  // Late enough for the command that sets it, even on a busy machine.
   const endMs = Date.now() + Math.round(1000 + 10 * (performance.now() - beforeMs));
   appliance.cli(['key', 'set', id, '--expires', new Date(endMs).toISOString()]);
-  // On a busy machine the end is far away: the requests until then must stay below the limit per minute.
+  // On a busy machine the expiry is far away: the requests until then must stay below the limit per minute.
   const intervalMs = Math.max(400, (endMs - Date.now()) / 8);
   let answered = 0;
   for (;;) {
     const askedMs = Date.now();
     const status = await statusOf(`/v1/detections/${TEXT}`);
     if (status === 401) {
-      assert.ok(Date.now() >= endMs, 'it ended early');
+      assert.ok(Date.now() >= endMs, 'the key expired early');
       break;
     }
     assert.equal(status, 200);
-    assert.ok(askedMs < endMs, 'it outlived its end');
+    assert.ok(askedMs < endMs, 'the key worked after its expiry');
     answered += 1;
     await sleep(Math.min(intervalMs, Math.max(endMs - Date.now(), 1)));
   }
   assert.ok(answered > 0, 'the command took longer than the key should live');
   appliance.cli(['key', 'set', id, '--expires', 'none']);
-  assert.equal(await statusOf(`/v1/detections/${TEXT}`), 200, 'an end that is taken back');
+  assert.equal(await statusOf(`/v1/detections/${TEXT}`), 200, 'a removed expiry');
 });
 
 test('account suspend stops all keys of that account alone, until resume', async () => {
@@ -157,7 +157,7 @@ test('account suspend stops all keys of that account alone, until resume', async
     assert.equal(await statusOf(CHANGES, appliance.key), 403);
     assert.equal(await statusOf(CHANGES, foreignKey), 200);
     const made = createKey(appliance.cli, 'agency', '7001');
-    assert.equal(await statusOf(CHANGES, made), 403, 'a key that is made meanwhile');
+    assert.equal(await statusOf(CHANGES, made), 403, 'a key created meanwhile');
   } finally {
     appliance.cli(['account', 'resume', 'agency']);
   }
@@ -171,7 +171,11 @@ test('a key without content types reads those that its subscriptions have now', 
     assert.deepEqual(await streamOf(), [TEXT, SECOND]);
     assert.equal(await statusOf(`/v1/detections/${IMAGE}`), 404);
     assert.equal(await statusOf(`${CHANGES}&content_type=image`), 400);
-    assert.deepEqual(await streamOf('', named), [], 'a key for what the subscription has lost');
+    assert.deepEqual(
+      await streamOf('', named),
+      [],
+      'a key for a content type that the subscription has lost',
+    );
     assert.equal(await statusOf(`/v1/detections/${IMAGE}`, named), 404);
   } finally {
     appliance.cli(['subscription', 'set', '7001', '--content-types', 'text,image']);
@@ -200,7 +204,7 @@ test("a request with every error gets one error at a time, in the contract's ord
   assert.equal(elsewhere.status, 403);
   assert.match(elsewhere.detail, /address 127\.0\.0\.1/);
   appliance.cli(['key', 'set', id, '--allow-address', 'none']);
-  // None of those before counted: the whole rate is there.
+  // None of the earlier requests counted: the full rate is available.
   for (let count = 0; count < 18; count += 1) {
     const { status, detail } = await answerTo(bad, { headers });
     assert.equal(status, 403);
@@ -211,11 +215,11 @@ test("a request with every error gets one error at a time, in the contract's ord
   const missing = await answerTo('/v1/detections/t.7001.1.999', { headers });
   assert.equal(missing.status, 404);
   appliance.cli(['key', 'set', id, '--scopes', 'reports:read']);
-  assert.equal((await answerTo(bad, { headers })).status, 429, 'the rate comes before the scope');
+  assert.equal((await answerTo(bad, { headers })).status, 429, 'the rate must be checked before the scope');
   appliance.cli(['key', 'set', id, '--allow-address', '192.0.2.1']);
-  assert.equal((await answerTo(bad, { headers })).status, 403, 'the address comes before the rate');
+  assert.equal((await answerTo(bad, { headers })).status, 403, 'the address must be checked before the rate');
   appliance.cli(['key', 'revoke', id, '--yes']);
-  assert.equal((await answerTo(bad, { headers })).status, 401, 'the credential comes before everything');
+  assert.equal((await answerTo(bad, { headers })).status, 401, 'the credential must be checked first');
 });
 
 test('keys are checked correctly while another process writes to the key store', async () => {
@@ -246,7 +250,7 @@ test('a missing key store is 503 for valid and unknown keys alike, until it is b
       assert.equal(response.headers.has('www-authenticate'), false);
       assert.doesNotMatch(problem.detail, /access\.db|sqlite/i);
     }
-    assert.equal(await statusOf(CHANGES, mistyped(key)), 401, 'the form alone tells');
+    assert.equal(await statusOf(CHANGES, mistyped(key)), 401, 'the form alone must decide');
     assert.equal((await answerTo('/nowhere')).status, 404);
   } finally {
     renameSync(`${path}.away`, path);
@@ -255,7 +259,7 @@ test('a missing key store is 503 for valid and unknown keys alike, until it is b
 });
 
 test('an overwritten key store is 503 until its content is back, and ingest continues', async () => {
-  // After a start all stands in the file itself, and none of it may be served from memory.
+  // After a start, all data is in the file itself, and none is cached in memory.
   await appliance.restart();
   assert.equal(await statusOf(CHANGES), 200);
   await withStoreReplaced('no database\n'.repeat(5000), async () => {
@@ -273,7 +277,7 @@ test('an emptied key store is 503; nothing is lost once it is back', async () =>
     do assert.equal(await statusOf(CHANGES), 503);
     while (Date.now() < untilMs);
     const { status, stderr } = appliance.cli(['key', 'list'], { anyStatus: true });
-    assert.equal(status, 78, 'no command makes a new store of it beside a running appliance');
+    assert.equal(status, 78, 'a command beside a running appliance must not create a new store');
     assert.match(stderr, /it is missing or empty\. Restart Wirewatch: it rebuilds/);
   });
   assert.equal(await statusOf(CHANGES), 200);
@@ -290,7 +294,7 @@ async function withStoreReplaced(content: string, use: () => Promise<void>): Pro
   }
 }
 
-/** A key of the right form that nobody ever made. */
+/** A well-formed key that does not exist. */
 function unknownKey(): string {
   const { key } = JSON.parse(appliance.cli(['key', 'generate', '--json']).stdout);
   return String(key);
@@ -300,7 +304,7 @@ function mistyped(key: string): string {
   return key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
 }
 
-/** Another process that holds the lock for writing, as a long command or a backup program would. */
+/** Starts a process that holds the write lock, as a long command or a backup program would. */
 async function holdLock(path: string): Promise<ChildProcess> {
   const source = (file: string) =>
     JSON.stringify(pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'store', file)).href);

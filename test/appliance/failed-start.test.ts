@@ -1,4 +1,4 @@
-/** A start that fails undoes what it has begun: threads end, files and ports are closed, and the locks are free last. */
+/** A failed start cleans up: threads end, files and ports are closed, and the locks are released last. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,20 +31,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Files of the data folder that this process, with all its threads, has open. */
+/** Files of the data folder that this process has open, in any thread. */
 function openFiles(data: string): string[] {
   const paths = readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
       return [readlinkSync(join('/proc/self/fd', fd))];
     } catch {
-      // The one by which the folder is read.
+      // The descriptor that lists this folder.
       return [];
     }
   });
   return paths.filter((path) => path.startsWith(data));
 }
 
-/** Starts with these settings, which must be refused. @returns why */
+/** Starts with these settings, which must be refused. @returns the message */
 async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {
   const data = join(folder, 'data');
   const config = loadConfig({
@@ -84,8 +84,8 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
   test('on a port in use', async () => {
-    const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
-    assert.match(told, /another program is using this address/);
+    const message = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
+    assert.match(message, /another program is using this address/);
   });
 
   test('on an administration port in use; the other port is released', async () => {
@@ -106,8 +106,8 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
   test('on a drop folder that is a file, found by the ingest thread', async () => {
     const drop = join(folder, 'drop');
     writeFileSync(drop, '');
-    const told = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
-    assert.match(told, /cannot use the drop folder/);
+    const message = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
+    assert.match(message, /cannot use the drop folder/);
   });
 
   test('before the ingest thread gets its settings', async () => {

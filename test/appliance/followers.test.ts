@@ -1,6 +1,6 @@
 /**
- * Clients that follow the change stream while exports arrive in any order, are corrected and repeated, and while
- * the program is stopped, killed and started again (contract: GET /v1/detections/changes, Events).
+ * Clients follow the change stream while exports arrive in any order, are corrected and repeated, and while the program
+ * is stopped, killed and restarted (contract: GET /v1/detections/changes, Events).
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
@@ -23,13 +23,13 @@ const CHANGES = '/v1/detections/changes';
 
 let appliance: Appliance;
 let foreignKey: string;
-/** False until every file lies in the archive. */
+/** Whether every file is in the archive. */
 let isWritten = false;
 
 before(async () => {
   appliance = await startAppliance({
     WIREWATCH_INGEST_QUIET_MS: '0',
-    // What a client stores must not depend on the port of a run.
+    // The stored rows must not depend on the port of a run.
     WIREWATCH_SERVER_BASE_URL: 'https://api.example',
   });
   foreignKey = addOtherAccount(appliance.cli);
@@ -43,7 +43,7 @@ interface Page {
   readonly as_of: string | null;
 }
 
-/** A page; asked for again while the program is down, as a client does. */
+/** Reads a page; retries while the program is down, as clients do. */
 async function readPage(query: string, key = appliance.key): Promise<Page> {
   for (;;) {
     const answer = await appliance
@@ -62,11 +62,11 @@ interface Follower {
   readonly filter?: string;
   readonly limit: () => number;
   readonly key?: string;
-  /** Whether a page's rows and cursor are lost before they are stored, so that it is asked for again. */
+  /** Whether a page is lost before its rows and cursor are stored, so that it is requested again. */
   readonly loses?: () => boolean;
 }
 
-/** Follows until everything is written and read; @returns what was stored, in order */
+/** Follows until everything is written and read; @returns the stored rows, in order */
 async function follow({
   start,
   filter = '',
@@ -83,11 +83,11 @@ async function follow({
     const page = await readPage(`${position}&limit=${rowsMax}${filter}`, key);
     assert.ok(page.data.length <= rowsMax);
     if (filter === '' && page.has_more)
-      assert.equal(page.data.length, rowsMax, 'no page is short without need');
+      assert.equal(page.data.length, rowsMax, 'a page is full while there is more');
     if (loses()) continue;
     stored.push(...page.data);
     position = `cursor=${page.next_cursor}`;
-    assert.ok((page.as_of ?? '') >= asOf, 'as_of goes forward');
+    assert.ok((page.as_of ?? '') >= asOf, 'as_of must not go back');
     asOf = page.as_of ?? '';
     if (page.has_more) continue;
     if (isLast) return stored;
@@ -123,14 +123,14 @@ function exportsOf(prng: Prng): DroppedFile[] {
   for (let at = files.length - 1; at > 0; at -= 1) {
     const other = prng.below(at + 1);
     const [one, two] = [files[at], files[other]];
-    if (one === undefined || two === undefined) throw new Error('there is no such file');
+    if (one === undefined || two === undefined) throw new Error('no file with this index');
     files[at] = two;
     files[other] = one;
   }
   return files;
 }
 
-/** Rows of few detections, so that most of them are seen again and again. */
+/** Rows of few detections, so that most occur repeatedly. */
 function rowsOf(prng: Prng, exportName: ExportName, windowMs: number): Row[] {
   return Array.from({ length: ROWS_A_FILE }, () => ({
     subscription_id: prng.pick(exportName === 'newswire' ? [7001, 7001, 7002, 8001] : [7001, 7001, 8001]),
@@ -146,10 +146,10 @@ function rowsOf(prng: Prng, exportName: ExportName, windowMs: number): Row[] {
   }));
 }
 
-/** Drops one file after the other; twice the program is ended on the way, once without warning. */
+/** Drops the files one by one; meanwhile stops the program once and kills it once. */
 async function write(files: readonly DroppedFile[], prng: Prng): Promise<void> {
   for (const [index, { name, content }] of files.entries()) {
-    // A second file of this name would take the place of the first.
+    // A second file of this name would replace the first.
     while (existsSync(join(appliance.drop, name))) await sleep(POLL_MS);
     appliance.put(name, content);
     if (index === Math.floor(files.length / 3)) await appliance.restart();
@@ -168,7 +168,7 @@ function archived(): number {
   return readdirSync(archive).flatMap((day) => readdirSync(join(archive, day))).length;
 }
 
-/** The filters of the contract, and what each says of a row, once more in plain words. */
+/** The filters of the contract, each with an independent implementation. */
 const FILTERS: readonly (readonly [filter: string, passes: (row: Detection) => boolean])[] = [
   ['content_type=image', (row) => row.content_type === 'image'],
   ['subscription_id=7002', (row) => row.subscription_id === 7002],
@@ -218,12 +218,12 @@ test('every follower sees every version once and in order, and filters apply to 
   assertSame(forgetful, all, 'forgetful');
   for (const [at, [filter, passes]] of FILTERS.entries()) {
     const expected = all.filter(passes);
-    assert.ok(expected.length > 0 && expected.length < all.length, `${filter} tells nothing`);
+    assert.ok(expected.length > 0 && expected.length < all.length, `${filter} keeps no row or every row`);
     assertSame(filtered[at], expected, filter);
   }
   const { rows, knownAfterStart } = await late;
   assertSame(rows, all.slice(all.length - rows.length), 'late');
-  assert.ok(rows.length >= all.length - knownAfterStart, 'nothing that came after its since is missing');
+  assert.ok(rows.length >= all.length - knownAfterStart, 'no row after its since may be missing');
 
   assertVersions(foreign);
   assert.ok(foreign.length > 0 && foreign.every((row) => row.subscription_id === 8001));
@@ -231,7 +231,7 @@ test('every follower sees every version once and in order, and filters apply to 
   await assertCurrent(all);
 });
 
-/** Row by row: a difference of two whole streams is too long to read. */
+/** Compares row by row: a diff of two complete streams is too long to read. */
 function assertSame(
   actual: readonly Detection[] | undefined,
   expected: readonly Detection[],
@@ -241,7 +241,7 @@ function assertSame(
   assert.equal(actual?.length, expected.length, what);
 }
 
-/** A follower that begins in the middle, with the time at which it does. */
+/** A follower that starts in the middle, with `since`. */
 async function joinLate(): Promise<{ rows: Detection[]; knownAfterStart: number }> {
   while (archived() < WINDOWS) await sleep(POLL_MS);
   const start = `since=${new Date().toISOString()}`;
@@ -259,7 +259,10 @@ async function readAll(start: string): Promise<Detection[]> {
   }
 }
 
-/** Every detection's versions are 1, 2, 3, … in this order, each unlike the one before; the first is an event of its own. */
+/**
+ * Each detection's versions must be 1, 2, 3, … in order, each different from the one before; only the first is
+ * `created`.
+ */
 function assertVersions(rows: readonly Detection[]): void {
   const last = new Map<string, Detection>();
   for (const row of rows) {
@@ -272,7 +275,7 @@ function assertVersions(rows: readonly Detection[]): void {
   }
 }
 
-/** What the stream said last is what the detection is now, but for when it was scored. */
+/** The last version on the stream must equal the current detection, except for the time of its last scoring. */
 async function assertCurrent(rows: readonly Detection[]): Promise<void> {
   const newest = new Map(rows.map((row) => [row.id, row]));
   for (const [id, row] of newest) {
@@ -285,7 +288,7 @@ async function assertCurrent(rows: readonly Detection[]): Promise<void> {
   }
 }
 
-/** What raises the version. */
+/** The members whose change creates a version. */
 function visibleOf(row: Detection): object {
   const {
     version: _version,

@@ -1,4 +1,4 @@
-/** The log on a terminal: lines for people, which nothing from outside can manipulate. */
+/** The log on a terminal: readable lines, which outside input cannot manipulate. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   test('lines are readable: time, level, message, and the URL to open', async () => {
     await inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
-      const plain = () => run.printed().replaceAll(/\u001b\[\d+m/g, '');
+      const plain = () => run.stdout().replaceAll(/\u001b\[\d+m/g, '');
       const [, url] = await run.until(
         'its address',
         () =>
@@ -29,8 +29,8 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       );
       assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
       await run.until('the request', () => /INFO: request \{/.exec(plain()) ?? undefined);
-      assert.match(run.printed(), COLOUR);
-      assert.equal(run.told(), '');
+      assert.match(run.stdout(), COLOUR);
+      assert.equal(run.stderr(), '');
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
       assert.match(plain(), /INFO: stopped\s*$/);
@@ -40,10 +40,10 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   test('NO_COLOR is obeyed', async () => {
     await inFolder(async (folder) => {
       const run = serveOnTerminal(folder, { NO_COLOR: '1' });
-      await run.until('its address', () => /listening/.exec(run.printed()) ?? undefined);
+      await run.until('its address', () => /listening/.exec(run.stdout()) ?? undefined);
       run.kill('SIGTERM');
       await run.ended;
-      assert.doesNotMatch(run.printed(), COLOUR);
+      assert.doesNotMatch(run.stdout(), COLOUR);
     });
   });
 
@@ -53,11 +53,11 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       mkdirSync(drop, { recursive: true });
       writeFileSync(path.join(drop, 'evil\u001b[2J\u009b2J\u202e\\u001b[2J'), 'x');
       const run = serveOnTerminal(folder, { NO_COLOR: '1' });
-      await run.until('the refusal', () => /file refused \{.*\}/.exec(run.printed()) ?? undefined);
+      await run.until('the refusal', () => /file refused \{.*\}/.exec(run.stdout()) ?? undefined);
       run.kill('SIGTERM');
       await run.ended;
-      assert.doesNotMatch(run.printed(), /[\u001b\u009b\u202e]/);
-      assert.ok(run.printed().includes('evil\\u001b[2J\\u009b2J\\u202e'), run.printed());
+      assert.doesNotMatch(run.stdout(), /[\u001b\u009b\u202e]/);
+      assert.ok(run.stdout().includes('evil\\u001b[2J\\u009b2J\\u202e'), run.stdout());
     });
   });
 
@@ -77,7 +77,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   test('closing it stops the appliance cleanly', async () => {
     await inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
-      await run.until('its address', () => /listening/.exec(run.printed()) ?? undefined);
+      await run.until('its address', () => /listening/.exec(run.stdout()) ?? undefined);
       run.kill('SIGUSR1');
       assert.equal(await run.ended, 0);
     });
@@ -88,8 +88,8 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       const file = path.join(folder, 'wirewatch.log');
       const run = serveOnTerminal(folder, { WIREWATCH_LOG_FILE: file });
       await run.until('both', () =>
-        run.printed().includes(`; the log is in ${file}`) &&
-        run.printed().includes('listening on http://127.0.0.1:')
+        run.stdout().includes(`; the log is in ${file}`) &&
+        run.stdout().includes('listening on http://127.0.0.1:')
           ? true
           : undefined,
       );
@@ -118,10 +118,10 @@ test('debug variables do not make Node print keys', async () => {
     for (let at = 0; at + 12 <= hex.length; at += 2)
       assert.ok(
         !run
-          .told()
+          .stderr()
           .replaceAll(' ', '')
           .includes(hex.slice(at, at + 12)),
-        'a part of the secret',
+        'the log contains a part of the secret',
       );
   });
 });

@@ -26,15 +26,15 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
     await inFolder(async (folder) => {
       const run = serve(folder, FULL);
       await run.until('the complaint', () =>
-        run.told().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
+        run.stderr().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
       );
       const address = path.join(folder, 'data', 'address');
       await run.until('its address', () => (existsSync(address) ? true : undefined));
-      // With its answer, it also listens to signals.
+      // Once it responds, it also handles signals.
       await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
-      assert.equal(run.told().split('\n').length, 2, run.told());
+      assert.equal(run.stderr().split('\n').length, 2, run.stderr());
     });
   });
 
@@ -72,7 +72,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       assert.equal(failures.length, 1);
       output.switchTo(openLogFile(file));
       await flushed();
-      // The first line was under way, and as much as may wait behind it.
+      // The first line was being written, and as many as the buffer allows were waiting.
       assert.deepEqual(lost, [1100 - 1024]);
       assert.equal(readFileSync(file, 'utf8'), line.repeat(1025));
       output.write('afterwards\n');

@@ -1,4 +1,4 @@
-/** The log: for people on a terminal, in a file that can be rotated, and where it cannot be written. */
+/** The log: readable on a terminal, in a file that can be rotated, and if the file cannot be written. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { type Line, linesOf, serve, serving, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Waits until a line says so, in a file that may be about to be written. */
+/** Waits for a line with this message in a log file. */
 function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
   return run.until(`"${msg}" in ${file}`, () =>
     existsSync(file) && readFileSync(file, 'utf8').endsWith('\n')
@@ -23,7 +23,7 @@ describe('in a log file', () => {
       writeFileSync(data, 'no folder');
       const run = serve(folder, file);
       assert.equal(await run.ended, 78);
-      assert.match(run.told(), /is a file, not a folder/);
+      assert.match(run.stderr(), /is a file, not a folder/);
       const last = linesOf(file).at(-1);
       assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
       assert.match(JSON.stringify(last), /is a file, not a folder/);
@@ -42,10 +42,14 @@ describe('in a log file', () => {
         );
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
-        assert.equal(run.told(), '');
+        assert.equal(run.stderr(), '');
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
-      assert.equal(statSync(file).mode & 0o137, 0, 'others read it, or somebody else writes it');
+      assert.equal(
+        statSync(file).mode & 0o137,
+        0,
+        'only the owner may write the log, and only the group may also read it',
+      );
     });
   });
 
@@ -59,12 +63,15 @@ describe('in a log file', () => {
       const run = serve(folder, file);
       const line = await lineIn(run, file, 'file refused');
       const status = runProgram(['ingest', 'status', '--json', '--data', data]);
-      assert.equal(await status.ended, 0, status.told());
-      for (const shown of [readFileSync(file, 'utf8'), status.printed()]) {
+      assert.equal(await status.ended, 0, status.stderr());
+      for (const shown of [readFileSync(file, 'utf8'), status.stdout()]) {
         assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
         assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
       }
-      assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)), 'it is the same name');
+      assert.ok(
+        JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)),
+        'the log must contain the original name',
+      );
       run.kill('SIGTERM');
       await run.ended;
     });
@@ -137,9 +144,9 @@ describe('in a log file', () => {
       if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
       for (const file of cases) {
         const run = serve(folder, file);
-        assert.equal(await run.ended, 78, run.told());
-        assert.ok(run.told().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.told());
-        assert.match(run.told(), /Create its folder/);
+        assert.equal(await run.ended, 78, run.stderr());
+        assert.ok(run.stderr().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.stderr());
+        assert.match(run.stderr(), /Create its folder/);
       }
     });
   });

@@ -1,4 +1,4 @@
-/** Several processes on one installation: each does its work, or says what it waits for. */
+/** Several processes on one installation: each does its work, or reports what it waits for. */
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
-/** Empty lines: they take a few seconds to read, and there is nothing in them. */
+/** Blank lines: they take a few seconds to read, and contain no rows. */
 const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
 /** Four gigabytes. */
 const LONG = Buffer.concat(Array.from({ length: 80 }, () => BLANK));
@@ -48,13 +48,13 @@ test('a command that ingests waits for a starting appliance, which then serves i
   const replay = run('ingest', 'replay');
   const access = openDatabase(folderOf().access, 'read');
   const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
-  await until('that it asks', () => asked.get() === 1);
+  await until('the request of the command', () => asked.get() === 1);
   access.close();
   await sleep(1000);
-  assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
+  assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
   release?.();
   const serving = await installation.serve();
-  assert.equal(await replay.ended, 0, replay.told());
+  assert.equal(await replay.ended, 0, replay.stderr());
   await serving.stop();
 });
 
@@ -63,12 +63,12 @@ test('an appliance that starts while a command ingests waits until it yields', a
   const { lock } = folderOf();
   const release = takeLock(lock);
   const starting = installation.begin();
-  await starting.logged('that it waits', ({ msg }) => msg.startsWith('another command is using'));
+  await starting.logged('waiting', ({ msg }) => msg.startsWith('another command is using'));
   release?.();
   await starting.listening();
   const second = run('serve', '--port', '0');
   assert.equal(await second.ended, 1);
-  assert.match(second.told(), /another process is already using the data folder/);
+  assert.match(second.stderr(), /another process is already using the data folder/);
   assert.equal(await starting.stop(), 0);
 });
 
@@ -82,7 +82,7 @@ test('a command yields in the middle of its work, and the appliance continues it
   const replay = run('ingest', 'replay');
   const replayed = replay.ended.then(() => 'replayed' as const);
   const { lock } = folderOf();
-  await until('that it works', () => isLocked(lock));
+  await until('the command takes the lock', () => isLocked(lock));
   const starting = installation.begin();
   assert.notEqual(await Promise.race([starting.listening(), replayed]), 'replayed');
   replay.kill('SIGTERM');
@@ -112,7 +112,7 @@ test('the second of two resets of a window does not read an older file over it',
     assert.ok(await appliance.detection(idOf(newer)));
     assert.equal(await appliance.detection(idOf(older)), null);
 
-    // What is left in held/ says how it is read all the same.
+    // A file left in held/ still names the command that reads it.
     const held = join(appliance.drop, 'held');
     const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
     const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
@@ -147,14 +147,14 @@ test('files removed before they are read are no error', async () => {
 test('concurrent commands lose no write, in the database or the log', async () => {
   const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
   const runs = names.map((name) => run('account', 'add', name, '--name', name));
-  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   const { stdout } = installation.cli(['log', '--access', '--json']);
   const added = stdout
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line).id);
   for (const name of names) assert.ok(added.includes(name), name);
-  // A start compares both.
+  // A start compares access.db with its log.
   const serving = await installation.serve();
   assert.deepEqual(
     serving.log.filter(({ msg }) => msg.startsWith('access.db')),
@@ -171,7 +171,7 @@ test('concurrent backups into one folder are all good', async () => {
   mkdirSync(folder);
   const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}.tar`));
   const runs = targets.map((target) => run('backup', target));
-  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
   assert.deepEqual(readdirSync(folder).sort(), ['1.tar', '2.tar', '3.tar', '4.tar']);
 });
@@ -202,7 +202,7 @@ describe('a restore', () => {
     assert.ok(!existsSync(data));
     const meanwhile = {
       ...options(data),
-      // It is asked for when the folder is there and nothing is unpacked yet.
+      // It is read when the folder exists, but nothing is unpacked yet.
       get onProgress() {
         openAccess(data, { create: true }).close();
         return () => {};
@@ -268,7 +268,7 @@ test('pull leaves a copy alone while another pull writes it', async () => {
   const args = ['--base-url', 'http://127.0.0.1:1', '--key-file', join(folder, 'key'), '--format', 'ndjson'];
   const second = runProgram(['pull', ...args, '--into', into]);
   assert.equal(await second.ended, 1);
-  assert.match(second.told(), /another pull is at work on .*copy\.ndjson/);
+  assert.match(second.stderr(), /another pull is at work on .*copy\.ndjson/);
   assert.ok(!existsSync(into));
   release?.();
 });

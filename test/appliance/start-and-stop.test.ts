@@ -1,6 +1,6 @@
 /**
- * How a serving appliance starts, what it logs, and how it ends: the signals, the folder and the port that are
- * taken, clients that read slowly or not at all (contract: Endpoints, Errors).
+ * How an appliance starts, logs and stops: signals, a data folder or port already in use, clients that read slowly or
+ * not at all (contract: Endpoints, Errors).
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -19,11 +19,11 @@ import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** As many as a page holds, each so long that a page does not fit into the buffers of a connection. */
+/** A full page of rows, each so long that the page does not fit into the buffers of a connection. */
 const LARGE_ROWS = 1000;
 const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
 
-/** Stopped after it was filled: each test runs the program on its folder as it needs it. */
+/** Filled, then stopped: each test starts the program on its folder as needed. */
 let appliance: Appliance;
 let url: string;
 
@@ -49,7 +49,7 @@ function serve(...more: string[]): RunningProgram {
   return runProgram(['serve', '--data', appliance.data, '--port', '0', ...more]);
 }
 
-/** Runs the program for as long as `use` needs it; afterwards it must end well. */
+/** Runs the program during `use`; then it must exit with code 0. */
 async function serving(use: (run: RunningProgram) => Promise<void>, ...more: string[]): Promise<void> {
   const run = serve(...more);
   try {
@@ -67,7 +67,7 @@ function request(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
 }
 
-/** A connection that has received the beginning of an answer and reads no further. */
+/** A client that has read the start of a response and stops reading. */
 async function stalledReader(text: string): Promise<{ socket: Socket; rest: () => Promise<string> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -94,14 +94,14 @@ async function stalledReader(text: string): Promise<{ socket: Socket; rest: () =
   };
 }
 
-/** The bodies of the answers that stand one behind the other. */
+/** The statuses and bodies of consecutive responses. */
 function bodiesOf(replies: string): { status: number; body: string }[] {
   const found: { status: number; body: string }[] = [];
   for (let rest = replies; rest !== ''; ) {
     const end = rest.indexOf('\r\n\r\n') + 4;
     const head = rest.slice(0, end);
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-    assert.ok(end > 3 && rest.length >= end + length, 'an answer is cut off');
+    assert.ok(end > 3 && rest.length >= end + length, 'a response is truncated');
     found.push({ status: Number(head.split(' ')[1]), body: rest.slice(end, end + length) });
     rest = rest.slice(end + length);
   }
@@ -126,8 +126,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       url = await run.url();
       const reader = await stalledReader(request(LARGE_PAGE));
       run.kill(signal);
-      await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
-      // The port closes a moment after the line is written.
+      await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
+      // The port closes shortly after the line is written.
       await assert.rejects(askRepeatedly(`${url}/nowhere`), { name: 'TypeError' });
       const [answer, ...more] = bodiesOf(await reader.rest());
       assert.equal(answer?.status, 200);
@@ -135,7 +135,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       assert.deepEqual(more, []);
       assert.equal(await run.ended, 0);
       assert.equal(run.log().at(-1)?.msg, 'stopped');
-      assert.equal(run.printed(), '');
+      assert.equal(run.stdout(), '');
     } finally {
       run.kill('SIGKILL');
       await run.ended;
@@ -150,7 +150,7 @@ test('a second signal ends it at once', async () => {
     const { socket } = await stalledReader(request(LARGE_PAGE));
     socket.on('error', () => {});
     run.kill('SIGTERM');
-    await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
+    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 1);
     socket.destroy();
@@ -167,7 +167,7 @@ test('a client that never reads gets one response prepared at a time', async () 
     const reader = await stalledReader(
       request(LARGE_PAGE).repeat(asked - 1) + request(LARGE_PAGE, 'Connection: close\r\n'),
     );
-    // Asked for later, and answered all the same.
+    // A later request is also answered.
     const response = await fetch(`${url}/nowhere`);
     const id = response.headers.get('x-request-id');
     await run.until('the later request', () => requestLines(run).find((line) => line.request_id === id));
@@ -186,7 +186,7 @@ test('a client that sends a hundred or more requests before the first response i
     await assert.rejects(reader.rest().then(bodiesOf));
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
     await run.until('the last line', () => requestLines(run).at(1));
-    assert.equal(requestLines(run).length, 2, 'what waited was not answered to nobody');
+    assert.equal(requestLines(run).length, 2, 'requests of a disconnected client must not be processed');
   });
 });
 
@@ -194,9 +194,9 @@ test('a second appliance on the same folder is refused; the first is not affecte
   await serving(async () => {
     const second = serve();
     assert.equal(await second.ended, 1);
-    assert.match(second.told(), /another process is already using the data folder .*--data/);
-    assert.ok(second.told().includes(appliance.data));
-    assert.equal(second.printed(), '');
+    assert.match(second.stderr(), /another process is already using the data folder .*--data/);
+    assert.ok(second.stderr().includes(appliance.data));
+    assert.equal(second.stdout(), '');
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
   });
 });
@@ -207,8 +207,8 @@ test('a port or folder in use is exit code 1, with a hint', async () => {
       const { port } = new URL(url);
       const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
       assert.equal(await second.ended, 1);
-      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
-      assert.match(second.told(), new RegExp(told));
+      const message = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
+      assert.match(second.stderr(), new RegExp(message));
       const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await third.url();
       third.kill('SIGTERM');
@@ -294,7 +294,7 @@ test('every request is one line of JSON with its id, key, status, rows and durat
     const secrets = [secret, cursor, Buffer.from(key).toString('base64'), 'access_token'];
     for (const encoding of ['hex', 'base64', 'base64url'] as const)
       secrets.push(installation.toString(encoding));
-    for (const text of secrets) assert.ok(!run.told().includes(text), text);
+    for (const text of secrets) assert.ok(!run.stderr().includes(text), text);
   });
 });
 
@@ -333,11 +333,11 @@ test('a log pipe without a reader does not delay a stop', () =>
     const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
     const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
     const ended = once(child, 'exit');
-    let told = '';
+    let stderr = '';
     child.stderr.on('data', (piece: Buffer) => {
-      told += piece;
+      stderr += piece;
     });
-    await until('it listens', () => told.includes('"msg":"listening"'));
+    await until('it listens', () => stderr.includes('"msg":"listening"'));
     child.stderr.destroy();
     child.kill('SIGTERM');
     const [code] = await ended;

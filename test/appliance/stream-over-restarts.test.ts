@@ -45,13 +45,13 @@ async function changes(query: string, key = appliance.key): Promise<Page> {
   return JSON.parse(text);
 }
 
-/** The status and detail of what must be refused. */
+/** Sends a request that must be refused. @returns the status and detail */
 async function refusal(query: string, key = appliance.key): Promise<string> {
   const response = await appliance.get(`${CHANGES}?${query}`, key);
   return `${response.status} ${JSON.parse(await response.text()).detail}`;
 }
 
-/** The end of the stream as it is now, for a test that starts from there. */
+/** A cursor at the current end of the stream. */
 async function end(key = appliance.key): Promise<string> {
   const page = await changes(`since=${new Date().toISOString()}`, key);
   assert.deepEqual([page.data, page.has_more], [[], false]);
@@ -63,11 +63,11 @@ async function applied(rows: readonly Row[], exportName: ExportName = 'newswire'
   assert.equal(line.msg, 'file applied', JSON.stringify(line));
 }
 
-/** Drops a row of a detection of its own. @returns its id, and a time after it was delivered and before anything else */
+/** Drops a row of a new detection. @returns its id, and a time between its delivery and any later one */
 async function deliver(members: Row = {}): Promise<{ id: string; afterwards: string }> {
   const row = newRow(members);
   await applied([row]);
-  // The program notes a delivery in milliseconds before it reports the file.
+  // The program sets the delivery time, in milliseconds, before it logs the file.
   const afterwards = new Date(Date.now() + 1).toISOString();
   await sleep(5);
   return { id: idOf(row), afterwards };
@@ -83,14 +83,18 @@ test('as_of is null until every export in the request has finished a window', as
   await applied([newRow()], 'newswire', windowMs);
   const asOf = formatMs(windowMs + WINDOW_MS);
   const start = `cursor=${empty.next_cursor}`;
-  assert.equal((await changes(start)).as_of, null, 'imagewire has finished nothing');
+  assert.equal((await changes(start)).as_of, null, 'imagewire has no finished window');
   assert.equal((await changes(`${start}&content_type=image`)).as_of, null);
   assert.equal((await changes(`${start}&content_type=text`)).as_of, asOf);
-  assert.equal((await changes(`${start}&subscription_id=7002`)).as_of, asOf, '7002 has texts only');
+  assert.equal((await changes(`${start}&subscription_id=7002`)).as_of, asOf, '7002 has only text');
   await appliance.dropped(fileName('imagewire', windowMs - 6 * WINDOW_MS), ndjson([newRow()]));
   assert.equal((await changes(start)).as_of, formatMs(windowMs - 5 * WINDOW_MS), 'the earliest of the two');
   await applied([newRow()], 'newswire', windowMs - WINDOW_MS);
-  assert.equal((await changes(`${start}&content_type=text`)).as_of, asOf, 'a late file moves nothing back');
+  assert.equal(
+    (await changes(`${start}&content_type=text`)).as_of,
+    asOf,
+    'a late file must not move as_of back',
+  );
 });
 
 test('an export that is switched off is left out until it is switched on', async () => {
@@ -195,7 +199,11 @@ test('a new score that changes nothing else is shown but not announced', async (
   await applied([{ ...row, last_scored_at: later }]);
   assert.deepEqual((await changes(start)).data, []);
   const [announced] = (await changes(before)).data;
-  assert.equal(announced?.last_scored_at, row.last_scored_at, 'a row of the stream stays as it was written');
+  assert.equal(
+    announced?.last_scored_at,
+    row.last_scored_at,
+    'an existing row of the stream must not change',
+  );
   const detection = await appliance.detection(idOf(row));
   assert.deepEqual([detection?.version, detection?.last_scored_at], [1, later]);
   assert.deepEqual(Object.keys(detection ?? {}).includes('event'), false);
@@ -209,7 +217,7 @@ test("another account's cursor shows only one's own changes", async () => {
   const whole = await changes(`${await end(otherKey)}`, otherKey);
   assert.deepEqual(whole.data, []);
   assert.equal((await changes(cursor)).data.length, 2);
-  assert.equal(`cursor=${whole.next_cursor}`, await end(), 'it holds a position and nothing of whose it is');
+  assert.equal(`cursor=${whole.next_cursor}`, await end(), 'a cursor contains only a position');
 });
 
 test('a cursor of another installation, or an altered one, is 400', async () => {
@@ -246,11 +254,11 @@ test('print licence: a replay shows or hides URLs of print articles in new versi
   };
   assert.deepEqual(await shown(), [1, null, 'paper.example']);
   appliance.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
-  assert.deepEqual(await shown(), [1, null, 'paper.example'], 'the licence alone writes nothing');
+  assert.deepEqual(await shown(), [1, null, 'paper.example'], 'the licence alone must not change the stream');
   appliance.cli(['ingest', 'replay']);
   assert.deepEqual(await shown(), [2, url, 'paper.example']);
   appliance.cli(['ingest', 'replay']);
-  assert.deepEqual(await shown(), [2, url, 'paper.example'], 'a second replay finds nothing to do');
+  assert.deepEqual(await shown(), [2, url, 'paper.example'], 'a second replay must change nothing');
   appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
   appliance.cli(['ingest', 'replay']);
   assert.deepEqual(await shown(), [3, null, 'paper.example']);
@@ -259,7 +267,7 @@ test('print licence: a replay shows or hides URLs of print articles in new versi
   assert.deepEqual(
     page.data.map((row) => row.article.url),
     [null, 'https://web.example/one', url, null],
-    'a row of the stream keeps what it was written with',
+    'an existing row of the stream must not change',
   );
 });
 
@@ -272,7 +280,7 @@ test('a replay brings the rows of a subscription that is added later', async () 
   assert.equal(await appliance.detection(idOf(early), key), null);
   appliance.cli(['ingest', 'replay']);
   assert.deepEqual(versionsOf(await changes(start, key)), [`${idOf(early)} 1`]);
-  assert.deepEqual((await changes(start)).data, [], 'nothing else was announced again');
+  assert.deepEqual((await changes(start)).data, [], 'no other detection may be announced again');
 });
 
 test('the base address is in photo URLs and error types, and changing it changes no version', async () => {

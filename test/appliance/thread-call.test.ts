@@ -1,4 +1,4 @@
-/** Calls between threads, on a real thread: answers, errors, events, and what the end of a thread does. */
+/** Calls between threads, on a real thread: results, errors, events, and the effect of a thread's end. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';

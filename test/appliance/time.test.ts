@@ -112,7 +112,7 @@ test('any text is parsed or refused, in agreement with the platform', () => {
     fc.property(almost, (text) => {
       const ms = parseInstant(text);
       if (ms === null) return;
-      // What the platform takes for the 31st of a shorter month is the day after; ours is none.
+      // JavaScript reads the 31st of a shorter month as a day of the next month; our parser refuses it.
       assert.equal(new Date(ms).getTime(), Date.parse(text), text);
     }),
     { numRuns: 2000 },

@@ -11,7 +11,7 @@ import { createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses } from '../../src/limits/key-uses.ts';
 import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
 
-/** Longer than any test: a timer of so much is there until it is cleared. */
+/** Longer than any test: such a timer exists until it is cleared. */
 const LONG_MS = 3_600_000;
 
 const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;

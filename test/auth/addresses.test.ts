@@ -161,7 +161,7 @@ describe('over IPv6', { skip }, () => {
     return server;
   }
 
-  /** The status of a page read with a key, by way of one of the server's addresses. */
+  /** The status of a page that is requested through one of the server's addresses. */
   async function statusVia(host: string, server: TestServer, key: string, forwarded: string[] = []) {
     const lines = forwarded.flatMap((value) => ['X-Forwarded-For', value]);
     const headers = ['Host', 'x', 'Authorization', `Bearer ${key}`, 'Connection', 'close', ...lines];
@@ -201,7 +201,11 @@ describe('over IPv6', { skip }, () => {
     assert.equal(await from('2001:db8:8::1'), 403);
     assert.equal(await from('2001:db8:8::1, [2001:db8:7::1]:4711, fd00::9'), 200);
     assert.equal(await from(), 403);
-    assert.equal(await from('2001:db8:8::1', '2001:db8:7::1'), 200, 'the last of two headers is the nearest');
+    assert.equal(
+      await from('2001:db8:8::1', '2001:db8:7::1'),
+      200,
+      'the last header is from the nearest proxy',
+    );
     assert.equal(await from('2001:db8:7::1', '2001:db8:8::1'), 403);
   });
 
@@ -212,7 +216,11 @@ describe('over IPv6', { skip }, () => {
     assert.equal(await statusVia('::1', server, guess(), ['2001:db8:0:0:9::2']), 429);
     assert.equal(await statusVia('::1', server, guess(), ['2001:db8:0:1::1']), 401);
     assert.equal(await statusVia('::1', server, guess(), ['::ffff:203.0.113.1']), 401);
-    assert.equal(await statusVia('::1', server, guess(), ['::ffff:203.0.113.2']), 401, 'no network of IPv4');
+    assert.equal(
+      await statusVia('::1', server, guess(), ['::ffff:203.0.113.2']),
+      401,
+      'IPv4 addresses are not grouped into networks',
+    );
   });
 
   test('a base address with an IPv6 host keeps its brackets', async () => {

@@ -17,7 +17,7 @@ import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { db, HERE, makeKey, NOW_MS, refusal, store } from '../support/access-store.ts';
 
-/** It is 0.13 where the known key is kept from one request to the next, whoever asks. */
+/** It would be 0.13 if known keys were cached for every request. */
 const LEAD_MAX = 0.06;
 
 function ask(key: string, address = HERE, nowMs = NOW_MS): Credential {
@@ -86,7 +86,7 @@ test('401: unknown, wrong, expired and revoked keys get the same response', () =
   const revoked = makeKey();
   revokeKey(db, revoked.id, NOW_MS);
   const expired = makeKey({ expires_at: NOW_MS });
-  // Well formed, with the id of a key that exists and another secret.
+  // A well-formed key with the id of an existing key and another secret.
   const stranger = createKey('ww');
   const proof = { account_id: 'acme', prefix: 'ww', hash: hashKey(createKey('ww').key) };
   const terms = {
@@ -239,7 +239,7 @@ test('a request is one index lookup in each table', () => {
   }
 });
 
-/** A key with a right checksum and the id of another key that is in the store. */
+/** A key with a valid checksum, the id of a stored key and another secret. */
 function keyOfKnownId(): { id: string; key: string } {
   const stranger = createKey('ww');
   const { id } = makeKey();
@@ -250,8 +250,8 @@ function keyOfKnownId(): { id: string; key: string } {
 }
 
 /**
- * How much longer a known key id takes than an unknown one, with secrets that are wrong, as a part of the time. One
- * after the other in turn, so that whatever else the machine does meets both alike.
+ * How much longer requests with a known key id take than with an unknown one, both with a wrong secret, as a fraction.
+ * They are measured in turn, so that other load of the machine affects both.
  */
 function lead(request: (claim: { id: string; key: string }) => void): number {
   const claims = { known: keyOfKnownId(), unknown: createKey('ww') };
@@ -287,7 +287,7 @@ test('the time of a refusal does not reveal which key ids exist', () => {
     },
   };
   for (const [name, request] of Object.entries(requests)) {
-    // A difference that is there is there every time.
+    // A real difference occurs in every measurement.
     const found: number[] = [];
     do found.push(lead(request));
     while (found.length < 3 && found.every((part) => Math.abs(part) > LEAD_MAX));

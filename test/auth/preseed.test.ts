@@ -47,7 +47,7 @@ describe('a start', () => {
     await running?.ended;
   });
 
-  /** Starts, uses it, and stops. */
+  /** Runs the appliance during `use`. */
   async function serving<Result>(
     file: string,
     use: (run: RunningProgram, url: string) => Promise<Result>,
@@ -56,7 +56,7 @@ describe('a start', () => {
     const url = await running.url();
     const result = await use(running, url);
     running.kill('SIGTERM');
-    assert.equal(await running.ended, 0, running.told());
+    assert.equal(await running.ended, 0, running.stderr());
     running = null;
     return result;
   }
@@ -79,7 +79,7 @@ describe('a start', () => {
         [created?.accounts, created?.subscriptions, created?.keys],
         [['acme'], [7001], [made.id, filed.id]],
       );
-      assert.ok(!run.told().includes(filed.key.slice(-52)), 'the log has a secret');
+      assert.ok(!run.stderr().includes(filed.key.slice(-52)), 'the log contains a secret');
     });
     const { created_at: _, ...account } = await json('account', 'show', 'acme', '--data', data);
     const expected = { id: 'acme', name: 'Acme News', daily_rows: 500, print_metadata: true };
@@ -156,9 +156,9 @@ describe('a start', () => {
     };
     assert.equal(await start(), undefined);
     const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
-    assert.equal(await rotate.ended, 0, rotate.told());
+    assert.equal(await rotate.ended, 0, rotate.stderr());
     assert.match(
-      rotate.printed(),
+      rotate.stdout(),
       /still has an entry for abcdefghij23\. It does not restore the old key; remove it\.\n$/,
     );
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
@@ -193,9 +193,9 @@ describe('a start', () => {
     assert.deepEqual(await start(), []);
     put(second.key);
     assert.deepEqual(await start(), [[first.id, `wirewatch key revoke ${first.id}`]]);
-    const { told: _, ...checked } = await command('check', '--data', other, '--config', file);
+    const { stderr: _, ...checked } = await command('check', '--data', other, '--config', file);
     assert.match(
-      checked.printed,
+      checked.stdout,
       new RegExp(`warn +replaced key .*${first.id}.*keys\\[0\\].*\\n.*wirewatch key revoke ${first.id}`),
     );
     // The same id with another secret.
@@ -245,9 +245,17 @@ describe('a configuration that cannot be applied is exit code 78, and creates no
   for (const [name, toml, problem] of cases) {
     test(name, async () => {
       const data = join(folder, `refused ${name}`);
-      const { code, told } = await command('serve', '--data', data, '--config', written(toml), '--port', '0');
-      assert.equal(code, 78, told);
-      assert.match(told, problem);
+      const { code, stderr } = await command(
+        'serve',
+        '--data',
+        data,
+        '--config',
+        written(toml),
+        '--port',
+        '0',
+      );
+      assert.equal(code, 78, stderr);
+      assert.match(stderr, problem);
       if (existsSync(join(data, 'access.db')))
         assert.deepEqual(await json('account', 'list', '--data', data), []);
     });

@@ -28,7 +28,7 @@ import { checkStreams } from '../support/streams.ts';
 class Stopping extends Error {}
 
 describe('interrupted', () => {
-  /** As a command does that is killed right after its first transaction. */
+  /** Starts a removal like a command that is killed right after its first transaction. */
   function beginRemoval(data: string, id: number): void {
     const access = openAccess(data);
     writing(access, () => {
@@ -59,7 +59,7 @@ describe('interrupted', () => {
         `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
       );
       const second = await installation.serve();
-      const line = await second.logged('what differs', ({ differences }) => differences !== undefined);
+      const line = await second.logged('the differences', ({ differences }) => differences !== undefined);
       assert.deepEqual(line.differences, [
         'subscription 7001: being removed',
         'key abcdefghij23: its subscription is being removed',
@@ -72,7 +72,7 @@ describe('interrupted', () => {
       });
 
       const third = await installation.serve();
-      await third.logged('that it is there again', ({ subscriptions }) => Array.isArray(subscriptions));
+      await third.logged('the restored rows', ({ subscriptions }) => Array.isArray(subscriptions));
       await third.stop();
       const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
       assert.match(

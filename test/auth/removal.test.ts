@@ -33,7 +33,7 @@ const FIRST_AGAIN = `
   SELECT ordinal, min(stream_row.position) AS position FROM stream JOIN stream_row ON place >> 34 = ordinal
   WHERE subscription_id = 7001 AND content_type = 'text' AND removed = 0`;
 
-/** Detections and versions of a subscription. */
+/** The numbers of a subscription's detections and versions. */
 function left(db: Database, subscription: number): number[] {
   const ofSubscription = `place >> 34 IN (SELECT ordinal FROM stream WHERE subscription_id = ${subscription})`;
   return ['detection', 'stream_row'].map((table) => countOf(db, `${table} WHERE ${ofSubscription}`));
@@ -128,8 +128,8 @@ describe('beside a running appliance', () => {
     reading(detections(), (db) => {
       checkStreams(db);
       const first = db.prepare<[], { ordinal: number; position: number }>(FIRST_AGAIN).get();
-      assert.ok((first?.position ?? 0) > (highest ?? 0), 'a position was given out again');
-      assert.equal(first?.ordinal, countOf(db, 'stream'), 'it is the newest stream');
+      assert.ok((first?.position ?? 0) > (highest ?? 0), 'a position was used again');
+      assert.equal(first?.ordinal, countOf(db, 'stream'), 'it must be the newest stream');
     });
     const seen = await changes(`cursor=${other.next_cursor}`, otherKey);
     assert.deepEqual(

@@ -31,7 +31,7 @@ test('a token contains key id, time and scopes, and survives a restart', () => {
     const token = readToken(text, createAccessTokens(Buffer.alloc(32, 1)));
     assert.deepEqual([token.keyId, token.issuedMs, token.scopes], [id, NOW_MS, scopes]);
     assert.ok(token.proves(KEY.hash));
-    // It has to go through a Bearer header (RFC 6750, 2.1).
+    // It must be valid in a Bearer header (RFC 6750, 2.1).
     assert.match(text, /^[A-Za-z0-9._~+/-]+=*$/);
   }
 });
@@ -117,14 +117,14 @@ test('a client id has a separate window for networks that proved it, and no more
   assert.equal(take(home), null);
   rate.markProven('id', home, NOW_MS);
   assert.equal(take(stranger), null);
-  assert.equal(take(stranger), 60, 'the first from home was counted with the strangers');
+  assert.equal(take(stranger), 60, 'the first request from home counted with the strangers');
   assert.equal(take('2001:db8:1:2::2'), null, 'the same network');
   assert.equal(take(home), 60, 'and with the owner');
   rate.markProven('id', office, NOW_MS);
-  assert.equal(take(office), 60, 'a network more does not bring more');
+  assert.equal(take(office), 60, 'another network must not increase the rate');
 });
 
-/** What `readBody` makes of a request that is sent as these bytes; then the client ends where it is told to. */
+/** The result of `readBody` for these bytes; with `isCutOff` the client then disconnects. */
 async function bodyOf(bytes: string, timeoutMs: number, isCutOff = false): Promise<Body> {
   const server = createServer();
   const reading = new Promise<Body>((resolve) => {
@@ -150,7 +150,7 @@ test('a body is read completely, or reported as too large, too slow or truncated
   const whole = await bodyOf('Content-Length: 10\r\n\r\n0123456789', PATIENT_MS);
   assert.deepEqual(whole, { kind: 'whole', bytes: Buffer.from('0123456789') });
   assert.deepEqual(await bodyOf('\r\n', PATIENT_MS), { kind: 'whole', bytes: Buffer.alloc(0) });
-  // Announced, or grown: neither is waited for to its end.
+  // Too large by Content-Length or by received bytes: the server does not wait for the end of the body.
   assert.equal((await bodyOf('Content-Length: 11\r\n\r\n', PATIENT_MS)).kind, 'too_large');
   const chunked = 'Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n012345\r\n';
   assert.equal((await bodyOf(chunked, PATIENT_MS)).kind, 'too_large');

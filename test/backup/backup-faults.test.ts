@@ -1,6 +1,6 @@
 /**
- * A backup folder is restorable to its last good moment whatever happens to the run that brings it up to date: killed, on
- * a full disk or with its folder gone, at every single step; and while the log goes on.
+ * A backup folder remains restorable to its last good moment, whatever interrupts the backup that updates it: a kill, a
+ * full disk or a deleted folder, at every step, while the log grows.
  */
 import assert from 'node:assert/strict';
 import fs, {
@@ -27,7 +27,7 @@ import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
 const work = mkdtempSync(join(tmpdir(), 'wirewatch-faults-'));
 after(() => rmSync(work, { recursive: true, force: true }));
 
-/** A data folder, and a backup of what it was: since then segments were closed, added and rewritten. */
+/** A data folder and an older backup: since then, segments were closed, added and rewritten. */
 const data = join(work, 'data');
 const good = join(work, 'good');
 const folder = join(work, 'folder');
@@ -38,7 +38,7 @@ before(async () => {
   makeLog(log, 12).close();
   makeLog(accessLog, 3, 'access').close();
   const now = () => Date.now() - 2 * DAY_MS;
-  // One of another history, and a replaced segment, whose time is over.
+  // A branch of another history and a replaced segment, both expired.
   await backUp(good, { now, keepDays: 36_500 });
   const [old = ''] = readdirSync(good).filter((name) => name.startsWith('wirewatch-'));
   renameSync(join(good, old), join(good, 'wirewatch-20200101T000000Z'));
@@ -65,7 +65,7 @@ function backUp(target: string, options: Partial<BackupOptions> = {}) {
   return writeBackup({ data, target, drop: join(data, 'drop'), ...usual, ...options });
 }
 
-/** @returns the entries with which a restore of it would begin */
+/** Verifies a backup. @returns its last entries, which a restore would continue */
 async function restorable(target: string): Promise<{ log: number; accessLog: number }> {
   const source = findSource(target);
   const { findings } = await verifyBackup(source, () => {});
@@ -78,7 +78,7 @@ async function restorable(target: string): Promise<{ log: number; accessLog: num
 
 describe('at every step of a run', () => {
   type Fault = 'killed' | 'disk full' | 'folder gone';
-  for (const [fault, told] of [
+  for (const [fault, message] of [
     ['killed', /killed/],
     ['disk full', /is full.*earlier backup is still valid/],
     ['folder gone', /cannot write .*folder.*earlier backup is still valid/],
@@ -91,9 +91,9 @@ describe('at every step of a run', () => {
         const outcome = await withFault(fault, steps, () => backUp(folder));
         isMet = outcome.isMet;
         const when = `step ${steps}, ${outcome.refusal}`;
-        if (outcome.refusal !== null) assert.match(outcome.refusal, told, when);
+        if (outcome.refusal !== null) assert.match(outcome.refusal, message, when);
         if (existsSync(`${folder}-gone`)) {
-          assert.ok(!existsSync(folder), `${when}: nothing is made where the folder was`);
+          assert.ok(!existsSync(folder), `${when}: the backup must not create the folder again`);
           renameSync(`${folder}-gone`, folder);
         }
         const { log, accessLog } = await restorable(folder);
@@ -106,7 +106,7 @@ describe('at every step of a run', () => {
       assert.ok(steps > 10, `${steps} steps`);
     });
 
-  /** What changes something on a disk, but for SQLite. */
+  /** The calls that change the disk, except SQLite's. */
   const STEPS = [
     ...['openSync', 'writeSync', 'writeFileSync', 'fsyncSync', 'renameSync', 'rmSync', 'mkdirSync'],
     ...['linkSync', 'copyFileSync', 'ftruncateSync', 'truncateSync', 'utimesSync'],
@@ -114,7 +114,7 @@ describe('at every step of a run', () => {
   const NEEDS_ROOM = ['writeSync', 'writeFileSync', 'mkdirSync', 'linkSync', 'copyFileSync'];
   type Call = (...args: unknown[]) => unknown;
 
-  /** Runs work with a fault from a step on. @returns whether it came so far, and what it was refused with */
+  /** Runs work with a fault from a step on. @returns whether the step was reached, and the error message */
   async function withFault(fault: Fault, step: number, run: () => Promise<unknown>) {
     const real = Object.fromEntries(STEPS.map((name) => [name, callOf(name)]));
     let count = 0;
@@ -149,7 +149,7 @@ describe('at every step of a run', () => {
   }
 
   function fail(fault: Fault, name: string, isFirst: boolean, call: Call, args: unknown[]): never {
-    // As much as there was room or time for.
+    // A partial write: the disk became full, or the process was killed.
     if (isFirst && name === 'writeSync')
       call(args[0], args[1], args[2], Math.floor(Number(args[3]) / 2), args[4]);
     if (fault === 'killed') throw new Error('killed');
@@ -181,7 +181,7 @@ describe('while it runs', () => {
           if (path !== undefined && rewritten < segments(log).length - 2) rewrite(path);
         },
       });
-      assert.ok(count > had, 'the log went on');
+      assert.ok(count > had, 'the log must have grown');
       const { log: reached } = await restorable(target);
       assert.ok(reached >= had, `round ${round}: ${reached} of ${had}`);
     }

@@ -30,7 +30,7 @@ describe('a folder can be restored at any moment', () => {
     }
     for (const backup of backups) {
       const code = await backup.ended;
-      assert.ok(code === 0 || /another backup/.test(backup.told()), backup.told());
+      assert.ok(code === 0 || /another backup/.test(backup.stderr()), backup.stderr());
     }
     assertGood(folder);
     backUp(folder);
@@ -113,7 +113,7 @@ describe('a folder can be restored at any moment', () => {
     backUp(folder);
     assertGood(folder);
     const aside = readdirSync(path).filter((one) => one.startsWith('replaced-'));
-    assert.equal(aside.length, 1, 'what was there is kept for a while');
+    assert.equal(aside.length, 1, 'replaced files must be kept for a while');
 
     await appliance.serving().stop();
     const original = join(appliance.data, 'log', name);

@@ -32,12 +32,12 @@ before(async () => {
   putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
   await serving.logged('the file', ({ msg }) => msg === 'file applied');
   await serving.stop();
-  assert.ok(!existsSync(backups), 'without the setting there is none');
+  assert.ok(!existsSync(backups), 'without the setting there must be no backup');
 });
 after(() => installation?.remove());
 beforeEach(() => rmSync(backups, { recursive: true, force: true }));
 
-const done = (serving: Serving) => serving.logged('that it is good', ({ msg }) => msg === READ_THROUGH);
+const done = (serving: Serving) => serving.logged('the verified backup', ({ msg }) => msg === READ_THROUGH);
 const opened = (serving: Serving, name: string) =>
   serving.logged(`the alert ${name}`, ({ msg, alert }) => msg === 'alert opened' && alert === name);
 const branches = () => readdirSync(backups).filter((name) => name.startsWith('wirewatch-'));
@@ -56,7 +56,7 @@ describe('a backup is due', () => {
     assert.equal(alert('backup overdue'), undefined);
     await serving.stop();
 
-    // A restart goes by what is there.
+    // A restart reads the time from the existing backup.
     const at = backupTimes(backups).backedUpMs;
     const again = await installation.serve(OFTEN);
     await again.stop();
@@ -106,7 +106,7 @@ test('after a backup, the next does not start at once, whatever the clock says',
       return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
     },
   );
-  await until('it is made and read through', () => begun.length === 2);
+  await until('the backup is created and verified', () => begun.length === 2);
   for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
     nowMs = Date.now() + aheadMs;
     check();
@@ -250,7 +250,7 @@ test('a damaged backup opens an alert, and is repaired once the damaged part is 
   const state = join(branch, 'backup.json');
   const old = { ...JSON.parse(readFileSync(state, 'utf8')), at: '2020-01-01T00:00:00Z' };
   writeFileSync(state, JSON.stringify(old));
-  // In the place of a disk that loses what it was given.
+  // Simulates a disk that loses written data.
   const log: string[] = [];
   const alerts: (string | null)[] = [];
   const { close } = startSchedule(

@@ -78,7 +78,7 @@ describe('a folder', () => {
     } finally {
       await other.stop();
     }
-    // Each goes on with its own.
+    // Each backup continues its own copy.
     const again = backUp(folder);
     assert.deepEqual([again.path, again.new_branch], [first, false]);
     assert.equal(newestBranch(folder), first);
@@ -120,13 +120,13 @@ describe('a folder', () => {
       assertGood(folder);
       own.cli(['restore', folder, '--rehearse']);
 
-      // What is restored goes on to the removal, which holds: the rows are taken out again.
+      // The restored log continues to the removal, so the rows are removed again.
       await own.serving().stop();
       own.cli(['restore', before, '--replace']);
       const log = join(own.data, 'log');
       assert.equal(linesOf(log).length, 1);
       await own.restart();
-      await until('that they are gone again', async () => linesOf(log).length === 0);
+      await until('the rows to be removed again', async () => linesOf(log).length === 0);
       assert.equal(own.cli(['verify']).status, 0);
     } finally {
       await own.stop();

@@ -29,11 +29,14 @@ describe('a rehearsal', () => {
   test("reports the backup's time and its own duration, and compares the backup with the data folder", () => {
     const data = copyOf(stopped, 'rehearsed');
     const before = contentOf(data);
-    const said = rehearsed(file, '--data', data);
-    assert.deepEqual([said.status, said.detections, said.compared, said.differences], [0, 50, 50, []]);
-    assert.ok(said.seconds > 0 && said.state_of && said.backed_up_at);
-    assert.equal(said.newer, 1, 'what the installation has since');
-    assert.match(said.not_noted, /a \.tar file cannot record it/);
+    const result = rehearsed(file, '--data', data);
+    assert.deepEqual(
+      [result.status, result.detections, result.compared, result.differences],
+      [0, 50, 50, []],
+    );
+    assert.ok(result.seconds > 0 && result.state_of && result.backed_up_at);
+    assert.equal(result.newer, 1, 'newer detections of the installation');
+    assert.match(result.not_noted, /a \.tar file cannot record it/);
     assertSame(contentOf(data), before);
     assert.match(
       run('restore', '--rehearse', backup, '--data', data).stdout,
@@ -46,7 +49,7 @@ describe('a rehearsal', () => {
     const folder = copyOf(backup, 'backup-meanwhile');
     let isDone = false;
     const options = { source: folder, data, drop: join(data, 'drop'), now: Date.now };
-    const said = await rehearse({
+    const result = await rehearse({
       ...options,
       onProgress(what) {
         if (isDone || what !== 'copying the log') return;
@@ -55,7 +58,7 @@ describe('a rehearsal', () => {
       },
     });
     assert.ok(isDone);
-    assert.deepEqual([said.differences, said.not_noted], [[], null]);
+    assert.deepEqual([result.differences, result.not_noted], [[], null]);
     assert.ok(backupTimes(folder).rehearsedMs);
     assert.equal(run('verify', folder).status, 0);
   });
@@ -73,13 +76,13 @@ describe('a rehearsal', () => {
       'UPDATE stream_row SET body = replace(body, \'"version":1\', \'"version":7\') WHERE place % 10 = 4',
     );
     db.close();
-    const said = rehearsed(backup, '--data', data);
-    assert.equal(said.status, 1);
+    const result = rehearsed(backup, '--data', data);
+    assert.equal(result.status, 1);
     assert.match(
-      said.differences.join(),
+      result.differences.join(),
       /50 rows in the backup, 51 in the installation; they differ between rows 1 and 50/,
     );
-    assert.match(said.not_noted, /the backup differs from the installation/);
+    assert.match(result.not_noted, /the backup differs from the installation/);
   });
 
   test('runs beside an appliance', () => {
@@ -94,9 +97,9 @@ describe('a rehearsal', () => {
     const db = openDatabase(join(data, 'detections.db'), 'read');
     db.close();
     run('subscription', 'remove', '7001', '--yes', '--data', data);
-    const said = rehearsed(backup, '--data', data);
-    assert.equal(said.status, 1);
-    assert.match(said.differences.join(), /50 rows in the backup, 0 in the installation/);
+    const result = rehearsed(backup, '--data', data);
+    assert.equal(result.status, 1);
+    assert.match(result.differences.join(), /50 rows in the backup, 0 in the installation/);
     assert.equal(run('restore', '--rehearse', join(work, 'text.tar'), '--data', data).status, 1);
     assert.equal(run('restore', '--rehearse', '--replace', backup, '--data', data).status, 2);
   });

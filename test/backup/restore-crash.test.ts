@@ -23,7 +23,7 @@ import {
 describe('a crash', () => {
   test('between any two steps of installing the new state is completed by the next restore', () => {
     const data = copyOf(stopped, 'steps');
-    // A database with a log of its own, as a crash of the appliance leaves it.
+    // A database with a write-ahead log, as a crash of the appliance leaves it.
     writeFileSync(join(data, 'detections.db-wal'), 'log');
     writeFileSync(join(data, 'detections.db-damage'), 'noted');
     const incoming = join(data, 'incoming-20261121T101000Z');
@@ -51,7 +51,7 @@ describe('a crash', () => {
       for (const step of stepsOf(copy).slice(0, done)) step();
       completeRestore(dataFolder(copy));
       assertSame(contentOf(copy), expected, `after ${done} steps`);
-      assert.equal(completeRestore(dataFolder(copy)), undefined, 'nothing is left to do');
+      assert.equal(completeRestore(dataFolder(copy)), undefined, 'nothing may be left to do');
       rmSync(copy, { recursive: true });
     }
   });
@@ -59,7 +59,7 @@ describe('a crash', () => {
   test('at any moment leaves the old or the new state, and the repeated command completes it', async () => {
     const outcomes = new Set<string>();
     const data = join(work, 'killed');
-    // Later and later, until it comes to its end: how long that takes is the machine's affair.
+    // Kill later and later, until the restore completes; the time depends on the machine.
     for (let delayMs = 0; !outcomes.has('done'); delayMs += Math.max(100, delayMs / 4)) {
       rmSync(data, { recursive: true, force: true });
       copyOf(stopped, 'killed');

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { backup, copyOf, file, run, work } from '../support/restore.ts';
 
 describe('a bad backup changes nothing', () => {
-  /** The good file with the header of an entry rewritten, its checksum set right. */
+  /** A copy of the good file with a changed header of an entry, and a correct checksum. */
   function forged(name: string, entry: string, change: (header: Buffer) => void): string {
     const bytes = readFileSync(file);
     const at = headerOf(bytes, entry);
@@ -44,7 +44,7 @@ describe('a bad backup changes nothing', () => {
     assert.deepEqual([status, stdout], [1, '']);
     assert.match(stderr, reason);
     assert.match(stderr, /Nothing was changed/);
-    assert.deepEqual(readdirSync(work), around, 'no folder was made');
+    assert.deepEqual(readdirSync(work), around, 'no folder may be created');
     assert.equal(run('verify', source).status, 1);
   }
 

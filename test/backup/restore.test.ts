@@ -37,18 +37,18 @@ describe('if the data folder has a log that continues the backup', () => {
     ] as const) {
       const data = copyOf(stopped, name);
       for (const database of ['detections.db', 'access.db']) writeFileSync(join(data, database), 'damaged');
-      const said = restored(source, '--replace', '--data', data);
+      const result = restored(source, '--replace', '--data', data);
       assert.deepEqual(
-        [said.detections, said.log, said.access_log, said.raised],
+        [result.detections, result.log, result.access_log, result.raised],
         [51, 'continued', 'continued', false],
       );
       assertSameContent(contentOfDetections(data), expected);
       const log = await served(data);
       assert.ok(
         !log.some(({ msg }) => /rebuilt|brought up to date/.test(String(msg))),
-        'it is as a stop leaves it',
+        'the database must be as after a stop',
       );
-      // Whose search for missing windows is an entry of its own.
+      // The search for missing windows adds its own entry.
       const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
       assertSameContent(found ?? {}, before ?? {});
     }
@@ -61,8 +61,8 @@ describe('if the data folder has a log that continues the backup', () => {
     const bytes = readFileSync(path);
     bytes.fill(0x5a, 300, 340);
     writeFileSync(path, bytes);
-    const said = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([said.detections, said.log, said.raised], [51, 'continued', false]);
+    const result = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([result.detections, result.log, result.raised], [51, 'continued', false]);
     assertSameContent(contentOfDetections(data), contentOfDetections(stopped));
   });
 
@@ -75,8 +75,8 @@ describe('if the data folder has a log that continues the backup', () => {
     const end = readFileSync(join(backup, copy, 'log', name)).length;
     bytes.fill(0x5a, end + 30, end + 60);
     writeFileSync(path, bytes);
-    const said = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([said.detections, said.log, said.raised], [50, 'from the backup', true]);
+    const result = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([result.detections, result.log, result.raised], [50, 'from the backup', true]);
   });
 
   test('a key revoked since stays revoked; a key created since works', () => {
@@ -95,9 +95,9 @@ describe('if the data folder has a log that continues the backup', () => {
 describe('if the end of the log is, or may be, lost', () => {
   test('on another machine versions are raised and positions continue a year ahead, once, and it says so', async () => {
     const data = join(work, 'other', 'machine');
-    const said = restored(backup, '--data', data);
+    const result = restored(backup, '--data', data);
     assert.deepEqual(
-      [said.detections, said.log, said.raised, said.replaced, said.orphans],
+      [result.detections, result.log, result.raised, result.replaced, result.orphans],
       [50, 'from the backup', true, null, []],
     );
     const [epoch, ...more] = epochsIn(data);
@@ -105,7 +105,7 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.ok((epoch?.position ?? 0) >= Date.now() * 1000 + 3.1e13);
     const content = contentOfDetections(data);
     await served(data);
-    // Made from the log, it comes to the same.
+    // A rebuild from the log gives the same result.
     rmSync(join(data, 'detections.db'));
     await served(data);
     const again = contentOfDetections(data);
@@ -142,16 +142,16 @@ describe('if the end of the log is, or may be, lost', () => {
     known.push(epoch());
     endAll();
     known.push(epoch());
-    assert.deepEqual([...new Set(known)], known, 'no epoch comes twice');
+    assert.deepEqual([...new Set(known)], known, 'no epoch may occur twice');
     restored(backup, '--replace', '--data', data);
-    assert.equal(epoch(), known.at(-1), 'where nothing was lost, nobody is put out');
+    assert.equal(epoch(), known.at(-1), 'sessions must continue if nothing was lost');
   });
 
   test('archived files added since are read at the next start', async () => {
     const data = copyOf(stopped, 'orphans');
     rmSync(join(data, 'log'), { recursive: true });
-    const said = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([said.detections, said.raised, said.orphans.length], [50, true, 1]);
+    const result = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([result.detections, result.raised, result.orphans.length], [50, true, 1]);
     const serving = runProgram(['serve', '--data', data, '--port', '0'], { WIREWATCH_INGEST_QUIET_MS: '0' });
     await serving.url();
     await serving.until('the file is read', () => serving.log().find(({ msg }) => msg === 'file applied'));
@@ -162,7 +162,7 @@ describe('if the end of the log is, or may be, lost', () => {
       data,
       'SELECT max(version) AS version FROM stream_row',
     );
-    assert.equal(created?.version, 1001, 'it may have been known');
+    assert.equal(created?.version, 1001, 'a client may know the lost entry');
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
   });
 
@@ -175,15 +175,15 @@ describe('if the end of the log is, or may be, lost', () => {
     const refused = run('restore', file, '--replace', '--until', '2020-01-01T00:00:00Z', '--data', data);
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /contains nothing from before 2020-01-01T00:00:00Z\. Nothing was changed/);
-    const said = restored(backup, '--replace', '--until', formatMs(backedUpAtMs), '--data', data);
+    const result = restored(backup, '--replace', '--until', formatMs(backedUpAtMs), '--data', data);
     assert.deepEqual(
-      [said.detections, said.log, said.raised, said.orphans.length],
+      [result.detections, result.log, result.raised, result.orphans.length],
       [50, 'continued', true, 1],
     );
-    assert.ok(said.entries_cut > 0);
+    assert.ok(result.entries_cut > 0);
     assert.equal(epochsIn(data)[0]?.orphans, 'left');
     await served(data);
-    assert.equal(detectionsIn(data), 50, 'what is in the archive is left there');
+    assert.equal(detectionsIn(data), 50, 'files in the archive must stay there');
     assert.match(run('key', 'list', '--data', data, '--json').stdout, /"revoked_at": "/);
     const after = restored(
       backup,
@@ -205,7 +205,7 @@ describe('if the end of the log is, or may be, lost', () => {
     run('backup', again, '--data', data);
     restored(again, '--replace', '--until', untilEpoch, '--data', data);
     const [second, third] = epochsIn(data);
-    assert.ok(first && second && third, 'one for each that is lost, and one for this');
+    assert.ok(first && second && third, 'one epoch for each lost end, and one for this restore');
     assert.ok(second.position >= first.position + 3.1e13);
   });
 });
@@ -218,8 +218,8 @@ describe('into a folder', () => {
     assert.match(stderr, /already contains an installation .*add --replace/);
     assertSame(contentOf(data), contentOf(stopped));
     const before = contentOf(data);
-    const said = restored(backup, '--replace', '--data', data);
-    const [afterwards, aside] = [contentOf(data), contentOf(said.replaced)];
+    const result = restored(backup, '--replace', '--data', data);
+    const [afterwards, aside] = [contentOf(data), contentOf(result.replaced)];
     for (const [name, content] of before) {
       const stays = name.startsWith('/drop/') || ['/usage.db', '/reserve'].includes(name);
       assert.ok((stays ? afterwards : aside).get(name) === content, name);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- --against COMMIT`: this program against an earlier version, built from its commit in its own worktree.
- * Both read the same exports and answer the same requests, in turn, over HTTP and by their own commands.
+ * `npm run bench -- --against COMMIT`: compares this program with an earlier version, built from its commit in its own
+ * worktree. Both read the same exports and serve the same requests, in turn, over HTTP and with their own commands.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -24,10 +24,10 @@ import { BUNDLE, command, commandOf, type Started, startAppliance } from './prog
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
 const PAGE_REQUESTS = 400;
-/** More meaningful than the rate when others use the machine. */
+/** More meaningful than the rate if the machine is also used otherwise. */
 const PROCESSOR = 'processor time of the appliance for it';
 
-/** One of the two, with a data folder for each of the two sets of rows. */
+/** One of the two versions, with a data folder for each of the two data sets. */
 interface Candidate {
   readonly bundle: string;
   readonly folder: string;
@@ -37,7 +37,7 @@ interface Candidate {
 
 interface Data {
   readonly folder: string;
-  /** An empty one, to copy. */
+  /** A data folder without detections, to copy. */
   readonly empty: string;
   readonly key: string;
 }
@@ -202,7 +202,7 @@ async function served(before: Candidate, now: Candidate, rounds: number): Promis
 
 type PathOf = (connection: number, answer: Buffer | null) => string;
 
-/** Covers all rows: an export has a few days of them. */
+/** A request for a period that covers all rows. */
 function periodOf({ folder }: Data): string {
   const { first, last } = rangeOf(join(folder, 'detections.db'));
   const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());

@@ -1,6 +1,6 @@
 /**
- * The baselines for the appliance, each a bare node:http server on the same database: run as
- * `node bare-server.ts KIND DATABASE`, prints its port. Its paths are /ORDINAL/AFTER/FROM/TO.
+ * The appliance's baselines: bare node:http servers on the same database. `node bare-server.ts KIND DATABASE` starts
+ * one and prints its port. Paths are /ORDINAL/AFTER/FROM/TO.
  */
 
 import { createServer, type ServerResponse } from 'node:http';
@@ -11,9 +11,9 @@ import { placesOf } from '../../src/store/stream-place.ts';
 
 const PAGE_ROWS = 1000;
 
-/** The rows of a stream lie one after the other: behind a place, and before the end of the stream's places. */
+/** The rows of a stream are adjacent: after a place, and before the end of the stream's places. */
 const OF_ONE = `FROM stream_row WHERE place > ? AND place < ? ORDER BY place LIMIT ${PAGE_ROWS}`;
-/** The first stream of a new database. */
+/** The first four streams of a new database. */
 const ORDINALS = [1, 2, 3, 4];
 
 const GROUPED = `

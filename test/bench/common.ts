@@ -1,4 +1,4 @@
-/** Shared by all measurements: the data set, a result, and the comparison with a limit. */
+/** Shared by all measurements: the data set, results, and comparisons. */
 
 import { openDatabase } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
@@ -43,7 +43,7 @@ export function figureTable(other: string, figures: readonly Figure[]): string {
   return [`| | | ${other} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
 }
 
-/** The seconds of the first and of the last detection of a database, by when they were detected first. */
+/** The earliest and latest first_detected_at of a database, in epoch seconds. */
 export function rangeOf(database: string): { first: number; last: number } {
   const db = openDatabase(database, 'read');
   const range = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
@@ -52,7 +52,7 @@ export function rangeOf(database: string): { first: number; last: number } {
   return found ?? { first: 0, last: 0 };
 }
 
-/** The end of a bare server's response: the start of the next page. */
+/** The number at the end of a bare server's response: the next page starts after it. */
 export function lastNumber(answer: Buffer | null): string {
   return answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
 }
@@ -65,7 +65,7 @@ export interface Bench {
   key: string;
 }
 
-/** In turn, so that noise affects both. The first turn warms up. */
+/** Measures both in turn, so that noise affects both. The first round warms up. */
 export async function rounds(
   bench: Bench,
   ours: () => Promise<Measured>,

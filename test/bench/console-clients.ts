@@ -1,6 +1,6 @@
 /**
- * Ten open consoles in their own process: node console-clients.ts ORIGIN COOKIE. Each listens for changes, and reloads its
- * view every second, as if something changed all the time. Consoles get an event in turn, so they reload in turn.
+ * Ten open consoles in their own process: node console-clients.ts ORIGIN COOKIE. Each listens for events, and reloads
+ * its view every second, as if data changed all the time. Like real consoles, they reload one after the other.
  */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const CONSOLES = 10;
 const ASK_EVERY_MS = 1000;
-/** The endpoints that every console reads, and those of one view. */
+/** The endpoint that every console reads; each also reads one view. */
 const EVERYWHERE = 'overview';
 const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
 

@@ -1,7 +1,7 @@
 /**
- * What ten open consoles cost the clients of the API, and how long the console's views take: on detections in backfills
- * of at most two million rows, and 90 days of windows of both exports, some of which failed. Light requests are measured
- * round by round without consoles, beside them, and without them once more, which shows the noise.
+ * The cost of ten open consoles for clients of the API, and the time that the console's views take. The database has
+ * backfills of at most two million rows, and 90 days of windows of both exports, some of them failed. Each round
+ * measures light requests without consoles, with consoles, and again without them, which shows the noise.
  */
 
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ export async function consoles(bench: Bench): Promise<Figure[]> {
   return besideConsoles(bench);
 }
 
-/** On a data folder that is there. */
+/** Measures on an existing data folder. */
 export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   const port = await freePort();
   const appliance = await startAppliance(bench.data, undefined, { WIREWATCH_ADMIN_PORT: `${port}` });
@@ -68,7 +68,7 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   }
 }
 
-/** Creates the data folder, with the requested number of rows, and the windows. */
+/** Creates the data folder with the requested number of rows, and the windows. */
 async function prepare(bench: Bench): Promise<void> {
   rmSync(bench.data, { recursive: true, force: true });
   bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
@@ -122,7 +122,7 @@ async function session(data: string, origin: string): Promise<string> {
 }
 
 async function viewMs(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
-  // Responses are shared for a moment.
+  // Let the cached response of an earlier request expire.
   await sleep(3000);
   const startMs = performance.now();
   const { status } = await send('GET', url, headers);

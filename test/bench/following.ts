@@ -1,6 +1,6 @@
 /**
- * The cost of following: how soon a waiting client gets a change, thousands of waiting clients, compressed pages, and
- * light requests meanwhile.
+ * The cost of following the stream: the delay until a waiting client gets a change, thousands of waiting clients,
+ * compressed pages, and light requests beside them.
  */
 
 import { renameSync } from 'node:fs';
@@ -19,7 +19,7 @@ const IDLE_MS = 10_000;
 const PAGES = 200;
 const PAGE_REQUESTS = 400;
 
-/** @param before an appliance on the data of the bench; it is stopped, for one with room for thousands of connections */
+/** @param before an appliance on the same data; it is replaced by one that allows thousands of connections */
 export async function following(bench: Bench, before: Started): Promise<Figure[]> {
   await before.stop();
   const settings = {
@@ -67,7 +67,7 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
     if (page.data.length > 0) received.push(Date.now());
     cursor = page.next_cursor;
   }
-  // The last is written when nothing waits to be read.
+  // The last delivery time is written when ingest is idle.
   await sleep(1000);
   const db = openDatabase(join(bench.data, 'detections.db'), 'read');
   const recent =
@@ -84,7 +84,7 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
   };
 }
 
-/** Thousands of waiting requests: memory, processor time, and the time until all have the same change. */
+/** Thousands of waiting requests: memory, processor time, and the time until all have received the same change. */
 async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
   const { hostname, port } = new URL(appliance.url);
   const cursor = await head(bench, appliance.url);
@@ -133,7 +133,7 @@ async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
   ];
 }
 
-/** Pages of 1,000 rows as gzip, zstd and plain, and light requests during eight such walks. */
+/** Pages of 1,000 rows as gzip, zstd and plain, and light requests beside eight clients that read such pages. */
 async function compressed(bench: Bench, { url }: Started): Promise<Figure[]> {
   const headers = authorization(bench);
   const paths = await pagesOf(bench, url);
@@ -205,7 +205,7 @@ async function compressed(bench: Bench, { url }: Started): Promise<Figure[]> {
   ];
 }
 
-/** The calls of a walk through one stream. */
+/** The requests that read one stream to its end. */
 async function pagesOf(bench: Bench, url: string): Promise<string[]> {
   const scope = `limit=1000&subscription_id=${SUBSCRIPTIONS[0]}`;
   const paths = [`${CHANGES}?${scope}&since=${new Date(Date.now() - 3_600_000).toISOString()}`];

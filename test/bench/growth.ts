@@ -1,9 +1,10 @@
 /**
- * The cost of a long history: `--growth`, files of two million rows in twenty streams, one after the other. Measured after
- * three and after five of them, and with `--against COMMIT` an earlier version after three.
+ * The cost of a long history (`--growth`): reads files of two million rows in twenty streams, and measures after three
+ * and after five of them. With `--against COMMIT`, also measures an earlier version after three.
  *
- * Cold is: the database's file was dropped from the page cache (https://man7.org/linux/man-pages/man1/dd.1.html,
- * nocache), fincore says so, and the appliance was started again.
+ * "Cold" means that the database's file was dropped from the page cache
+ * (https://man7.org/linux/man-pages/man1/dd.1.html, nocache), which fincore confirms, and that the appliance was
+ * restarted.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -29,7 +30,7 @@ interface Measures {
   readonly [what: string]: { readonly unit: string; readonly value: number; readonly isCost: boolean };
 }
 
-/** @param before bundle of an earlier version; null: none */
+/** @param before the bundle of an earlier version; null: none */
 export async function growth(now: string, before: string | null, options: GrowthOptions): Promise<Figure[]> {
   const [few = 3, many = 5] = FILES;
   const earlier = before === null ? null : (await grown(before, 'before', [few], options)).get(few);
@@ -153,7 +154,7 @@ async function pagePaths(started: Started, key: string): Promise<Record<string, 
   };
 }
 
-/** A thousand rows each, spread over the whole time. */
+/** Pages of a thousand rows, spread over the whole time range. */
 function periodPaths(database: string): string[] {
   const { first, last } = rangeOf(database);
   const time = (second: number) => new Date(Math.floor(second) * 1000).toISOString();

@@ -1,4 +1,4 @@
-/** Ingest: dropped to committed and archived, against inserting the same rows into the same tables. */
+/** Ingest, from the drop to the archive, against plain inserts of the same rows into the same tables. */
 
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ export async function ingest(bench: Bench): Promise<Row> {
 /** @returns how many seconds it took until the file was archived */
 export async function dropped(drop: string, folder: string, file: string): Promise<number> {
   const copy = join(drop, `${file}.part`);
-  // Copied beforehand, under an ignored name: the copy is not measured.
+  // Copy it first under a name that ingest ignores: the copy is not measured.
   copyFileSync(join(folder, file), copy);
   const startMs = performance.now();
   renameSync(copy, join(drop, file));
@@ -42,7 +42,7 @@ export async function dropped(drop: string, folder: string, file: string): Promi
   return (performance.now() - startMs) / 1000;
 }
 
-/** @returns a key that reads the first four of the subscriptions: no key may have more */
+/** @returns a key that reads the first four subscriptions: a request reads at most four */
 export function prepareAccess(folder: string, subscriptions: readonly number[], bundle = BUNDLE): string {
   const data = ['--data', folder];
   commandOf(bundle, 'account', 'add', 'bench', '--name', 'Bench', ...data);
@@ -72,7 +72,7 @@ export async function archived(drop: string, file: string): Promise<void> {
   while (!isArchived(drop, file)) await sleep(2);
 }
 
-/** @throws when a file failed */
+/** @throws Error if a file failed */
 export function isArchived(drop: string, file: string): boolean {
   if (readdirSync(join(drop, 'failed')).length > 0) throw new Error(`${file} failed`);
   return readdirSync(join(drop, 'archive')).some((day) =>
@@ -80,7 +80,7 @@ export function isArchived(drop: string, file: string): boolean {
   );
 }
 
-/** @returns rows a second: each row is one in `detection` and one in `stream_row` */
+/** @returns rows per second; each is a row in `detection` and one in `stream_row` */
 function bareInsert(bench: Bench): number {
   const source = openDatabase(join(bench.data, 'detections.db'), 'read');
   const detections = source

@@ -8,7 +8,7 @@ import { startBare } from './program.ts';
 
 const LIGHT_REQUESTS = 20_000;
 
-/** The empty poll, and one detection by id, each with its key check. */
+/** An empty poll, and one detection by id, each with its key check. */
 export async function light(bench: Bench, url: string): Promise<Row[]> {
   const headers = authorization(bench);
   const head = await fetch(`${url}/v1/detections/changes?limit=1&since=${new Date().toISOString()}`, {

@@ -9,7 +9,7 @@ export interface Load {
   readonly connections: number;
   readonly requests: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The path of a connection's next request, from its last answer; null before the first. */
+  /** The path of a connection's next request; `answer` is its last response, null before the first. */
   readonly path: (connection: number, answer: Buffer | null) => string;
   /** The required status; 200 by default. */
   readonly status?: number;
@@ -20,7 +20,7 @@ export interface Load {
 export interface Measured {
   readonly requests_per_second: number;
   readonly bytes_per_second: number;
-  /** How long each request took, ascending. */
+  /** The duration of each request, ascending. */
   readonly durations_ms: readonly number[];
 }
 
@@ -60,8 +60,8 @@ export async function runLoad(load: Load): Promise<Measured> {
 }
 
 /**
- * Keeps this process from sleeping between responses: on a virtual machine, the server's system call takes longer to
- * wake a sleeping peer than the response itself.
+ * Keeps this process from sleeping between responses: on a virtual machine, waking a sleeping peer takes the server
+ * longer than the response itself.
  */
 function stayAwake(): { end: () => void } {
   let isOver = false;
@@ -130,9 +130,10 @@ class Client {
     const end = received.indexOf(HEAD_END);
     if (end < 0) return;
     const head = received.toString('latin1', 0, end);
-    if (!head.startsWith(`HTTP/1.1 ${this.#status}`)) throw new Error(`answered: ${head.slice(0, 80)}`);
+    if (!head.startsWith(`HTTP/1.1 ${this.#status}`))
+      throw new Error(`unexpected response: ${head.slice(0, 80)}`);
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-    if (length === undefined) throw new Error('an answer without a length');
+    if (length === undefined) throw new Error('the response has no Content-Length');
     this.#bodyStart = end + HEAD_END.length;
     this.#total = this.#bodyStart + Number(length);
   }

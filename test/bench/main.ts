@@ -1,15 +1,15 @@
 /**
- * `npm run bench`: each path of the appliance against its limit, within one run on one generated data set. What
- * counts is the ratio; machines differ, and so does one machine from minute to minute.
+ * `npm run bench`: measures each path of the appliance against its limit, in the same run and on the same generated
+ * data. Only ratios are comparable: machines differ, and so does one machine from minute to minute.
  *
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `stall`, `follow`, `console`, `start` | a part of it |
+ * | `--only page`, `period`, `light`, `stall`, `follow`, `console`, `start` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
- * | `--growth` | what millions of rows cost, see growth.ts; with `--against` also the earlier version |
+ * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
- * | `--record` | writes what was measured into the documents |
+ * | `--record` | records the figures for the documents |
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -97,7 +97,8 @@ async function measureLimits(bench: Bench, appliance: Started, ingested: Row): P
     note(figureTable(before, measured));
     figures.push(...measured);
   };
-  if (isWanted('stall')) show('a bare server', await anew(bench, appliance, (fresh) => stalls(bench, fresh)));
+  if (isWanted('stall'))
+    show('a bare server', await withNewAppliance(bench, appliance, (fresh) => stalls(bench, fresh)));
   if (isWanted('follow')) show('plain', await following(bench, appliance));
   if (isWanted('console')) {
     await appliance.stop();
@@ -106,7 +107,7 @@ async function measureLimits(bench: Bench, appliance: Started, ingested: Row): P
   recordWanted('limits', [...results.map(ofRow), ...figures.map(ofFigure)]);
 }
 
-/** @param before what the figures are compared with */
+/** @param before the name of the baseline */
 function keep(name: GroupName, before: string, figures: readonly Figure[]): void {
   note(figureTable(before, figures));
   recordWanted(name, figures.map(ofFigure));
@@ -118,8 +119,8 @@ function recordWanted(name: GroupName, figures: Parameters<typeof record>[2]): v
   record(name, `npm run bench -- ${options}`.replace(/( --)? --record/, ''), figures);
 }
 
-/** On its own appliance, so that memory of other measurements does not count. */
-async function anew<Result>(
+/** Measures on a new appliance, so that memory of other measurements does not count. */
+async function withNewAppliance<Result>(
   bench: Bench,
   before: Started,
   measure: (appliance: Started) => Promise<Result>,

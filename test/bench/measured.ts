@@ -1,4 +1,4 @@
-/** The figures that `npm run bench -- --record` measured, for the documents. */
+/** The figures that `npm run bench -- --record` recorded for the documents. */
 import recorded from './measured.json' with { type: 'json' };
 
 export interface MeasuredFigure {
@@ -9,7 +9,7 @@ export interface MeasuredFigure {
   readonly now: number;
   /** The baseline's figure; null: none. */
   readonly before: number | null;
-  /** How many times better; null: nothing to compare with. */
+  /** How many times better than the baseline; null: none. */
   readonly ratio: number | null;
 }
 

@@ -15,7 +15,7 @@ import { startBare } from './program.ts';
 
 const PAGE_REQUESTS = 600;
 
-/** The next page of a walk through the change stream, and the first one again at its end. */
+/** Paths that read the change stream page by page, and start again at its end. */
 export function walkOf(limit: number): (scope: string) => (_: number, answer: Buffer | null) => string {
   const pages = `/v1/detections/changes?limit=${limit}`;
   const first = `${pages}&since=${new Date(Date.now() - 3_600_000).toISOString()}`;
@@ -26,7 +26,7 @@ export function walkOf(limit: number): (scope: string) => (_: number, answer: Bu
   };
 }
 
-/** Pages of 1,000 rows, walked through to the end and again from the start. */
+/** Reads pages of 1,000 rows to the end of the stream, and then again from its start. */
 export async function pages(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);

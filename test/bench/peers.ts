@@ -1,10 +1,10 @@
 /**
- * `--peers`: the same rows served by other programs on this machine. They do less (no keys, no cursors, no windows), so
- * it says what that which they lack costs, and where this program loses.
+ * `--peers`: other programs serve the same rows on this machine. They do less (no keys, no cursors, no windows), so the
+ * comparison shows the cost of these features, and where this program is slower.
  *
- * nginx sends a page's bytes from a file; PostgreSQL holds the rows, and a thin Node server asks it, once row by row and
- * once for the page as one text, as PostgREST does. They are started here and ended with it: `nginx` and PostgreSQL
- * have to be installed, and the package `pg` (`npm install --no-save pg`).
+ * nginx sends the bytes of a page from a file. PostgreSQL stores the rows, and a thin Node server queries it, once row
+ * by row and once for the page as one text, as PostgREST does. The benchmark starts and stops them: `nginx`, PostgreSQL
+ * and the package `pg` (`npm install --no-save pg`) must be installed.
  */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -57,7 +57,7 @@ export async function peers(bench: Bench, url: string): Promise<Figure[]> {
   }
 }
 
-/** In turn, so that noise affects all. The first turn warms up. */
+/** Measures all in turn, so that noise affects all. The first round warms up. */
 async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
   const rates = new Map<Peer, number[]>([ours, ...others].map((peer) => [peer, []]));
   for (let round = 0; round <= bench.rounds; round += 1)
@@ -205,7 +205,7 @@ async function fill(pool: Pool, database: string): Promise<void> {
   await pool.query('VACUUM ANALYZE stream_row');
 }
 
-/** A server that asks for a page behind a place, and sends it. */
+/** A server that queries the page after a place, and sends it. */
 async function served(
   ask: (after: number) => Promise<[body: string, last: string]>,
 ): Promise<{ url: string; close: () => void }> {

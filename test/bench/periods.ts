@@ -1,4 +1,6 @@
-/** Pages of a period: a thousand rows of one stream, and two hundred of eight, against the same query bare. */
+/**
+ * Pages of a period: a thousand rows of one stream, and two hundred of eight, against bare servers with the same query.
+ */
 import { join } from 'node:path';
 import {
   authorization,
@@ -15,11 +17,11 @@ import { startBare } from './program.ts';
 
 const REQUESTS = 600;
 
-/** The first page of a period, over and over: the query is the same each time. */
+/** Requests the first page of a period repeatedly: later pages use the same query. */
 export async function periods(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
   const { first, last } = rangeOf(database);
-  // Covers all rows: an export has a few days of them.
+  // The period covers all rows.
   const from = new Date(first * 1000).toISOString();
   const to = new Date(last * 1000 + 1000).toISOString();
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);

@@ -25,7 +25,7 @@ export function command(...args: string[]): string {
   return commandOf(BUNDLE, ...args);
 }
 
-/** The same for another build. */
+/** Runs a command of another build. */
 export function commandOf(bundle: string, ...args: string[]): string {
   return execFileSync(process.execPath, [bundle, ...args], {
     encoding: 'utf8',
@@ -34,7 +34,7 @@ export function commandOf(bundle: string, ...args: string[]): string {
   });
 }
 
-/** The appliance on a data folder, with limits that a measurement does not reach. */
+/** Starts the appliance on a data folder, with limits that no measurement reaches. */
 export async function startAppliance(
   data: string,
   bundle = BUNDLE,
@@ -47,7 +47,7 @@ export async function startAppliance(
     WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
     ...settings,
   };
-  // The log goes to a file: the measuring process would have to read a pipe.
+  // Log to a file: reading a pipe would burden the measuring process.
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
   const child = spawn(process.execPath, [bundle, 'serve', '--data', data, '--port', '0'], {
@@ -71,7 +71,7 @@ export async function startAppliance(
   }
 }
 
-/** One of the servers of bare-server.ts. */
+/** Starts one of the servers of bare-server.ts. */
 export async function startBare(kind: string, database?: string): Promise<Started> {
   const args = [BARE_SERVER, kind, ...(database === undefined ? [] : [database])];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -85,7 +85,7 @@ export async function startBare(kind: string, database?: string): Promise<Starte
   };
 }
 
-/** Open consoles: see console-clients.ts. */
+/** Opens consoles: see console-clients.ts. */
 export async function startConsoles(origin: string, cookie: string): Promise<{ stop(): Promise<void> }> {
   const args = [CONSOLE_CLIENTS, origin, cookie];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -110,7 +110,7 @@ async function found(
   });
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of a hundredth of a second. */
+/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
 function cpuMsOf({ pid }: ChildProcess): number | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')

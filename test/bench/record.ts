@@ -1,6 +1,5 @@
 /**
- * Stores the figures for the documents in `test/bench/measured.json`: only with `--record`, so that a private run changes
- * no file.
+ * Stores the figures for the documents in `test/bench/measured.json`, only with `--record`: other runs change no file.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

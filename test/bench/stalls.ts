@@ -1,7 +1,7 @@
 /**
- * How long a light request waits while a million rows are ingested and two clients scan the stream with filters
- * that match nothing, and how long one to a bare server of its own waits meanwhile, which has nothing else to do: what
- * the machine takes is in both. And how much memory it takes.
+ * The latency of light requests and the memory while a million rows are ingested and two clients scan the stream with
+ * filters that match nothing. Light requests to an idle bare server are measured at the same time: both include the
+ * delays of the busy machine.
  */
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { type Load, runLoad } from './load.ts';
 import { command, type Started, startBare } from './program.ts';
 
 const ROWS = 1_000_000;
-/** Sequential light requests: each samples how long a server did not answer. */
+/** Sequential light requests: each samples how long a server was blocked. */
 const SAMPLES_A_TURN = 200;
 
 export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]> {
@@ -31,7 +31,7 @@ export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]
     const headers = authorization(bench);
     const scan = async () => {
       const path = scanOf(new Date(Date.now() - 3_600_000).toISOString());
-      // Ingest needs both cores of a small machine: measuring must not take one.
+      // Ingest needs both cores of a small machine: the measurement must not occupy one.
       while (!isOver) await runLoad({ url, connections: 1, requests: 20, headers, mayRest: true, path });
     };
     const sample = async (load: Pick<Load, 'url' | 'path' | 'status'>) => {
@@ -75,7 +75,7 @@ export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]
   }
 }
 
-/** Page after page on which the filter matches nothing, from start to end, repeatedly. */
+/** Scans the stream from start to end, repeatedly, with a filter that matches nothing. */
 function scanOf(since: string): Load['path'] {
   const page = '/v1/detections/changes?limit=1000&source_id=none';
   return (_, answer) => {

@@ -1,6 +1,6 @@
 /**
- * The time that a command takes to start, `serve` until it accepts connections, and `lab` until it is ready: executable
- * and bundle, against bare Node in the same run.
+ * The run time of short commands, and the start time of `serve` (until it accepts connections) and `lab` (until it is
+ * ready), for executable and bundle, against bare Node in the same run.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,10 +10,10 @@ import { type Bench, median } from './common.ts';
 import { BUNDLE } from './program.ts';
 
 const ROUNDS = 11;
-/** Time beyond the start and end of bare Node. */
+/** The allowed time in addition to bare Node's start and exit. */
 const COMMAND_MS_MAX = 100;
 const LISTENING_MS_MAX = 150;
-/** By then it has read its month of detections. */
+/** The lab is ready once it has read its month of detections. */
 const LAB_READY_MS_MAX = 450;
 const BUILD = fileURLToPath(new URL('../../build/executable.mjs', import.meta.url));
 
@@ -54,7 +54,9 @@ interface Start {
   readonly measure: (program: Program) => number | Promise<number>;
 }
 
-/** A table: each command, the median of what it took longer than bare Node; every round runs all, so noise hits all. */
+/**
+ * Returns a table with each command's median time beyond bare Node's. Every round runs all, so that noise affects all.
+ */
 export async function starts(bench: Bench): Promise<string> {
   const data = join(bench.folder, 'start');
   const bundle: Program = { name: 'bundle', file: process.execPath, args: [BUNDLE] };
@@ -135,20 +137,20 @@ function tookMs(program: Program, args: readonly string[]): number {
   return performance.now() - startedMs;
 }
 
-/** @param told the text that it prints once started */
-async function startedMs({ file, args }: Program, more: readonly string[], told: string): Promise<number> {
+/** @param marker the text that the program prints once started */
+async function startedMs({ file, args }: Program, more: readonly string[], marker: string): Promise<number> {
   const beganMs = performance.now();
   const child = spawn(file, [...args, ...more, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   const tookMs = await new Promise<number>((resolve, reject) => {
-    let printed = '';
+    let output = '';
     const onText = (text: Buffer) => {
-      printed += text.toString();
-      if (printed.includes(told)) resolve(performance.now() - beganMs);
+      output += text.toString();
+      if (output.includes(marker)) resolve(performance.now() - beganMs);
     };
     child.stdout.on('data', onText);
     child.stderr.on('data', onText);
-    child.once('exit', () => reject(new Error(`the appliance ended: ${printed}`)));
+    child.once('exit', () => reject(new Error(`the appliance ended: ${output}`)));
   });
   child.kill('SIGTERM');
   await ended;

@@ -1,6 +1,6 @@
 /**
- * build/setup.cjs, which every npm script starts with: on a host that is too old, in a fresh clone, twice at once,
- * after a failure. npm is replaced by a stand-in that fills node_modules as `npm ci` would; everything else is real.
+ * build/setup.cjs, which every npm script runs first: with an old Node, in a fresh clone, twice in parallel, after a
+ * failure. A fake npm fills node_modules as `npm ci` would; everything else is real.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -28,9 +28,9 @@ after(() => rmSync(scratch, { recursive: true, force: true }));
 let clone = '';
 let clones = 0;
 
-/** A fresh clone with nothing in it but what set-up looks at, and a bundler that leaves a mark. */
+/** A fresh clone with only the files that set-up reads, and a bundler that writes a marker file. */
 beforeEach(() => {
-  clone = join(scratch, `clone ${clones++}`); // a blank, since folders of real people have them
+  clone = join(scratch, `clone ${clones++}`); // with a space, as in real folder names
   mkdirSync(join(clone, 'build'), { recursive: true });
   cpSync(join(root, 'build', 'setup.cjs'), join(clone, 'build', 'setup.cjs'));
   writeFileSync(join(clone, 'build', 'bundle.mjs'), "console.log('bundled');");
@@ -104,11 +104,15 @@ function npmCalls(): string[] {
 test('a fresh clone is installed once and bundled every time, and stdout stays clean', () => {
   const first = setUp();
   assert.equal(first.status, 0, first.stderr);
-  assert.match(first.stderr, /^wirewatch set-up: installing .*\nbundled\n$/, 'npm itself is not heard');
+  assert.match(
+    first.stderr,
+    /^wirewatch set-up: installing .*\nbundled\n$/,
+    "npm's own output must not be shown",
+  );
   assert.equal(first.stdout, '');
   assert.ok(
     existsSync(join(clone, 'node_modules', '.bin', 'node')),
-    'the next script line finds the pinned Node',
+    'the next command must find the pinned Node',
   );
 
   const second = setUp();
@@ -118,13 +122,13 @@ test('a fresh clone is installed once and bundled every time, and stdout stays c
   assert.match(
     npmCalls()[0] ?? '',
     /^ci .*--include=dev --include=optional/,
-    'NODE_ENV=production leaves nothing out',
+    'NODE_ENV=production must install everything',
   );
 });
 
 test('a changed package-lock.json is installed again', () => {
   setUp();
-  // As the real npm ci would, before it fills the folder again.
+  // Like the real npm ci, before it fills the folder again.
   for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-'))) {
     rmSync(join(clone, 'node_modules', name), { recursive: true });
   }
@@ -145,7 +149,7 @@ test('a matching manual installation is used as it is', () => {
   rmSync(stamp);
   writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.1' } } }));
   setUp({ FAKE_NPM_FAILS: '1' });
-  assert.equal(npmCalls().length, 2, 'another version does not fit');
+  assert.equal(npmCalls().length, 2, 'another version must not be used');
 });
 
 test('two scripts started together in a fresh clone install once', async () => {
@@ -156,7 +160,7 @@ test('two scripts started together in a fresh clone install once', async () => {
     assert.match(outcome.stderr, /bundled\n$/);
   }
   assert.equal(npmCalls().length, 1);
-  assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'no lock is left');
+  assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'the lock must be removed');
 });
 
 test('a lock of a dead process is ignored', () => {
@@ -204,11 +208,11 @@ test('a platform without a pinned Node gets an error with the supported ones', (
 
 test('setup.cjs has only syntax that Node 8 can parse', () => {
   const source = readFileSync(join(root, 'build', 'setup.cjs'), 'utf8');
-  // Node 8 reads ECMAScript 2017: lowered to it, the code stays as it is.
+  // Node 8 supports ECMAScript 2017: transforming the code to it must not change it.
   const isOld = (code: string) => transformSync(code, { target: 'es2017' }).code === transformSync(code).code;
   assert.ok(isOld(source));
   assert.ok(!isOld(`${source}\nmain?.();`));
-  assert.doesNotMatch(source, /require\('node:/, 'Node 8 does not know the prefix');
+  assert.doesNotMatch(source, /require\('node:/, 'Node 8 does not support the node: prefix');
 });
 
 interface Locked {
@@ -222,7 +226,7 @@ function readJson(name: string): unknown {
   return JSON.parse(readFileSync(join(root, name), 'utf8'));
 }
 
-/** package-lock.json's entries by place; only members that are looked at here are typed. */
+/** The entries of package-lock.json by path; only members used here are typed. */
 function lockedPackages(): Record<string, Locked> {
   const lockfile: { packages: Record<string, Locked> } = Object.assign(
     { packages: {} },

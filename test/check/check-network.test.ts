@@ -27,7 +27,7 @@ test('a private key that everybody can read is reported with a fix', { skip: WIT
 test('unencrypted keys on the network are reported by the check, and once by the start', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
-    const isSaid = async (...args: string[]) => {
+    const isReported = async (...args: string[]) => {
       const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
       if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
       const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
@@ -37,8 +37,8 @@ test('unencrypted keys on the network are reported by the check, and once by the
       const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
       return [status, lines.length];
     };
-    assert.deepEqual(await isSaid('--host', '0.0.0.0'), ['warn', 1]);
-    assert.deepEqual(await isSaid(), ['ok', 0]);
+    assert.deepEqual(await isReported('--host', '0.0.0.0'), ['warn', 1]);
+    assert.deepEqual(await isReported(), ['ok', 0]);
   }));
 
 test("a proxy on this machine passes each client's address; an untrusted proxy is reported", () =>
@@ -56,12 +56,12 @@ test("a proxy on this machine passes each client's address; an untrusted proxy i
           const headers = { authorization: `Bearer ${createKey('ww').key}`, 'x-forwarded-for': address };
           found.push((await fetch(`${url}/v1/me`, { headers })).status);
         }
-        const isTold = () => running.log().some(({ alert }) => alert === 'proxy not trusted');
-        if (proxies.length > 0) await running.until('the alert', () => isTold() || undefined);
+        const hasAlert = () => running.log().some(({ alert }) => alert === 'proxy not trusted');
+        if (proxies.length > 0) await running.until('the alert', () => hasAlert() || undefined);
         const alerts = (await check(data, '--config', file)).findings.filter(
           ({ check }) => check === 'alert',
         );
-        return [...found, alerts.some(({ detail }) => detail.startsWith('proxy not trusted:')), isTold()];
+        return [...found, alerts.some(({ detail }) => detail.startsWith('proxy not trusted:')), hasAlert()];
       } finally {
         running.kill('SIGTERM');
         await running.ended;

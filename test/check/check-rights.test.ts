@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
-import { check, checked, command, picture, stoppedAfterStart } from '../support/check.ts';
+import { check, checked, command, snapshot, startAndStop } from '../support/check.ts';
 import { programCommand } from '../support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Rights do not bind root: then it is run as a user who has none. */
+/** Permissions do not restrict root: then run the check as this user. */
 const OTHER_ID = 65_534;
 
 const isRoot = process.getuid?.() === 0;
@@ -19,7 +19,7 @@ const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'
 
 const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
 
-/** The program may lie where that user cannot get. */
+/** Whether that user can read the program. */
 function canBeRunByAnother(): boolean {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return false;
   const { command, args } = programCommand(['version']);
@@ -32,7 +32,7 @@ function asAnother(args: readonly string[]): RunningProgram {
   return runProgram(args, {}, { through });
 }
 
-/** Everything in the folder, and the folder, to the user of {@link asAnother}. */
+/** Gives a folder and everything in it to the user of {@link asAnother}. */
 function giveAway(folder: string): void {
   if (!isRoot) return;
   chownSync(folder, OTHER_ID, OTHER_ID);
@@ -107,29 +107,33 @@ test('configured accounts that a start would refuse are found; the check changes
     const keyOf = (owner: string) =>
       `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "${owner}"\nname = "K"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`;
     const subscription = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
-    const judged = async (text: string) => {
+    const preseedFinding = async (text: string) => {
       writeFileSync(file, `[server]\nport = 0\n${text}`);
       const { code, of } = await check(data, '--config', file);
       return { code, ...of('configured accounts') };
     };
     const right = `${account}${subscription}${keyOf('acme')}`;
-    assert.match((await judged(right)).detail, /^the next start creates 3 missing entries$/);
-    const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
+    assert.match((await preseedFinding(right)).detail, /^the next start creates 3 missing entries$/);
+    const wrong = await preseedFinding(`${account}${subscription}${keyOf('other')}`);
     assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
     assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
     assert.equal(await run.ended, 78);
-    assert.ok(run.told().includes(wrong.detail), 'the start says the same');
+    assert.ok(run.stderr().includes(wrong.detail), 'the start must report the same');
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-    const before = picture(data);
-    assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
-    assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
-    const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
+    const before = snapshot(data);
+    assert.match((await preseedFinding(right)).detail, /^the next start creates 2 missing entries$/);
+    assert.equal(
+      (await preseedFinding(`${account}${keyOf('acme')}`)).status,
+      'bad',
+      'subscription 7001 does not exist',
+    );
+    const differing = await preseedFinding('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
-    assert.equal((await judged(account)).detail, 'all exist');
-    assert.deepEqual(picture(data), before);
+    assert.equal((await preseedFinding(account)).detail, 'all exist');
+    assert.deepEqual(snapshot(data), before);
   }));
 
 describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
@@ -137,7 +141,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
     inFolder(async (folder) => {
       const data = join(folder, 'data');
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-      await stoppedAfterStart(data);
+      await startAndStop(data);
       for (const name of ['access.db', 'detections.db', 'secret', 'log']) {
         giveAway(folder);
         if (name !== 'log') writeFileSync(join(data, name), '', { flag: 'a' });
@@ -157,7 +161,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
       const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
       assert.equal(await run.ended, 78);
       assert.match(
-        run.told(),
+        run.stderr(),
         /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
       );
       chmodSync(folder, 0o755);
@@ -176,7 +180,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
         const { code, of } = await checked(run);
         assert.equal(code, 1);
         assert.deepEqual([of('data folder').status, of('backups').status], ['bad', 'bad']);
-        assert.ok(of('open files'), 'the rest is looked at');
+        assert.ok(of('open files'), 'other checks must still run');
       }
       chmodSync(data, 0o700);
     }));

@@ -25,23 +25,23 @@ describe('the rules', () => {
   test('file systems: network is bad, FUSE and memory are warnings', {
     skip: process.platform !== 'linux',
   }, () => {
-    const judged = (type: number) => fileSystemOutcome(fileSystemOf(type)).status;
-    assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(judged), [
+    const statusFor = (type: number) => fileSystemOutcome(fileSystemOf(type)).status;
+    assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(statusFor), [
       'bad',
       'bad',
       'bad',
       'bad',
       'bad',
     ]);
-    assert.deepEqual([0x65735546, 0x01021994, 0xef53, 0x58465342, 1].map(judged), [
+    assert.deepEqual([0x65735546, 0x01021994, 0xef53, 0x58465342, 1].map(statusFor), [
       'warn',
       'warn',
       'ok',
       'ok',
       'ok',
     ]);
-    // The number may come with its sign.
-    assert.equal(judged(0xff534d42 | 0), 'bad');
+    // The number may be signed.
+    assert.equal(statusFor(0xff534d42 | 0), 'bad');
   });
 
   test('clock: before the latest record, or before this build, is bad', () => {

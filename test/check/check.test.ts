@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { check, command, picture, stoppedAfterStart } from '../support/check.ts';
+import { check, command, snapshot, startAndStop } from '../support/check.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 async function takePort(): Promise<{ port: string; close: () => void }> {
@@ -42,7 +42,7 @@ test('an installation whose appliance does not run is bad, and is not reported a
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     assert.equal((await check(data, '--port', '0')).of('appliance').status, 'ok');
-    await stoppedAfterStart(data);
+    await startAndStop(data);
     const { code, of, findings } = await check(data, '--port', '0');
     assert.equal(code, 1);
     assert.equal(of('appliance').status, 'bad');
@@ -64,11 +64,11 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     try {
       const { port } = new URL(await running.url());
-      // The last that a start writes.
-      await running.until('that it is at rest', () =>
+      // The last file that a start writes.
+      await running.until('ingest to be idle', () =>
         running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
-      const before = picture(data);
+      const before = snapshot(data);
       const { code, of, findings } = await check(data, '--port', port);
       assert.equal(code, 0, JSON.stringify(findings));
       for (const name of [
@@ -86,8 +86,8 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
       assert.match(of('administration').detail, /off/);
       assert.match(of('keys').detail, /^1 key expires within 14 days: [a-z2-7]{12} \(Soon\)/);
       assert.ok(['ok', 'warn'].includes(of('drop events').status));
-      assert.deepEqual(picture(data), before);
-      assert.ok(!running.told().includes('.check-'), running.told());
+      assert.deepEqual(snapshot(data), before);
+      assert.ok(!running.stderr().includes('.check-'), running.stderr());
       assert.match(
         (await check(data, '--port', '1')).of('listening address').detail,
         /another address|cannot listen/,
@@ -116,7 +116,7 @@ test('damage, a lost secret, open permissions, a port in use and an invalid cert
     await command(data, 'subscription', 'add', '7001', '--account', 'acme');
     writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
     chmodSync(data, 0o755);
-    // The second page, of 16 KiB each: the first keeps what the file says of itself.
+    // Damage the second page (16 KiB each): the first contains the file's header.
     const database = await open(join(data, 'access.db'), 'r+');
     await database.write(Buffer.alloc(4096, 0xff), 0, 4096, 16_384);
     await database.close();
@@ -195,7 +195,7 @@ test('text output: a line for each finding, its hint below, a count at the end',
   inFolder(async (folder) => {
     const run = runProgram(['check', '--data', join(folder, 'data'), '--port', '0']);
     assert.equal(await run.ended, 0);
-    assert.match(run.printed(), /^ok {4}configuration {2,}no configuration file/m);
-    assert.match(run.printed(), /^warn {2}data folder .*\n +-> The first start/m);
-    assert.match(run.printed(), /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
+    assert.match(run.stdout(), /^ok {4}configuration {2,}no configuration file/m);
+    assert.match(run.stdout(), /^warn {2}data folder .*\n +-> The first start/m);
+    assert.match(run.stdout(), /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
   }));

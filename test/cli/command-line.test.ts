@@ -1,4 +1,4 @@
-/** The frame of the command line: exit codes, messages, help, common options, option values. */
+/** The command line in general: exit codes, messages, help, common options, option values. */
 
 import assert from 'node:assert/strict';
 import { type SpawnSyncReturns, spawn } from 'node:child_process';
@@ -17,7 +17,7 @@ const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
 
-/** The end of a command that throws this. */
+/** Runs a command that throws this. */
 function endOf(thrown: string, env: Record<string, string> = {}): SpawnSyncReturns<string> {
   return runScript(
     `import { reportEnd } from ${source('cli/program.ts')};

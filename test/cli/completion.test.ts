@@ -16,12 +16,12 @@ const scripts = new Map<string, string>();
 before(async () => {
   for (const shell of SHELLS) {
     const program = runProgram(['completion', shell]);
-    assert.equal(await program.ended, 0, program.told());
-    scripts.set(shell, program.printed());
+    assert.equal(await program.ended, 0, program.stderr());
+    scripts.set(shell, program.stdout());
   }
 });
 
-/** What a shell offers behind the words, the last of which may be begun. */
+/** Scripts that print what a shell offers after the words; the last word may be incomplete. */
 const ASK: Readonly<Record<string, { program: string; args: string[]; code: string }>> = {
   bash: {
     program: 'bash',
@@ -31,7 +31,7 @@ const ASK: Readonly<Record<string, { program: string; args: string[]; code: stri
   zsh: {
     program: 'zsh',
     args: ['-f', '-c'],
-    // Of the completion system only what the script calls: what it hands over is what counts.
+    // Replaces the parts of the completion system that the script calls, and prints their arguments.
     code: `compdef() { :; }; source "$0"; _files() { :; }
       _describe() { local word; for word in "\${candidates[@]}"; do [[ $word = "\${words[CURRENT]}"* ]] && print -r -- "\${word%%:*}"; done; true; }
       typeset -a words; words=("$@"); CURRENT=$#; _wirewatch`,
@@ -112,5 +112,5 @@ test('every script has every command, option and topic', async () => {
 test('another shell is wrong usage', async () => {
   const program = runProgram(['completion', 'tcsh']);
   assert.equal(await program.ended, 2);
-  assert.match(program.told(), /no completion script for "tcsh": expected bash, zsh or fish/);
+  assert.match(program.stderr(), /no completion script for "tcsh": expected bash, zsh or fish/);
 });

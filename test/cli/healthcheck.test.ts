@@ -12,10 +12,10 @@ import { inFolder, runProgram } from '../support/program.ts';
 async function healthcheck(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
   const run = runProgram(['healthcheck', ...args], settings);
   const code = await run.ended;
-  return { code, printed: run.printed(), told: run.told() };
+  return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
 
-/** Use of a server of one answer. */
+/** Runs `use` with a server that always sends this response. */
 async function answering(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -43,9 +43,9 @@ function health(status: number, pageWorthy: number, open = pageWorthy): RequestL
 describe('what it says', () => {
   test('healthy: exit code 0, and nothing', () =>
     answering(health(200, 0), async (url) => {
-      assert.deepEqual(await healthcheck(['--url', url]), { code: 0, printed: '', told: '' });
-      const { code, printed } = await healthcheck(['--url', `${url}/`, '--json']);
-      const document = JSON.parse(printed);
+      assert.deepEqual(await healthcheck(['--url', url]), { code: 0, stdout: '', stderr: '' });
+      const { code, stdout } = await healthcheck(['--url', `${url}/`, '--json']);
+      const document = JSON.parse(stdout);
       assert.equal(code, 0);
       assert.deepEqual(
         [document.healthy, document.url, document.status, document.reason, document.health.status],
@@ -55,21 +55,21 @@ describe('what it says', () => {
 
   test('degraded: exit code 1, and why in one line', () =>
     answering(health(503, 2), async (url) => {
-      const { code, printed, told } = await healthcheck(['--url', url]);
-      assert.deepEqual([code, printed], [1, '']);
+      const { code, stdout, stderr } = await healthcheck(['--url', url]);
+      assert.deepEqual([code, stdout], [1, '']);
       assert.equal(
-        told,
+        stderr,
         'wirewatch: degraded: 2 open alerts need attention now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire has been finished yet. See: wirewatch alert list\n',
       );
-      const document = JSON.parse((await healthcheck(['--url', url, '--json'])).printed);
+      const document = JSON.parse((await healthcheck(['--url', url, '--json'])).stdout);
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
     }));
 
   test('without an alert as reason it points to the files', () =>
     answering(health(503, 0, 1), async (url) => {
-      const { told } = await healthcheck(['--url', url]);
+      const { stderr } = await healthcheck(['--url', url]);
       assert.match(
-        told,
+        stderr,
         /^wirewatch: degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
       );
     }));
@@ -78,10 +78,10 @@ describe('what it says', () => {
     answering(
       (_, answer) => answer.writeHead(200).end('<html>'),
       async (url) => {
-        const { code, told } = await healthcheck(['--url', url]);
+        const { code, stderr } = await healthcheck(['--url', url]);
         assert.equal(code, 1);
         assert.match(
-          told,
+          stderr,
           /^wirewatch: .*answered with status 200, but the answer is not from Wirewatch.*\n$/,
         );
       },
@@ -91,9 +91,9 @@ describe('what it says', () => {
     answering(
       () => {},
       async (url) => {
-        const { code, told } = await healthcheck(['--url', url, '--timeout', '1']);
+        const { code, stderr } = await healthcheck(['--url', url, '--timeout', '1']);
         assert.equal(code, 1);
-        assert.match(told, /no answer from .* within 1 s\n$/);
+        assert.match(stderr, /no answer from .* within 1 s\n$/);
       },
     ));
 
@@ -102,9 +102,9 @@ describe('what it says', () => {
     await answering(health(200, 0), async (url) => {
       gone = url;
     });
-    const { code, told } = await healthcheck(['--url', gone]);
+    const { code, stderr } = await healthcheck(['--url', gone]);
     assert.equal(code, 1);
-    assert.match(told, /nothing is listening at .*wirewatch serve/);
+    assert.match(stderr, /nothing is listening at .*wirewatch serve/);
   });
 
   test('wrong usage is exit code 2, a wrong configuration 78', async () => {
@@ -123,13 +123,13 @@ test('it finds the running appliance by the settings', () =>
     const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
     try {
       const { port } = new URL(await running.url());
-      // A fresh one has finished no window: it answers, and is not healthy.
-      // By the address that it noted in its data folder, whatever the settings say.
+      // A new appliance has no finished window: it responds, but is not healthy.
+      // The address noted in its data folder takes precedence over the settings.
       for (const args of [['--host', '0.0.0.0', '--port', port], [], ['--data', folder]]) {
         const of = args.includes('--data') ? '1' : port;
-        const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
+        const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
         assert.equal(code, 1);
-        assert.match(told, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
+        assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
       }
     } finally {
       running.kill('SIGTERM');
@@ -143,16 +143,16 @@ test('another process on the port is not mistaken for a stopped appliance', () =
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
       const running = runProgram(['serve', '--data', folder, '--port', '0']);
       await running.url();
-      // As after a power cut: the address stays behind.
+      // As after a power cut: the address file remains.
       running.kill('SIGKILL');
       await running.ended;
       assert.ok(existsSync(join(folder, 'address')));
-      const { code, told } = await healthcheck(['--data', folder], settings);
+      const { code, stderr } = await healthcheck(['--data', folder], settings);
       assert.equal(code, 1);
-      assert.match(told, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
-      const { printed } = await healthcheck(['--data', folder, '--json'], settings);
-      assert.deepEqual([JSON.parse(printed).healthy, JSON.parse(printed).url], [false, null]);
-      // Asked for by its port, it is asked.
+      assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+      const { stdout } = await healthcheck(['--data', folder, '--json'], settings);
+      assert.deepEqual([JSON.parse(stdout).healthy, JSON.parse(stdout).url], [false, null]);
+      // With an explicit port, the request is sent.
       assert.equal((await healthcheck(['--data', folder, '--port', settings.WIREWATCH_SERVER_PORT])).code, 0);
     }),
   ));
@@ -174,8 +174,8 @@ test(
         const url = String(line.url);
         assert.match(url, /^https:/);
         const asked = await healthcheck(['--port', new URL(url).port], tls);
-        assert.match(asked.told, /degraded/);
-        assert.match((await healthcheck(['--url', url])).told, /self-signed certificate/);
+        assert.match(asked.stderr, /degraded/);
+        assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
       } finally {
         running.kill('SIGTERM');
         await running.ended;

@@ -65,7 +65,7 @@ test('key create prints the key once, and only its hash is stored', async () => 
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
     const content = entry.name.endsWith('.zst') ? textOfSegment(path) : readFileSync(path);
-    assert.ok(!content.includes(secret), `${entry.name} holds the secret`);
+    assert.ok(!content.includes(secret), `${entry.name} contains the secret`);
   }
   const db = openAccess(root);
   const stored = db.prepare<[string], { hash: Buffer }>('SELECT hash FROM api_key WHERE id = ?').get(id);
@@ -168,7 +168,11 @@ test('key rotate: a key with the same rights, and an end for the old one', async
   const reads = (with_: string, nowMs: number) =>
     authenticate(reader, readCredential(`Bearer ${with_}`), '10.1.2.3', nowMs).key_id;
   try {
-    assert.deepEqual([reads(key, end - 1), reads(newKey, end)], [old.id, id], 'both, until it ends');
+    assert.deepEqual(
+      [reads(key, end - 1), reads(newKey, end)],
+      [old.id, id],
+      'both keys work until the old one expires',
+    );
     assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
   } finally {
     reader.close();

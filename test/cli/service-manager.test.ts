@@ -6,7 +6,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Prints what arrives at a socket like systemd's, a line a word. */
+/** Prints the messages that arrive at a socket like systemd's, one per line. */
 const RECEIVE = `
 import socket, sys
 receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -24,10 +24,10 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
   return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
 }
 
-/** Waits until it holds; far longer than it takes. */
-async function soon(holds: () => boolean): Promise<void> {
+/** Waits until the condition holds, much longer than it takes. */
+async function until(holds: () => boolean): Promise<void> {
   for (const untilMs = performance.now() + 60_000; !holds(); ) {
-    assert.ok(performance.now() < untilMs, 'waited in vain');
+    assert.ok(performance.now() < untilMs, 'the condition did not hold in time');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
@@ -46,7 +46,7 @@ async function receive(
     received += text;
   });
   try {
-    await soon(() => existsSync(socket));
+    await until(() => existsSync(socket));
     await use(socket, () => received.split('\n'));
   } finally {
     receiver.kill();
@@ -66,8 +66,8 @@ describe('systemd', { skip }, () => {
         assert.equal(words().includes('WATCHDOG=1'), false);
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
-        // The word may be under way when the program has ended.
-        await soon(() => words().includes('STOPPING=1'));
+        // The message may arrive after the program has ended.
+        await until(() => words().includes('STOPPING=1'));
       });
     });
   });
@@ -102,15 +102,15 @@ test('without systemd-notify it serves, and logs once that it could not notify',
       WATCHDOG_USEC: '20000',
       PATH: path.join(folder, 'nothing'),
     });
-    const said = () =>
+    const messages = () =>
       run
         .log()
         .filter(({ msg }) => msg === 'the service manager cannot be told: is systemd-notify installed?');
     const url = await run.url();
-    await run.until('the warning', () => said()[0]);
+    await run.until('the warning', () => messages()[0]);
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
-    assert.equal(said().length, 1);
+    assert.equal(messages().length, 1);
   });
 });

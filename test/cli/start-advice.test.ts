@@ -12,7 +12,7 @@ import { onTerminal, terminalMissing } from '../support/terminal.ts';
 const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 const NEXT = 'nobody can read yet: there is no key in use. See "wirewatch manual quick-start"';
 
-/** Runs a line as it was given to paste; @returns what it printed */
+/** Runs a pasted line. @returns its output */
 function paste(line: string): string {
   const quoted = [process.execPath, MAIN].map((part) => `'${part}'`).join(' ');
   const { status, stdout, stderr } = spawnSync('sh', ['-c', `wirewatch() { ${quoted} "$@"; }; ${line}`], {
@@ -22,7 +22,7 @@ function paste(line: string): string {
   return stdout;
 }
 
-/** The lines to paste that a start gives. */
+/** The commands that a start advises to paste. */
 async function nextOf(run: RunningProgram): Promise<string[]> {
   const line = await run.until('the next steps', () => run.log().find(({ msg }) => msg === NEXT));
   const { next } = line;
@@ -37,7 +37,7 @@ async function stop(run: RunningProgram): Promise<void> {
 
 test('on a fresh folder, the printed commands create a working key; then no advice is shown', async () => {
   await inFolder(async (folder) => {
-    // A name that a shell would take apart, were it not quoted.
+    // A name that the shell would split without quotes.
     const data = path.join(folder, "the agency's data");
     const serving = ['serve', '--data', data, '--port', '0'];
     const first = runProgram(serving);
@@ -96,7 +96,7 @@ test('on a terminal it is a paragraph with commands to paste', { skip: terminalM
       { NO_COLOR: '1' },
       { through: onTerminal },
     );
-    const shown = () => run.printed().replaceAll('\r', '');
+    const shown = () => run.stdout().replaceAll('\r', '');
     await run.until('the paragraph', () => /see: wirewatch manual quick-start/.exec(shown()) ?? undefined);
     assert.match(
       shown(),
@@ -113,13 +113,13 @@ test('on a terminal it is a paragraph with commands to paste', { skip: terminalM
 
 test('a start that cannot read access.db for its advice serves anyway, and says so', async () => {
   await inFolder(async (folder) => {
-    const told: string[] = [];
+    const warnings: string[] = [];
     const serving = {
       appliance: { url: 'http://127.0.0.1:1', drop: folder },
       config: { dataFolder: path.join(folder, 'gone'), server: { base_url: 'http://a', host: '127.0.0.1' } },
-      log: { warn: (_: object, msg: string) => told.push(msg) },
+      log: { warn: (_: object, msg: string) => warnings.push(msg) },
     };
     adviseOnStart(serving as unknown as Serving, new Command());
-    assert.deepEqual(told, ['cannot check whether a key is in use']);
+    assert.deepEqual(warnings, ['cannot check whether a key is in use']);
   });
 });

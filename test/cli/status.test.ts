@@ -112,11 +112,11 @@ test('--watch needs a terminal; a folder without an installation is exit code 78
   inFolder(async (folder) => {
     const watching = runProgram(['status', '--watch', '--data', appliance.data]);
     assert.equal(await watching.ended, 2);
-    assert.match(watching.told(), /--watch needs a terminal/);
+    assert.match(watching.stderr(), /--watch needs a terminal/);
     const none = runProgram(['status', '--data', folder]);
     assert.equal(await none.ended, 78);
-    assert.match(none.told(), /there is no installation in .*--data/);
-    assert.equal(none.printed(), '');
+    assert.match(none.stderr(), /there is no installation in .*--data/);
+    assert.equal(none.stdout(), '');
   }));
 
 const NOTHING = { enabled: true, ...NOTHING_READ, newest_late_seconds: null };

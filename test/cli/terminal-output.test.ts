@@ -68,7 +68,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   const shownBy = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
     const run = runProgram(args, { TERM: 'xterm-256color', ...env }, { through: onTerminal });
     await run.ended;
-    return run.printed();
+    return run.stdout();
   };
 
   test('findings have colours, unless NO_COLOR is set', () =>
@@ -82,9 +82,9 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     const paged = await shownBy(['manual', 'alerts'], { PAGER: 'sed s/^/PAGED:/' });
     assert.match(paged, /PAGED:ALERTS/);
     for (const PAGER of ['', '/nonexistent/pager']) {
-      const printed = await shownBy(['manual', 'alerts'], { PAGER });
-      assert.match(stripVTControlCharacters(printed), /^ALERTS\r?$/m);
-      assert.doesNotMatch(printed, /PAGED/);
+      const stdout = await shownBy(['manual', 'alerts'], { PAGER });
+      assert.match(stripVTControlCharacters(stdout), /^ALERTS\r?$/m);
+      assert.doesNotMatch(stdout, /PAGED/);
     }
   });
 });

@@ -33,7 +33,7 @@ after(() => installation?.remove());
 async function drop(serving: Serving, rows: number): Promise<void> {
   const name = fileName('newswire', nextWindowMs());
   putFile(installation.drop, name, ndjson(Array.from({ length: rows }, () => newRow())));
-  await serving.logged('that it was applied', ({ msg, file }) => msg === 'file applied' && file === name);
+  await serving.logged('file applied', ({ msg, file }) => msg === 'file applied' && file === name);
 }
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });
@@ -85,9 +85,7 @@ describe('stopped', () => {
     assert.match(stdout, /row differs: 1\n {2}detection id .*: exported_at_given\n/);
     assert.match(stdout, /What to do:\n {2}Restart Wirewatch/);
     const serving = await installation.serve();
-    await serving.logged('that it was made anew', ({ msg }) =>
-      msg.startsWith('detections.db was brought up'),
-    );
+    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await serving.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     assert.equal(cli('verify').status, 0);
@@ -95,17 +93,17 @@ describe('stopped', () => {
 
   test('damage elsewhere is named: the log, access.db, its log, the secret', () => {
     const { data } = installation;
-    const cases: [path: string, damage: (path: string) => void, told: RegExp][] = [
+    const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log/s],
       [firstSegment('access-log'), flip, /log damaged: 1\n {2}access\.db: .*rebuild --log/s],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
     ];
-    for (const [path, damage, told] of cases) {
+    for (const [path, damage, message] of cases) {
       const bytes = readFileSync(path);
       damage(path);
       const { status, stdout } = cli('verify');
       assert.equal(status, 1);
-      assert.match(stdout, told);
+      assert.match(stdout, message);
       writeFileSync(path, bytes);
     }
     assert.equal(cli('verify').status, 0);
@@ -160,10 +158,10 @@ describe('beside a running appliance', () => {
     changed(
       "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
     );
-    // None was made: so one is due.
+    // Without a record, a scrub is due.
     rmSync(join(installation.data, 'verified.json'));
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
-    const line = await serving.logged('that it was found', ({ msg }) => msg === 'detections.db is damaged');
+    const line = await serving.logged('the damage report', ({ msg }) => msg === 'detections.db is damaged');
     assert.match(JSON.stringify(line.findings), /"row differs","count":1/);
     const health = await (await serving.get('/v1/health')).text();
     assert.match(health, /"status":"degraded"/);
@@ -171,7 +169,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     assert.ok(existsSync(join(installation.data, 'detections.db-damage')));
     const again = await installation.serve();
-    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await again.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await again.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });
@@ -186,11 +184,11 @@ describe('beside a running appliance', () => {
     const path = join(installation.data, 'log', `${String(segment?.slice(9)).padStart(12, '0')}.zst`);
     flip(path);
     assert.equal(cli('verify').status, 1);
-    await serving.logged('that it was found', ({ msg }) => msg === 'the log is damaged');
+    await serving.logged('the damage report', ({ msg }) => msg === 'the log is damaged');
     assert.match(installation.cli(['alert', 'list']).stdout, /log damaged/);
     await drop(serving, 5);
     await serving.stop();
-    // It is the segment that a start would go on with.
+    // It is the segment that a start would continue.
     await assert.rejects(installation.begin().listening(), /is damaged at byte .*rebuild --log/s);
     cli('rebuild', '--log');
     const healed = await installation.serve();
@@ -200,7 +198,7 @@ describe('beside a running appliance', () => {
   });
 });
 
-/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+/** A new log has another mark, and a start writes the last delivery time. */
 function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
   return others;
 }

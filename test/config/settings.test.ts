@@ -26,7 +26,7 @@ function load(sources: Partial<ConfigSources>) {
   return loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: folder, ...sources });
 }
 
-/** What a wrong configuration is refused with. */
+/** The error message of an invalid configuration. */
 function refusal(sources: Partial<ConfigSources>): string {
   try {
     load(sources);

@@ -52,7 +52,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     await page.locator('.reading').first().waitFor({ state: 'detached' });
   }
 
-  /** Clicks a button, and the one that says yes. */
+  /** Clicks a button, and confirms. */
   async function act(button: Locator, fill: () => Promise<void> = async () => {}): Promise<void> {
     await button.first().click();
     await fill();
@@ -255,12 +255,14 @@ describe('the console of the real program, in a browser', { skip }, () => {
       NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
       TEST_CLOCK_SHIFT_MS: `${-MONTH_MS}`,
     };
-    const looked = () =>
-      appliance.serving().logged('the look', ({ msg }) => msg === 'checked for missing windows');
+    const lastSearch = () =>
+      appliance
+        .serving()
+        .logged('the search for missing windows', ({ msg }) => msg === 'checked for missing windows');
 
     before(async () => {
       appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-      // A month ago they failed, or became missing; by now those are abandoned.
+      // Windows failed or became missing a month ago; by now they are abandoned.
       await appliance.restart(shifted);
       await appliance.dropped(fileName('newswire', first), '');
       const apart = Math.floor((last - first) / WINDOW_MS / (FAILED + 1)) * WINDOW_MS;
@@ -269,9 +271,9 @@ describe('the console of the real program, in a browser', { skip }, () => {
       for (const name of names) await appliance.processed(name);
       await appliance.dropped(fileName('newswire', last), '');
       await appliance.restart(shifted);
-      await looked();
+      await lastSearch();
       await appliance.restart();
-      assert.ok(Number((await looked()).abandoned) > 7000);
+      assert.ok(Number((await lastSearch()).abandoned) > 7000);
       await appliance.dropped(fileName('newswire', abandoned), ndjson([row]));
       await logIn();
     });

@@ -23,7 +23,7 @@ test('the app is under 60 KB compressed, and names no other host', () => {
   const bytes = Object.values(files).map((text) => gzipSync(text).length);
   const all = bytes.reduce((sum, one) => sum + one, 0);
   assert.ok(all < COMPRESSED_MAX, `${all} bytes`);
-  // The namespace of SVG in a data address, and those that Preact makes elements with, are names and no addresses.
+  // The SVG namespace in a data URL and Preact's namespaces are names, not addresses.
   const named = Object.values(files).flatMap((text) => text.match(/https?:\/\/[a-z0-9.]+/g) ?? []);
   assert.deepEqual([...new Set(named)], ['http://www.w3.org']);
 });

@@ -1,4 +1,4 @@
-/** The console of the demonstration in a real Chromium: what a newcomer sees first. */
+/** The console of the demonstration in a real Chromium: its first screens. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';

@@ -1,4 +1,4 @@
-/** The console of a lab in a real Chromium: its clock, its faults, and what fired. */
+/** The console of a lab in a real Chromium: its clock, its faults, and which of them fired. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';
@@ -13,7 +13,7 @@ describe('the console of a lab', { skip }, () => {
       withLab(folder, ['--seed', '7', '--clock', '2026-03-29T00:00Z'], async (lab) => {
         const browser = await launchBrowser();
         try {
-          const link = await lab.run.until('the link', () => LINK.exec(lab.run.printed())?.[0]);
+          const link = await lab.run.until('the link', () => LINK.exec(lab.run.stdout())?.[0]);
           const { page, errors } = await watchedPage(browser);
           await page.goto(link);
           await page.locator('.tag', { hasText: 'lab' }).waitFor();

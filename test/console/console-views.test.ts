@@ -1,13 +1,13 @@
 /**
- * The console's app in a real Chromium, on answers that hold what would take months to come about: 90 days with 200
- * failed files, and content of a hostile export.
+ * The console's app in a real Chromium, with prepared responses for a state that would take months to occur: 90 days
+ * with 200 failed files, and content of a hostile export.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
-import { busyAnswers } from '../support/console-answers.ts';
-import { HOSTILE } from '../support/console-record-answers.ts';
+import { HOSTILE } from '../support/console-list-responses.ts';
+import { busyResponses } from '../support/console-responses.ts';
 import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
 import { until } from '../support/until.ts';
 
@@ -37,7 +37,7 @@ describe('the console in a browser', { skip }, () => {
   });
   after(() => browser?.close());
   beforeEach(async () => {
-    server = await startConsoleServer(busyAnswers(Date.now()));
+    server = await startConsoleServer(busyResponses(Date.now()));
     watched = await watchedPage(browser);
     ({ page } = watched);
   });
@@ -54,9 +54,9 @@ describe('the console in a browser', { skip }, () => {
 
   for (const [view, heading] of VIEWS) {
     test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
-      // Enough to look at: axe takes a while for each row.
-      const { files } = Object(server.answers['/console/files']);
-      server.answers['/console/files'] = { files: files.slice(0, 20), next: null };
+      // Only 20 files: axe needs time for each row.
+      const { files } = Object(server.responses['/console/files']);
+      server.responses['/console/files'] = { files: files.slice(0, 20), next: null };
       for (const [width, colorScheme] of [
         [1280, 'light'],
         [420, 'dark'],
@@ -154,11 +154,11 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('a list loads page by page; a failed page is retried', async () => {
-    const all = Object(server.answers['/console/files']);
+    const all = Object(server.responses['/console/files']);
     const [first, ...rest] = all.files;
-    server.answers['/console/files'] = { files: rest, next: 'b' };
+    server.responses['/console/files'] = { files: rest, next: 'b' };
     await open('files', 'Files');
-    server.answers['/console/files'] = { files: [first], next: null };
+    server.responses['/console/files'] = { files: [first], next: null };
     await page.route('**/console/files?after=b', (route) => route.fulfill({ status: 503, json: {} }), {
       times: 1,
     });
@@ -178,7 +178,7 @@ describe('the console in a browser', { skip }, () => {
       const focused = async () =>
         `${await page.evaluate('document.activeElement.closest("nav a")?.textContent')}`;
       for (let tabs = 0; !(await focused()).startsWith(heading); tabs += 1) {
-        assert.ok(tabs < 300, `${heading} is not reached`);
+        assert.ok(tabs < 300, `${heading} cannot be reached by keyboard`);
         await page.keyboard.press('Shift+Tab');
       }
       await page.keyboard.press('Enter');
@@ -243,7 +243,10 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('a read-only session is shown no action', async () => {
-    server.answers['/console/session'] = { ...Object(server.answers['/console/session']), read_only: true };
+    server.responses['/console/session'] = {
+      ...Object(server.responses['/console/session']),
+      read_only: true,
+    };
     for (const view of ['overview', 'files', 'customers']) {
       await open(view, '');
       const made = page.locator('button', { hasText: /^(Pause|Resume|Replay|Make a key|Back up|Verify)/ });
@@ -254,12 +257,12 @@ describe('the console in a browser', { skip }, () => {
   test('it refreshes on events, shows when it is disconnected, and catches up', async () => {
     await open('files', 'Files');
     await page.locator('.connection', { hasText: 'Live' }).waitFor();
-    server.answers['/console/files'] = { files: [], next: null };
-    server.tell('windows');
+    server.responses['/console/files'] = { files: [], next: null };
+    server.sendEvent('windows');
     await page.locator('.empty', { hasText: 'No such file.' }).waitFor();
     server.breakEvents(true);
     await page.locator('.connection', { hasText: 'Not connected' }).waitFor();
-    server.answers['/console/files'] = busyAnswers(Date.now())['/console/files'];
+    server.responses['/console/files'] = busyResponses(Date.now())['/console/files'];
     server.breakEvents(false);
     await page.locator('.connection', { hasText: 'Live' }).waitFor();
     await page.locator('tbody tr', { hasText: 'newswire' }).first().waitFor();
@@ -274,7 +277,7 @@ describe('the console in a browser', { skip }, () => {
       );
     await see(true);
     await until('its end', () => server.streams() === 0);
-    server.answers['/console/files'] = { files: [], next: null };
+    server.responses['/console/files'] = { files: [], next: null };
     await see(false);
     await page.locator('.empty', { hasText: 'No such file.' }).waitFor();
     assert.equal(server.streams(), 1);
@@ -295,22 +298,22 @@ describe('the console in a browser', { skip }, () => {
     await open('detections', 'Detections');
     const row = page.locator('tbody tr');
     await row.first().waitFor();
-    const page1 = Object(server.answers['/console/detections/live']);
+    const page1 = Object(server.responses['/console/detections/live']);
     const [, second] = page1.detections;
-    server.answers['/console/detections/live'] = {
+    server.responses['/console/detections/live'] = {
       ...page1,
       detections: [{ ...second, id: 't.7001.9.9', version: 7 }],
       next: 'b',
     };
-    server.tell('detections');
+    server.sendEvent('detections');
     await row.first().locator('text=t.7001.9.9').waitFor();
     await page.locator('button', { hasText: 'Hold' }).click();
-    server.answers['/console/detections/live'] = {
+    server.responses['/console/detections/live'] = {
       ...page1,
       detections: [{ ...second, id: 't.7001.9.8' }],
       next: 'c',
     };
-    server.tell('detections');
+    server.sendEvent('detections');
     await page.locator('.live-note', { hasText: '1 newer version waiting' }).waitFor();
     await page.locator('button', { hasText: 'Resume' }).click();
     await row.first().locator('text=t.7001.9.8').waitFor();
@@ -319,7 +322,7 @@ describe('the console in a browser', { skip }, () => {
   test('a search runs in steps, and shows how far it got', async () => {
     await open('detections?mode=search', 'Detections');
     await page.locator('.live-note', { hasText: 'Searched back to' }).waitFor();
-    server.answers['/console/detections/search'] = {
+    server.responses['/console/detections/search'] = {
       detections: [],
       next: null,
       searched_to: null,
@@ -340,12 +343,12 @@ describe('the console in a browser', { skip }, () => {
 
   test('an ended session shows how to log in again, and nothing else', async () => {
     await open('customers', 'Customers');
-    delete server.answers['/console/customers'];
+    delete server.responses['/console/customers'];
     server.results['/console/session/end'] = { status: 200, body: {} };
     await page.route('**/console/**', (route) =>
       route.fulfill({ status: 401, json: { title: 'Unauthorized', detail: 'there is no session' } }),
     );
-    server.tell('customers');
+    server.sendEvent('customers');
     await page.locator('text=The session has ended.').waitFor();
     assert.equal(await page.locator('text=Rights desk').count(), 0);
     await assertAccessible(page, 'logged out');

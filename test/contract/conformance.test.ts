@@ -10,8 +10,8 @@ import { testsByName } from '../support/test-files.ts';
 import { CONFORMANCE } from './conformance.ts';
 
 /**
- * The names of the tests in a file, as `test('…'` or a function that ends in `Test` is given them; in a template, `…`
- * stands for each placeholder.
+ * The names of the tests in a file: arguments of `test` and of functions whose name ends in `Test`. `…` replaces each
+ * placeholder of a template.
  */
 function testNames(text: string): Set<string> {
   const calls = text.matchAll(
@@ -59,7 +59,7 @@ test('every field, endpoint, parameter and error of the service is among the rul
     );
   }
   for (const { method, path: where, parameters } of OPERATIONS) {
-    // Photos are not an endpoint of the contract, but what `source.image_url` leads to.
+    // Photos are not an endpoint of the contract, only the target of `source.image_url`.
     if (method === 'head' || where.startsWith('/photos/')) continue;
     const section = `${method.toUpperCase()} ${where}`;
     assert.ok(sections.has(section), section);

@@ -1,9 +1,9 @@
 /**
- * The contract, rule by rule, and for each the test that would fail without it: section, rule in short, test file
- * (without `.test.ts`), name of the test (`…` stands for what a template puts in).
- * `test/contract/conformance.test.ts` holds the table against the tests.
+ * The rules of the contract, each with the test that would fail without it: section, short rule, test file (without
+ * `.test.ts`), name of the test (`…` replaces the placeholders of a template).
+ * `test/contract/conformance.test.ts` compares the table with the tests.
  *
- * The sections "Open: …" are about what the contract leaves open, the last ones about the drop folder's format.
+ * The sections "Open: …" are about points that the contract leaves open, the last ones about the drop folder's format.
  */
 
 import { OPEN_POINTS } from './open-points.ts';
@@ -381,6 +381,6 @@ export const CONFORMANCE: readonly Rule[] = [
     'Deprecation and Sunset are proposed only, and absent | every-answer | no response has Deprecation or Sunset',
     'adding members breaks nobody: the document closes no object | openapi | no printed object is closed: a later version may add members',
   ]),
-  // What the contract leaves open, as this service settles it.
+  // Points that the contract leaves open, as this service decides them.
   ...OPEN_POINTS,
 ];

@@ -95,7 +95,7 @@ test('429 rate_limited: over the limit, with Retry-After and rate-limit headers,
       assert.equal(response.headers.get('retry-after'), response.headers.get('ratelimit-reset'));
       await assertProblem(response, [429, 'rate_limited', 'Too many requests'], 4, target);
     }
-    assert.equal((await other.get(HEALTH)).status, 200, 'health has no limit');
+    assert.equal((await other.get(HEALTH)).status, 200, 'health must have no limit');
   });
 });
 
@@ -143,6 +143,6 @@ test('limits: 120 requests per minute and key, unless the operator set another',
       assert.equal(response.headers.get('ratelimit-remaining'), String(119 - used));
     }
     assert.equal((await other.get(SCHEMA, reader)).status, 429);
-    assert.equal((await other.get(SCHEMA, second)).status, 200, 'another key has its own');
+    assert.equal((await other.get(SCHEMA, second)).status, 200, 'another key must have its own limit');
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Every field of a detection, one test each: its value where the export gives all, and where it gives the least, for
- * stories and photos, on the stream, in a period and alone (contract: Detection).
+ * Every field of a detection, one test each: its value for a row with all columns, and for one with only the required
+ * columns, for stories and photos, on the stream, in a period and by id (contract: Detection).
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -9,11 +9,11 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 
 const ABSENT = Symbol('absent');
-/** Any whole second near the present: when the row was ingested. */
+/** Stands for the time of ingest: any whole second near the present. */
 const INGESTED = Symbol('ingested');
 type Expected = unknown;
 
-/** In the order of the expectations: all and least of a story, all and least of a photo. */
+/** In the order of the expectations: a story with all columns and with the required ones, then a photo with both. */
 const ROWS: Row[] = [];
 const IDS: string[] = [];
 const SHARED = {
@@ -31,7 +31,7 @@ const SHARED = {
 let appliance: Appliance;
 let startMs: number;
 let windowStart: string;
-/** By endpoint, the four detections. */
+/** The four detections, by endpoint. */
 const shown = new Map<'stream' | 'period' | 'alone', Record<string, unknown>[]>();
 showLogOfFailures(() => appliance?.serving());
 
@@ -81,7 +81,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-/** @param expected one for each row; a function is given the row */
+/** @param expected one value for each row, or a function of the row */
 function fieldTest(path: string, ...expected: Expected[]): void {
   test(path, () => {
     assert.equal(expected.length, ROWS.length);
@@ -98,7 +98,7 @@ function fieldTest(path: string, ...expected: Expected[]): void {
   });
 }
 
-/** Null where an object on the way is null. */
+/** The value at a path; null if an object on the path is null. */
 function valueAt(detection: Record<string, unknown>, path: string): unknown {
   let value: unknown = detection;
   for (const name of path.split('.')) {

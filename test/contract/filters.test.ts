@@ -1,5 +1,5 @@
 /**
- * Every filter on both list endpoints, one test each: what it keeps and what it drops (contract: Common detection
+ * Every filter on both list endpoints, one test each: which rows it keeps and drops (contract: Common detection
  * filters, Limits).
  */
 import assert from 'node:assert/strict';
@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => server.close());
 
-/** The articles that both lists give with these parameters. */
+/** The articles of both lists with these parameters, which must be equal. */
 async function articles(query: string, reader = key): Promise<number[]> {
   const found = await Promise.all(
     LISTS.map(async (list) => {
@@ -57,7 +57,7 @@ async function articles(query: string, reader = key): Promise<number[]> {
   return found[0] ?? [];
 }
 
-/** The one detail of both lists for what must be refused. */
+/** The detail of a request that both lists must refuse with the same text. */
 async function refused(query: string, reader = key): Promise<string> {
   const details = await Promise.all(
     LISTS.map(async (list) => {
@@ -91,11 +91,11 @@ test('subscription_id: 1 to 999,999,999,999,999, at most 4', async () => {
 });
 
 test('subscription_id: one of another account is refused like an unknown one', async () => {
-  const told = new Set<string>();
+  const details = new Set<string>();
   for (const id of ['9009', '123', MANY])
-    told.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
-  told.add((await refused('subscription_id=7002', textKey)).replaceAll('7002', 'N'));
-  assert.equal(told.size, 1, [...told].join());
+    details.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
+  details.add((await refused('subscription_id=7002', textKey)).replaceAll('7002', 'N'));
+  assert.equal(details.size, 1, [...details].join());
 });
 
 test('content_type: one that the key can read; by default all of them', async () => {
@@ -135,7 +135,7 @@ test('domain: a domain, or an http(s) URL without path, in lower case and punyco
   assert.deepEqual(await articles(`domain=${encodeURIComponent('https://Example.org')}`), [2]);
   assert.deepEqual(await articles(`domain=${encodeURIComponent('http://example.org/')}`), [2]);
   assert.deepEqual(await articles(`domain=${encodeURIComponent('Bücher.de')}`), [7]);
-  assert.deepEqual(await articles('domain=www.example.org'), [], 'it is compared whole');
+  assert.deepEqual(await articles('domain=www.example.org'), [], 'the complete value must be compared');
 });
 
 test('domain: a path, port, query, fragment or user name is 400; up to 20', async () => {
@@ -175,7 +175,7 @@ test('band: exactly these; off and max match no image', async () => {
   assert.deepEqual(await articles('band=off'), [1]);
   assert.deepEqual(await articles('band=max'), [5]);
   assert.deepEqual(await articles('band=low,high'), [2, 4, 6, 8]);
-  assert.deepEqual(await articles('band=low&min_band=medium'), [], 'both must hold');
+  assert.deepEqual(await articles('band=low&min_band=medium'), [], 'both conditions must hold');
   assert.match(await refused('band=huge'), /^band/);
 });
 
@@ -279,7 +279,11 @@ test('fields: the named ones plus id and version, complete objects, in detection
     'article_sentences',
   ]);
   assert.deepEqual((await read('article.publisher')).article, { publisher: { id: 5, name: 'Example' } });
-  assert.deepEqual(await read('source.language', ids[1]), { id: ids[1], version: 1 }, 'a photo lacks it');
+  assert.deepEqual(
+    await read('source.language', ids[1]),
+    { id: ids[1], version: 1 },
+    'photos do not have it',
+  );
   assert.match(await refused('fields=source.nothing'), /^fields: unknown path/);
   assert.match(await refused('fields=article.publisher.id.x'), /^fields: unknown path/);
   assert.match(await refused('fields=id,,version'), /^fields/);

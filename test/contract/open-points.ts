@@ -1,4 +1,7 @@
-/** What the contract leaves open, and the format of the drop folder: each rule with the test that would fail without it. */
+/**
+ * Points that the contract leaves open, and the drop folder's format: each rule with the test that would fail without
+ * it.
+ */
 import { type Rule, rules } from './rule.ts';
 
 export const OPEN_POINTS: readonly Rule[] = [

@@ -1,5 +1,5 @@
 /**
- * The order in which a request is judged: everything that can be wrong with one, two at a time (contract: Errors).
+ * The order in which a request is checked: every possible error, two at a time (contract: Errors).
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -27,8 +27,8 @@ const WRONGS = [
 ] as const;
 type Wrong = (typeof WRONGS)[number];
 
-/** Status, code, whether the rate-limit headers are there, and what the detail speaks of. */
-const TOLD: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
+/** Status, code, whether the rate-limit headers are present, and the topic of the detail. */
+const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
   path: [404, 'not_found', false, /path/],
   method: [405, 'method_not_allowed', false, /GET/],
   unseen: [429, 'rate_limited', false, /address/],
@@ -43,10 +43,10 @@ const TOLD: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> 
   detection: [404, 'not_found', true, /detection/],
 };
 
-/** These exclude each other: without its store, no key is known to be revoked; another path holds no detection. */
+/** Impossible pairs: without a store no key is known to be revoked, and an unknown path has no detection. */
 const EXCLUDED = new Set(['revoked store', 'path detection']);
 
-/** From where a key is used before it is asked for what is compared: the limits on addresses are apart from it. */
+/** The address for requests that use up a limit of the key, so that the address limits stay unaffected. */
 const ELSEWHERE = { headers: { 'x-forwarded-for': '192.0.2.9' } };
 
 async function statusOf(server: TestServer, path: string, key: string, init?: RequestInit) {
@@ -55,7 +55,7 @@ async function statusOf(server: TestServer, path: string, key: string, init?: Re
   return response.status;
 }
 
-/** Brings about what is wrong, in an order in which one does not keep the other from being brought about. */
+/** Causes these errors, in an order in which none prevents the next. */
 async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<string> {
   const { id, key } = server.makeKey();
   if (wrongs.has('allowance')) {
@@ -102,28 +102,28 @@ async function ask(wrongs: ReadonlySet<Wrong>): Promise<unknown[]> {
   }
 }
 
-function assertTold([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
-  const [wantedStatus, wantedCode, wantsRate, wantedDetail] = TOLD[wrong];
+function assertError([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
+  const [wantedStatus, wantedCode, wantsRate, wantedDetail] = ERRORS[wrong];
   assert.deepEqual([status, code, hasRate], [wantedStatus, wantedCode, wantsRate], `${what}: ${detail}`);
   assert.match(String(detail), wantedDetail, what);
 }
 
 test('a single error is reported, and a valid request succeeds', async () => {
   assert.deepEqual(await ask(new Set()), [200]);
-  for (const wrong of WRONGS) assertTold(await ask(new Set([wrong])), wrong, wrong);
+  for (const wrong of WRONGS) assertError(await ask(new Set([wrong])), wrong, wrong);
 });
 
 test('of any two errors, the one checked first is reported', async () => {
   for (const [at, first] of WRONGS.entries()) {
     for (const second of WRONGS.slice(at + 1)) {
       const pair = `${first} ${second}`;
-      if (!EXCLUDED.has(pair)) assertTold(await ask(new Set([first, second])), first, pair);
+      if (!EXCLUDED.has(pair)) assertError(await ask(new Set([first, second])), first, pair);
     }
   }
 });
 
 /** The errors of a token request, in the order in which they are checked: status and code. */
-const TOKEN_TOLD = {
+const TOKEN_ERRORS = {
   size: [413, 'content_too_large'],
   address: [429, 'rate_limited'],
   form: [400, 'invalid_request'],
@@ -132,7 +132,7 @@ const TOKEN_TOLD = {
   credentials: [401, 'invalid_client'],
   scope: [400, 'invalid_scope'],
 } as const satisfies Readonly<Record<string, readonly [number, string]>>;
-type TokenWrong = keyof typeof TOKEN_TOLD;
+type TokenWrong = keyof typeof TOKEN_ERRORS;
 const TOKEN_LIMIT = 2;
 
 async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, string]> {
@@ -176,10 +176,10 @@ async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, strin
 
 test('the token endpoint: of any two errors, the one checked first is reported', async () => {
   assert.equal((await askToken(new Set()))[0], 200);
-  const entries = Object.entries(TOKEN_TOLD) as [TokenWrong, readonly [number, string]][];
-  for (const [at, [first, told]] of entries.entries()) {
+  const entries = Object.entries(TOKEN_ERRORS) as [TokenWrong, readonly [number, string]][];
+  for (const [at, [first, expected]] of entries.entries()) {
     for (const [second] of entries.slice(at)) {
-      assert.deepEqual(await askToken(new Set([first, second])), told, `${first} ${second}`);
+      assert.deepEqual(await askToken(new Set([first, second])), expected, `${first} ${second}`);
     }
   }
 });

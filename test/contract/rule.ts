@@ -12,7 +12,7 @@ export function rules(section: string, lines: readonly string[]): Rule[] {
   return lines.map((line) => {
     const [rule, file, test, ...rest] = line.split(' | ');
     if (rule === undefined || file === undefined || test === undefined || rest.length > 0) {
-      throw new Error(`${section}: not three parts: ${line}`);
+      throw new Error(`${section}: expected "rule | test file | name of the test": ${line}`);
     }
     return { section, rule, file, test };
   });

@@ -1,6 +1,6 @@
 /**
- * The rules of the change stream and of periods that are about several requests, over HTTP (contract: ChangesPage,
- * Cursors, Events, GET /v1/detections/changes).
+ * Rules of the change stream and of periods that span several requests, over HTTP (contract: ChangesPage, Cursors,
+ * Events, GET /v1/detections/changes).
  */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -111,9 +111,9 @@ test('since starts at the first change delivered at or after it', async () => {
   server.store.deliver([text(2)], NOW_MS - 2 * MINUTE_MS);
   server.store.deliver([text(3)], NOW_MS - MINUTE_MS);
   const ids = async (sinceMs: number) => rowsOf(await read(`${CHANGES}?since=${at(sinceMs)}`)).length;
-  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS), 2, 'at it');
-  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS - 1), 2, 'just before it');
-  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS + 1), 1, 'just after it');
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS), 2, 'at the delivery time');
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS - 1), 2, 'just before the delivery time');
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS + 1), 1, 'just after the delivery time');
 });
 
 test('an old cursor returns the same rows again: delivery is at least once', async () => {
@@ -212,7 +212,7 @@ test('changes during a walk by period reach the stream after the as_of of its fi
   server.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
   server.store.finishWindow('imagewire', Date.parse('2026-11-21T11:30:00Z'));
   const first = await read(`${month}&sort=first_detected_at`);
-  // A first detection moves into what was read already.
+  // A first detection moves into a part that was already read.
   server.store.deliver([text(2, 2, { first_detected_at: '2026-11-01T07:00:00Z' })], NOW_MS - MINUTE_MS);
   const second = await read(`${month}&sort=first_detected_at&cursor=${first.next_cursor}`);
   assert.deepEqual([first.data[0].id, second.data], ['t.7001.1.1', []]);

@@ -13,7 +13,7 @@ import { redeem } from '../support/console-client.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
 const CHANGES = '/v1/detections/changes';
-/** An export is dropped every twenty seconds. */
+/** Longer than the twenty seconds between two exports. */
 const DROP_PATIENCE_MS = 50_000;
 
 interface Shown {
@@ -33,27 +33,27 @@ interface Page {
   readonly as_of: string | null;
 }
 
-/** Runs the demonstration until it has printed its one document, and as long as `use` needs it. */
+/** Runs the demonstration until it has printed its document, then during `use`. */
 async function demonstrate(
   data: string,
   use: (shown: Shown, run: RunningProgram) => Promise<void>,
 ): Promise<void> {
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
   try {
-    const text = await run.until('what it shows', () =>
-      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+    const text = await run.until('the document', () =>
+      /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
     );
     await use(JSON.parse(text), run);
     run.kill('SIGINT');
     assert.equal(await run.ended, 0);
-    assert.equal(run.printed(), text, 'with --json it prints one document and no more');
+    assert.equal(run.stdout(), text, 'with --json it must print exactly one document');
   } finally {
     run.kill('SIGKILL');
     await run.ended;
   }
 }
 
-/** What a call to paste asks for: its address and its headers. */
+/** Sends the request of a curl command, with its URL and headers. */
 async function paste(call: string): Promise<Response> {
   const [, name = '', value = '', address = ''] = /^curl -s -H '(\w+): ([^']+)' '([^']+)'$/.exec(call) ?? [];
   return fetch(address, { headers: { [name]: value } });
@@ -107,7 +107,7 @@ test('keys and calls work, exports keep arriving, and a restart continues where 
       assert.equal(png.subarray(1, 4).toString(), 'PNG');
       await run.until('the requests on its log', () => run.log().find(({ msg }) => msg === 'request'));
 
-      // More may have come since it counted them.
+      // More may have arrived since it counted them.
       const first = await readStream(url, all.key, fiveMinutesAgo());
       const rows = first.rows.slice(0, versions);
       assert.equal(rows.length, versions);
@@ -127,29 +127,32 @@ test('keys and calls work, exports keep arriving, and a restart continues where 
         const { rows: more } = await readStream(url, all.key, first.cursor);
         seen = first.rows.length + more.length;
         if (seen > versions) break;
-        assert.ok(performance.now() < untilMs, 'nothing came');
+        assert.ok(performance.now() < untilMs, 'no detection arrived');
         await sleep(1000);
       }
     });
     const own = ['--account', 'sample-agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
     const made = runProgram(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
     assert.equal(await made.ended, 0);
-    const ownKey: string = JSON.parse(made.printed()).key;
-    // It is made from the log again, which the demonstration waits for.
+    const ownKey: string = JSON.parse(made.stdout()).key;
+    // The demonstration waits until the database is rebuilt from the log.
     rmSync(join(data, 'detections.db'));
     await demonstrate(data, async ({ url, keys, versions }) => {
       assert.ok(versions >= seen, `${versions} versions, ${seen} seen before`);
       const old = await fetch(`${url}${CHANGES}?${fiveMinutesAgo()}`, {
         headers: { authorization: `Bearer ${oldKey}` },
       });
-      assert.equal(old.status, 401, 'the keys of the last time are revoked');
-      assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0, 'others are not');
+      assert.equal(old.status, 401, 'the keys of the previous run must be revoked');
+      assert.ok(
+        (await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0,
+        'other keys must not be revoked',
+      );
       const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
       assert.ok(rows.length >= seen);
     });
     const serve = runProgram(['serve', '--data', data, '--port', '0']);
     assert.equal(await serve.ended, 78);
-    assert.match(serve.told(), /created by "wirewatch demo".*--data/);
+    assert.match(serve.stderr(), /created by "wirewatch demo".*--data/);
   });
 });
 
@@ -180,7 +183,11 @@ test('exports never end: each change of a window is a file with something new', 
         seen.add(line);
       }
     }
-    assert.equal(await exports.dropNewest(nowMs + WINDOW_MS), 2, 'the next window, once it has ended');
+    assert.equal(
+      await exports.dropNewest(nowMs + WINDOW_MS),
+      2,
+      'the next window must be exported once it has ended',
+    );
   }));
 
 test('stops at once while it reads its first day', async () => {
@@ -189,16 +196,16 @@ test('stops at once while it reads its first day', async () => {
     await run.url();
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
-    // At most the link into the console, which comes first.
-    assert.match(run.printed(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
+    // At most the link to the console, which is printed first.
+    assert.match(run.stdout(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
 });
 
 test('first prints a link to the console, which works', () =>
   inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
-    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.printed())?.[1]);
-    assert.doesNotMatch(run.printed(), /Keys/);
+    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.stdout())?.[1]);
+    assert.doesNotMatch(run.stdout(), /Keys/);
     const reply = await redeem(link);
     assert.equal(reply.status, 200);
     assert.equal(JSON.parse(reply.text).demo, true);
@@ -220,8 +227,8 @@ test('a port in use: only a hint, with npm syntax', () =>
         const run = runProgram(['demo', '--data', data, '--port', port], settings);
         assert.equal(await run.ended, 1);
         const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
-        assert.equal(run.told(), `wirewatch: ${reason}. ${advice}\n`);
-        assert.equal(run.printed(), '');
+        assert.equal(run.stderr(), `wirewatch: ${reason}. ${advice}\n`);
+        assert.equal(run.stdout(), '');
       }
     } finally {
       taking.close();
@@ -234,8 +241,8 @@ test('leaves the folder of another installation alone', async () => {
     const before = readdirSync(installation.data);
     const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /belongs to an existing installation.*--data/);
-    assert.equal(run.printed(), '');
+    assert.match(run.stderr(), /belongs to an existing installation.*--data/);
+    assert.equal(run.stdout(), '');
     const made = readdirSync(installation.data).filter(
       (name) => !before.includes(name) && !name.startsWith('lock'),
     );

@@ -17,7 +17,7 @@ const scorings = contentType.chain((type) =>
   ),
 );
 
-/** Scorings, and the same ones in another order with some of them again. */
+/** Scorings, and the same ones in another order and with repetitions. */
 const twoOrders = scorings.chain((list) =>
   fc.tuple(
     fc.constant(list),
@@ -42,13 +42,13 @@ function mergeAll(list: readonly Scoring[], licensed: boolean): Known {
   return known;
 }
 
-/** What is the same in any order: all but the version, and exported_at where no row gave it. */
-function settled(known: Known): object {
+/** The members that do not depend on the order: all except version, and exported_at if no row has it. */
+function orderIndependent(known: Known): object {
   const { exported_at, ...match } = known.match;
   return { match, exported_at: known.exported_at_given && exported_at, url_shown: known.url_shown };
 }
 
-/** What a customer sees and what counts as a change. */
+/** The members whose change creates a version. */
 function visible({ match, url_shown }: Known): object {
   const { last_scored_at: _, exported_at: __, ...rest } = match;
   return { ...rest, article: { ...rest.article, url: url_shown } };
@@ -57,7 +57,10 @@ function visible({ match, url_shown }: Known): object {
 test('any order and repetition of scorings gives the same detection', () => {
   fc.assert(
     fc.property(twoOrders, fc.boolean(), ([one, other], licensed) => {
-      assert.deepEqual(settled(mergeAll(one, licensed)), settled(mergeAll(other, licensed)));
+      assert.deepEqual(
+        orderIndependent(mergeAll(one, licensed)),
+        orderIndependent(mergeAll(other, licensed)),
+      );
     }),
     { numRuns: 2000 },
   );
@@ -119,7 +122,7 @@ test('every other field comes from the row scored last', () => {
         .sort()
         .at(-1);
       const candidates = list.filter((scoring) => scoring.match.last_scored_at === latest);
-      // Among rows scored at the same time, one that was exported later; absent is lowest.
+      // Of rows scored at the same time, the latest exported_at wins; absent is the earliest.
       const exported = candidates
         .map((scoring) => scoring.exported_at_given ?? '')
         .sort()
@@ -197,19 +200,19 @@ test('a print URL is stored but withheld without the licence, and shown with it'
   const shown = merge(withheld, scoring(print), true);
   assert.ok(shown.kind === 'updated');
   assert.deepEqual([shown.known.version, shown.known.url_shown], [2, ROW.article_url]);
-  // Another address that nobody sees is no visible change.
+  // A change of a hidden URL is not a visible change.
   const other = { ...print, article_url: 'https://example.com/b', last_scored_at: '2026-11-20T09:00:00Z' };
   assert.equal(merge(withheld, scoring(other), false).kind, 'rescored');
 });
 
-/** The match as another version of the program may have stored it: its members, and theirs, in another order. */
+/** The match with members in another order, at all levels, as another version of the program may have stored it. */
 function reordered(match: Match): Match {
   const turned = (_: string, value: unknown) =>
     typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).reverse()) : value;
   return JSON.parse(JSON.stringify(match, turned));
 }
 
-/** The match as a version that does not know its null members. */
+/** The match without null members, as a version of the program that does not know them would store it. */
 function withoutNulls(match: Match): Match {
   return JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
 }
@@ -231,7 +234,7 @@ test('members in another order, or absent instead of null, make no version', () 
     const outcome = merge(stored, scoring(later), false);
     assert.ok(outcome.kind === 'rescored');
     assert.deepEqual(outcome.known, known(later));
-    // The other way round: stored in today's form, scored in the other one.
+    // The reverse: stored in the current form, scored in the other one.
     const other = (members: Partial<ExportRow>): Scoring => ({
       ...scoring(members),
       match: form(scoring(members).match),

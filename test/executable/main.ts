@@ -1,6 +1,6 @@
 /**
- * A program for test/long/executable-addon.test.ts to pack: opens a database on the main thread and one in a worker, and
- * prints what it saw as one JSON document. Refused becomes its detail on stderr, as in the real program.
+ * A program that test/long/executable-addon.test.ts packs: opens a database on the main thread and one in a worker, and
+ * prints the results as one JSON document. Prints the detail of Refused on stderr, as the real program does.
  */
 import Database from 'better-sqlite3';
 import { startWorker } from '../../src/packed.ts';

@@ -1,4 +1,4 @@
-/** The worker of test/executable/main.ts: answers one query, and says what an error there looks like. */
+/** The worker of test/executable/main.ts: returns the result of a query, and the stack of an error. */
 import { parentPort, workerData } from 'node:worker_threads';
 import Database from 'better-sqlite3';
 import { withNativeBinding } from '../../src/store/addon.ts';

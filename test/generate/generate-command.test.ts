@@ -128,5 +128,5 @@ test('impossible option values are wrong usage', () => {
     );
   }
   const ended = wirewatch('generate', '--rows', '1');
-  assert.equal(ended.status, 2, 'there is no --out');
+  assert.equal(ended.status, 2, '--out is missing');
 });

@@ -136,7 +136,7 @@ test('a large file is written in pieces, with progress', async (t) => {
     onRows: (count) => stops.push(count),
   });
   assert.equal(stops.at(-1), rows);
-  assert.ok(stops.length > 20, 'it came in pieces');
+  assert.ok(stops.length > 20, 'the file must be written in several pieces');
   assert.deepEqual(
     stops,
     stops.toSorted((a, b) => a - b),

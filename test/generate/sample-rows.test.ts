@@ -15,7 +15,7 @@ function shared<T>(one: Set<T>, other: Set<T>): T[] {
   return [...one].filter((value) => other.has(value));
 }
 
-/** What the format's table says of each column; returns what is wrong with a value that is not null. */
+/** The rules of the format's table: whether a non-null value of a column is valid. */
 const CHECKS: Record<string, (value: unknown, row: SampleRow, exportName: ExportName) => boolean> = {
   subscription_id: (value) => isInteger(value, 1),
   source_internal_id: (value) => isInteger(value, 0),
@@ -172,7 +172,7 @@ test('rows do not depend on their number: a smaller file is the beginning of a l
 });
 
 test('a window written alone repeats reports of earlier windows', () => {
-  // Two days of windows, so that every way back ends within them.
+  // Two days of windows, so that every reported detection first occurs within them.
   const earlier = new Map<string, SampleRow>();
   for (let window = 288; window > 0; window -= 1) {
     for (const row of rowsOf('newswire', START_MS - window * WINDOW_MS, 200)) {
@@ -192,7 +192,7 @@ test('a window written alone repeats reports of earlier windows', () => {
     assert.equal(before.article_url, row.article_url);
     changed.add(changedColumns(before, row).join());
   }
-  assert.ok(changed.has(''), 'none was scored again with the same outcome');
+  assert.ok(changed.has(''), 'no detection was rescored with the same score');
   assert.ok(
     [...changed].some((columns) => columns.includes('strength_score')),
     'no score has changed',
@@ -224,7 +224,7 @@ test('detections change in several ways over a few windows of one run', () => {
   }
 });
 
-/** The columns that would make another version of the detection. */
+/** The changed columns that would create a version of the detection. */
 function changedColumns(before: SampleRow, after: SampleRow): string[] {
   const old = new Map<string, unknown>(Object.entries(before));
   return Object.entries(after)

@@ -13,7 +13,7 @@ import { example } from '../support/manual.ts';
 import { until } from '../support/until.ts';
 
 let folder: string;
-let told: string;
+let received: string;
 let lines: Record<string, unknown>[];
 const log = pino(
   { base: null, level: 'debug' },
@@ -29,23 +29,23 @@ const ALERT = {
 
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  told = join(folder, 'told');
+  received = join(folder, 'told');
 });
 after(() => rmSync(folder, { recursive: true }));
 beforeEach(() => {
   lines = [];
-  rmSync(told, { force: true });
+  rmSync(received, { force: true });
 });
 
-/** Runs a script of Node with the path of {@link told} as its argument. */
+/** A command that runs a Node script with {@link received} as its argument. */
 function command(script: string, runMs?: number): AlertCommand {
-  return createAlertCommand([process.execPath, '-e', script, told], log, runMs);
+  return createAlertCommand([process.execPath, '-e', script, received], log, runMs);
 }
 
 const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
-/** What was written so far, line by line. */
-function tellings(): unknown[] {
-  const text = existsSync(told) ? readFileSync(told, 'utf8') : '';
+/** The notifications received so far. */
+function notifications(): unknown[] {
+  const text = existsSync(received) ? readFileSync(received, 'utf8') : '';
   return text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
@@ -61,17 +61,17 @@ test('each alert goes to its stdin, in order, without a shell and without the co
       process.execPath,
       '-e',
       `${COPY}; fs.appendFileSync(process.argv[1], JSON.stringify([process.argv[2], process.env.WIREWATCH_KEYS_PREFIX ?? null]) + '\\n')`,
-      told,
+      received,
       '$HOME; exit',
     ],
     log,
   );
   tell.run('opened', ALERT);
   tell.run('closed', ALERT);
-  await until('both were told', () => tellings().length === 4);
+  await until('both notifications', () => notifications().length === 4);
   delete process.env.WIREWATCH_KEYS_PREFIX;
   const own = ['$HOME; exit', null];
-  assert.deepEqual(tellings(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
+  assert.deepEqual(notifications(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
   assert.deepEqual(lines, []);
 });
 
@@ -86,7 +86,7 @@ test('a command that fails, is missing, reads nothing or hangs is logged, and th
   missing.run('opened', ALERT);
   missing.run('closed', ALERT);
   await until('neither was run', () => logged('cannot run the alert command').length === 2);
-  assert.equal(logged('the alert command failed').length, 2, 'said once');
+  assert.equal(logged('the alert command failed').length, 2, 'the error must be logged once');
 
   const hanging = command('setInterval(() => {}, 1000)', 50);
   hanging.run('opened', ALERT);
@@ -100,19 +100,21 @@ test('at most a hundred wait, and none runs after close', async () => {
   for (let count = 0; count < 102; count += 1) hanging.run('opened', ALERT);
   assert.equal(logged('alert command skipped: too many alerts are waiting for it').length, 1);
   hanging.close();
-  await until('it was ended', () => logged('the alert command failed').length === 1);
+  await until('the command is killed', () => logged('the alert command failed').length === 1);
 });
 
 test('the appliance runs the program of [alerts] command', async () => {
   const script = join(folder, 'tell.cjs');
   writeFileSync(script, `const fs = require('node:fs'); ${COPY.replace('argv[1]', 'argv[2]')}`);
   const appliance = await startAppliance({
-    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, told].join(','),
+    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
   });
   try {
     appliance.put(fileName('newswire', nextWindowMs()), 'broken\n');
-    await until('it was told', () =>
-      tellings().some((line) => JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"')),
+    await until('the notification', () =>
+      notifications().some((line) =>
+        JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"'),
+      ),
     );
   } finally {
     await appliance.stop();

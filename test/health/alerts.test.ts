@@ -104,7 +104,7 @@ describe('windows', () => {
       assert.ok(found[0]?.what_to_do.includes(command), found[0]?.what_to_do);
       set('done', START);
       set('done', START + WINDOW_MS);
-      assert.equal(alerts().length, 1, 'it closes when its windows are done');
+      assert.equal(alerts().length, 1, 'the alert must close when its windows are done');
     });
   }
 
@@ -119,7 +119,7 @@ describe('windows', () => {
   test('that are an hour overdue open one per export, once a later window was read', () => {
     const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
     set('done', START - WINDOW_MS);
-    assert.deepEqual(names(lateFrom + DAY_MS), [], 'nothing later was read');
+    assert.deepEqual(names(lateFrom + DAY_MS), [], 'no later window was read');
     set('done', START + 2 * WINDOW_MS);
     assert.deepEqual(names(lateFrom - 1), []);
     assert.deepEqual(alerts(lateFrom)[0], {

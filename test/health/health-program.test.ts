@@ -17,8 +17,8 @@ import { fullLog } from '../support/full-log.ts';
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 
-const PATIENCE_MS = 30_000;
-/** Of the whole run: tests build on the windows of those before them, also where one ends meanwhile. */
+const TIMEOUT_MS = 30_000;
+/** Fixed for the complete run: tests build on windows of earlier tests, even if a window ends meanwhile. */
 const CURRENT_WINDOW_MS = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 function currentWindowMs(): number {
   return CURRENT_WINDOW_MS;
@@ -34,13 +34,13 @@ function alerts(): AlertDocument[] {
   return JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
 }
 
-/** Waits until the condition holds: the appliance looks at some things once a second. */
+/** Waits until the condition holds: the appliance runs some checks once a second. */
 async function eventually<Value>(
   what: string,
   look: () => Promise<Value> | Value,
   isIt: (value: Value) => boolean,
 ) {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + TIMEOUT_MS;
   for (;;) {
     const value = await look();
     if (isIt(value)) return value;
@@ -52,7 +52,7 @@ async function eventually<Value>(
 const hasAlert = (name: string) => (open: AlertDocument[]) => open.some((alert) => alert.name === name);
 const isFreeOf = (name: string) => (open: AlertDocument[]) => !hasAlert(name)(open);
 
-/** Alerts about the disk of the machine that runs the tests are no part of them. */
+/** No alerts are open, except those about the disk of the test machine. */
 const isClear = (open: AlertDocument[]) =>
   open.filter(({ name }) => name !== 'disk getting full').length === 0;
 
@@ -83,7 +83,7 @@ describe('a new installation', () => {
   test('is ok once the current windows of both exports are done; HEAD agrees', async () => {
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
-    assert.equal((await health()).http, 503, 'the photos have none yet');
+    assert.equal((await health()).http, 503, 'imagewire has no finished window yet');
     await appliance.dropped(fileName('imagewire', window), '');
     const found = await health();
     assert.deepEqual(found, {
@@ -97,7 +97,7 @@ describe('a new installation', () => {
     });
     const page = await appliance.get(`/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`);
     const { as_of } = JSON.parse(await page.text());
-    assert.equal(as_of, found.exports.newswire.newest_done, 'it is the value that as_of is built from');
+    assert.equal(as_of, found.exports.newswire.newest_done, 'newest_done must be the basis of as_of');
     const head = await fetch(`${appliance.serving().url}/v1/health`, { method: 'HEAD' });
     assert.deepEqual([head.status, await head.text()], [200, '']);
   });
@@ -141,7 +141,7 @@ describe('a new installation', () => {
     assert.equal(skipped?.page_worthy, false);
     assert.ok(skipped?.what_to_do.includes('wirewatch ingest replay'));
     appliance.cli(['ingest', 'replay']);
-    assert.ok(hasAlert('rows skipped')(alerts()), 'the subscription is not there yet');
+    assert.ok(hasAlert('rows skipped')(alerts()), 'the subscription does not exist yet');
     appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
     appliance.cli(['ingest', 'replay']);
     assert.ok(isClear(alerts()), JSON.stringify(alerts()));
@@ -270,7 +270,7 @@ describe('a damaged database', () => {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     assert.ok(
       existsSync(join(appliance.drop, fileName('newswire', window - WINDOW_MS))),
-      'nothing is read any more',
+      'ingest must have stopped',
     );
     assert.equal((await health()).http, 503);
   });
@@ -304,7 +304,7 @@ describe('a database that contradicts itself', () => {
     const alert = open.find(({ name }) => name === 'database damaged');
     assert.match(String(alert?.detail), /should have 3 rows, but 2 were read/);
     assert.equal((await health()).http, 503);
-    // Neither is anything else of it.
+    // No other row of the file is stored either.
     for (const row of rows) assert.equal((await appliance.get(`/v1/detections/${idOf(row)}`)).status, 500);
   });
 });

@@ -188,7 +188,7 @@ describe('the endpoint', () => {
         const answer = await server.get(path, key);
         assert.equal(answer.status, 500, path);
         assert.equal(answer.headers.get('content-type'), 'application/problem+json');
-        assert.equal((await server.get(path)).status, 401, 'judged after the credential');
+        assert.equal((await server.get(path)).status, 401, 'checked after the credential');
       }
       assert.equal((await server.get('/v1/schema/detection', key)).status, 200);
       assert.equal((await server.get('/v1/health')).status, 200);

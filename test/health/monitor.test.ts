@@ -1,4 +1,4 @@
-/** The monitor: which alerts are open, from the databases, the disks and the clock, and where it reports them. */
+/** The monitor: which alerts it opens, based on databases, disks and clock, and where it reports them. */
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ describe('the monitor', () => {
   let lines: Record<string, unknown>[];
   let monitor: Monitor;
   let opened: string[];
-  let told: string[];
+  let commands: string[];
 
   function start(enabled = both): void {
     monitor = startMonitor({
@@ -43,7 +43,7 @@ describe('the monitor', () => {
       onDisksChecked: () => {},
       alertFile: join(store.folder, 'alerts.json'),
       alertCommand: {
-        run: (event, { name }) => told.push(`${event} ${name}`),
+        run: (event, { name }) => commands.push(`${event} ${name}`),
         close: () => {},
       },
       now: () => nowMs,
@@ -58,7 +58,7 @@ describe('the monitor', () => {
     nowMs = NOW;
     lines = [];
     opened = [];
-    told = [];
+    commands = [];
     conditions = createConditions(
       () => nowMs,
       ({ name }) => opened.push(name),
@@ -213,7 +213,7 @@ describe('the monitor', () => {
     conditions.set('disk full', null);
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
     assert.deepEqual(await readAlertFile(path), []);
-    assert.deepEqual(told, ['opened disk full', 'closed disk full'], 'and the command was run');
+    assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'the command must run');
   });
 
   test('the file needs no more space with alerts than without', () => {
@@ -239,11 +239,11 @@ function collector(lines: Record<string, unknown>[]): Writable {
   });
 }
 
-/** The monitor looks once a second. */
+/** The monitor checks once a second. */
 async function waitFor(condition: () => boolean): Promise<void> {
   const end = performance.now() + 30_000;
   while (!condition()) {
-    assert.ok(performance.now() < end, 'it did not come to pass');
+    assert.ok(performance.now() < end, 'the condition did not hold in time');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,4 +1,4 @@
-/** access.db is rebuilt from its log, whatever happens to it: a revoked key stays revoked. */
+/** access.db is rebuilt from its log after any damage or loss: a revoked key stays revoked. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ import {
 } from '../support/access-history.ts';
 
 describe('every change of access.db can be rebuilt from its log', () => {
-  /** Copies of the files as they are now; what is done after that is lost with them. */
+  /** Copies access.db; the copy lacks all later changes. */
   const copied = () => {
     db.pragma('wal_checkpoint(TRUNCATE)');
     copyFileSync(folder.access, `${folder.root}/older`);
   };
-  /** All kinds of changes. @returns what access.db holds then */
+  /** Makes all kinds of changes. @returns the resulting content of access.db */
   const changed = () => {
     revokeKey(db, KEY, AT_MS);
     setKey(db, OTHER_KEY, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
@@ -130,7 +130,7 @@ describe('every change of access.db can be rebuilt from its log', () => {
         again.recovered.map(({ kind }) => kind),
         ['rebuilt'],
       );
-      // It is logged as before.
+      // Changes are logged as before.
       setAccount(db, 'acme', { name: 'New' });
       assert.deepEqual(reopened(true).recovered, []);
       assert.equal(findAccount(db, 'acme')?.name, 'New');
@@ -191,7 +191,7 @@ test('a new log has all content of access.db, and continues', () => {
   const content = contentOf(db);
   assert.equal(findKey(db, KEY)?.revoked_at, AT_MS);
   db.close();
-  // Older than the log's beginning.
+  // A database older than the start of the log.
   copyFileSync(`${folder.root}/older`, folder.access);
   const again = reopened();
   assert.equal(again.recovered[0]?.kind, 'rebuilt');

@@ -33,7 +33,7 @@ describe('a killed command', () => {
     append(line('Two'));
     assert.deepEqual(reopened().recovered, [{ kind: 'brought up', entries: 1 }]);
     assert.equal(findAccount(db, 'acme')?.name, 'Two');
-    // What was applied is not logged again.
+    // Applied entries are not logged again.
     assert.equal(lastEntry(), 7);
   });
 
@@ -56,7 +56,7 @@ describe('a killed command', () => {
 describe('an entry that the database refuses', () => {
   test('is removed, and the next one takes its place', () => {
     const before = readFileSync(segment());
-    // Deferred to the commit, where SQLite finds it.
+    // A deferred violation, which SQLite finds at the commit.
     assert.throws(
       () =>
         writing(db, () => {

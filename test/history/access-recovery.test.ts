@@ -1,6 +1,6 @@
 /**
- * Whatever becomes of access.db while Wirewatch is not running: from the first request of the next start on, accounts,
- * subscriptions and keys are as they were (contract: Authentication), and the log says who changed them.
+ * Whatever happens to access.db while Wirewatch is not running: from the first request after the next start, accounts,
+ * subscriptions and keys are as before (contract: Authentication), and the log names who changed them.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ function idOfKey(key: string): string {
   return key.split('_')[2] ?? '';
 }
 
-/** But for when a key was last used: that stands in usage.db. */
+/** The output of the list commands, without the last use of keys, which is in usage.db. */
 function shown(): string[] {
   return ['account', 'subscription', 'key'].map((what) =>
     installation.cli([what, 'list', '--json']).stdout.replaceAll(/"last_used_at": .*/g, ''),
@@ -54,7 +54,7 @@ async function statusOf(serving: Serving, key: string): Promise<number> {
   return response.status;
 }
 
-/** Starts, and holds everything against what it was. @param expected in the log of the start */
+/** Starts, and compares everything with the state before. @param expected a message in the log of the start */
 async function assertAsBefore(before: readonly string[], expected: string): Promise<void> {
   const serving = await installation.serve();
   try {
@@ -107,7 +107,7 @@ describe('a start finds', () => {
     const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
     assert.equal(await run.ended, 78);
     assert.match(
-      run.told(),
+      run.stderr(),
       /access-log is damaged: the log is missing.* Nothing was changed\. Restore a backup/,
     );
     renameSync(`${log}-away`, log);
@@ -151,7 +151,7 @@ describe('wirewatch log', () => {
     putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([row]));
     const line = await following.until('the row', () =>
       following
-        .printed()
+        .stdout()
         .split('\n')
         .find((text) => text.includes(`"row":"${idOf(row)}"`)),
     );

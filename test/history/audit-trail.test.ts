@@ -26,13 +26,13 @@ describe('the audit trail', () => {
     reopenAs(operation);
     revokeKey(db, KEY, AT_MS);
     setKey(db, OTHER_KEY, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
-    // As it was: no change.
+    // The same name: no change.
     setAccount(db, 'acme', { name: 'Acme' });
     pauseIngest(db, AT_MS);
     removeAccount(db, 'acme');
     const changes = await audited();
-    const said = changes.map(({ actor, subject, id, change }) => [actor, subject, id, change]);
-    assert.deepEqual(said, [
+    const found = changes.map(({ actor, subject, id, change }) => [actor, subject, id, change]);
+    assert.deepEqual(found, [
       [null, 'installation', null, 'added'],
       [null, 'account', 'acme', 'added'],
       [null, 'subscription', 7001, 'added'],

@@ -1,4 +1,4 @@
-/** A dropped file survives a power cut: it is on the disk before the log relies on it. */
+/** A dropped file survives a power cut: it is synced before the log relies on it. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const isLog = ({ path }: DiskCall) => /\/log\/[^/]*\.zst$/.test(path);
 const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
   call.call === 'rename' &&
   /\/drop\/(archive|failed|held|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
-/** Notes for persons, and of a reading that is under way. */
+/** Reason files, and notes about a file that is being read. */
 const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
 
 test('a file is on the disk in .taken before its entry is, and its entry before the file is archived', {
@@ -49,7 +49,7 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
     const left = [...unsynced.content, ...unsynced.names].filter((path) => existsSync(path));
     assert.deepEqual(inDrop(left), [], 'at the end');
     assert.deepEqual(
-      unsynced.gone.filter((path) => path.includes('/.taken/')),
+      unsynced.removed.filter((path) => path.includes('/.taken/')),
       [],
       'in one place',
     );
@@ -59,16 +59,16 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
   }
 });
 
-/** A window with a row that is left out, one whose file fails and is replaced, a backfill, a name that is none. */
+/** A window with a skipped row, a window whose file fails and is replaced, a backfill, an invalid name. */
 async function recorded(installation: ReturnType<typeof createInstallation>): Promise<DiskCall[]> {
   const { settings, calls } = programCalls(join(installation.data, '..'));
   const serving = await installation.serve(settings);
   const drop = async (name: string, content: string, outcome: string) => {
     const before = serving.log.length;
     putFile(installation.drop, name, content);
-    const isIt = (line: (typeof serving.log)[number]) =>
+    const isOutcome = (line: (typeof serving.log)[number]) =>
       serving.log.indexOf(line) >= before && line.file === name && line.msg.startsWith('file ');
-    assert.equal((await serving.logged(`what became of ${name}`, isIt)).msg, `file ${outcome}`);
+    assert.equal((await serving.logged(`the outcome of ${name}`, isOutcome)).msg, `file ${outcome}`);
   };
   const bad = `${JSON.stringify({ ...newRow(), strength_score: -1 })}\n`;
   await drop(fileName('newswire', nextWindowMs()), ndjson([newRow()]) + bad, 'applied');

@@ -1,6 +1,6 @@
 /**
- * What a power cut may not take: content is synced before it gets its name, the name before anything relies on it, and an
- * entry of a log before the database commits it. A kill cannot show a sync that is missing; the order of calls does.
+ * Data that must survive a power cut: content is synced before it gets its name, the name before anything relies on it,
+ * and a log entry before the database commits it. A kill cannot reveal a missing sync; the order of calls does.
  */
 
 import assert from 'node:assert/strict';
@@ -55,12 +55,12 @@ function fill(): void {
   for (let from = 1; from <= 60; from += 6) history.apply(rowsFrom(from, 6));
 }
 
-/** Notes that may be lost: without them files have to prove themselves, or something is asked for again. */
+/** Notes that may be lost: without them, files are checked again, or work is repeated. */
 const MAY_BE_LOST = /(purged\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
-/** Whose syncs are SQLite's. */
+/** Files that SQLite syncs itself. */
 const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
 
-/** @throws where something in a folder is not on the disk, or once had a name before its content was */
+/** @throws AssertionError if something in a folder is unsynced, or got its name before its content was synced */
 function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string): void {
   const { content, names, tooEarly } = new Unsynced(calls);
   const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && existsSync(path);
@@ -77,11 +77,11 @@ function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string):
   );
 }
 
-/** @throws unless the file that a rename or a link put there was synced before, and its folder after */
+/** @throws AssertionError unless a renamed or linked file was synced before, and its folder after */
 function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): void {
   const at = calls.findIndex((call) => 'to' in call && call.to === path);
   const draft = calls[at]?.path;
-  assert.ok(draft !== undefined, `nothing was put at ${path}`);
+  assert.ok(draft !== undefined, `nothing was renamed or linked to ${path}`);
   const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
   assert.ok(
     !isFile || calls.slice(0, at).some(isSync(draft)),
@@ -89,11 +89,11 @@ function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): 
   );
   assert.ok(
     calls.slice(at).some(isSync(dirname(path))),
-    `${dirname(path)} was not synced after ${path} came to it`,
+    `${dirname(path)} was not synced after ${path} was added`,
   );
 }
 
-/** @throws unless each rename within a folder finds those before it on the disk, at both ends */
+/** @throws AssertionError unless earlier renames are synced, in both folders, before each rename */
 function assertInOrder(
   calls: readonly DiskCall[],
   isOne: (call: DiskCall & { to: string }) => boolean,
@@ -102,9 +102,9 @@ function assertInOrder(
   let renames = 0;
   for (const call of calls) {
     if (call.call === 'rename' && isOne(call)) {
-      // A folder that was made for what is renamed comes to the disk with it.
+      // A folder created for the renamed file is synced with it.
       const counts = (path: string) => !MAY_BE_LOST.test(path) && !/\.tmp$|replaced-[^/]*$/.test(path);
-      const open = [...unsynced.names, ...unsynced.gone].filter(counts);
+      const open = [...unsynced.names, ...unsynced.removed].filter(counts);
       assert.deepEqual(open, [], `as ${call.to} gets its name`);
       renames += 1;
     }
@@ -113,7 +113,7 @@ function assertInOrder(
   assert.ok(renames > 1);
 }
 
-/** Looks at what is on the disk at each commit of a database. @returns how many there were */
+/** Checks the synced data at each commit of a database. @returns the number of commits */
 function commitsOf(db: Database, log: string, isDetections: boolean, work: () => void): number {
   const unsynced = new Unsynced();
   const end = recordDiskCalls((call) => unsynced.note(call));
@@ -124,9 +124,9 @@ function commitsOf(db: Database, log: string, isDetections: boolean, work: () =>
     if (sql === 'COMMIT') {
       commits += 1;
       const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
-      assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'as it commits');
+      assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
       const last = findTail(log, isDetections ? 'detections' : 'access').last;
-      assert.equal(before?.id, last?.id, 'the mark names the last entry');
+      assert.equal(before?.id, last?.id, 'the mark must name the last entry');
     }
     return exec(sql);
   };
@@ -289,7 +289,7 @@ describe('a backup', () => {
       onProgress: () => {},
     });
 
-  /** Its state names its last entries: they are on the disk before. */
+  /** A backup's state file names its last entries, which must be synced before it. */
   function assertStateLast(calls: readonly DiskCall[], target: string): void {
     const at = calls.findLastIndex((call) => 'to' in call && call.to.endsWith('backup.json'));
     assert.ok(at >= 0);
@@ -319,7 +319,7 @@ describe('a backup', () => {
     assertStateLast(calls, target);
     assert.ok(
       calls.some((call) => call.call === 'link'),
-      'the old segment is kept aside',
+      'the old segment must be kept aside',
     );
   });
 
@@ -366,7 +366,7 @@ describe('a backup', () => {
       const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
       const stage = calls[decided]?.path ?? '';
       assert.match(stage, /\.incoming$/);
-      // Its names are the folder's that is renamed; of each file, before and after.
+      // The rename moves the complete folder: check the names before it, and each file before and after.
       const before = new Unsynced(calls.slice(0, decided));
       const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
       const isKept = (path: string) => /\/(secret|(access-)?log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);

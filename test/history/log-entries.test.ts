@@ -38,7 +38,7 @@ function append(writer: LogWriter, ...lines: string[]): Mark {
   return writer.commit('', OPERATION, NOW);
 }
 
-/** Where a log ends for one who has another witness of it; infinite where it is damaged. */
+/** The last entry of a log whose doubtful end may be cut, as with a matching database; infinite if it is damaged. */
 function doubtfulEnd(folder: string): number {
   try {
     return findTail(folder, 'detections', true).last?.entry ?? 0;
@@ -73,7 +73,7 @@ test('entries are read as written, across segments and restarts', () =>
     const third = append(second, 'c');
     for (let entry = 4; entry <= 12; entry += 1) append(second, `entry ${entry}`.padEnd(100, `${entry}`));
     second.close();
-    assert.ok(listSegments(folder).length > 1, 'segments are closed at their size');
+    assert.ok(listSegments(folder).length > 1, 'segments must be closed at their maximum size');
     const all = entriesOf(folder);
     assert.deepEqual(all[1], ['a', 'b']);
     assert.deepEqual(all[2], []);
@@ -198,14 +198,14 @@ test('a flipped bit before the end is damage, not a torn end', () =>
       writeFileSync(last(folder), flipped);
       try {
         const { last: found } = findTail(folder, 'detections');
-        // Behind the last entry but one it cannot be told from an end that is torn.
+        // After the last entry but one, it cannot be distinguished from a torn end.
         assert.equal(found?.entry, 4);
       } catch (error) {
         assert.ok(error instanceof LogDamage);
         damaged += 1;
         assert.ok(
           doubtfulEnd(folder) >= 4,
-          'not cut before a whole entry by one who has another witness either',
+          'a matching database must not allow cutting before a complete entry',
         );
       }
     }

@@ -1,8 +1,8 @@
 /**
- * Logs that were recorded once, one of each format: whatever program reads them, what comes out is what was recorded.
+ * Recorded logs, one of each format: every later version of the program must read the same content from them.
  *
- * `test/log-format-1` was made by version 0.1.0: windows of both exports, one that failed and was reset, corrections, a
- * rescoring, a backfill, a replay under a licence, a subscription and an account that were removed, a revoked key.
+ * `test/log-format-1` was recorded with version 0.1.0: windows of both exports, a failed one that was reset,
+ * corrections, a rescoring, a backfill, a replay under a licence, a removed subscription and account, a revoked key.
  */
 
 import assert from 'node:assert/strict';
@@ -50,7 +50,7 @@ test('a log of format 1 is read as recorded', () =>
     assert.deepEqual(found.detections, recorded.detections);
     for (const [table, rows] of Object.entries(recorded.tables)) {
       assert.equal(found.tables[table]?.length, rows.length, table);
-      // A later version may have columns besides.
+      // A later version may have additional columns.
       for (const [at, row] of rows.entries())
         assert.deepEqual(
           { ...Object(found.tables[table]?.[at]), ...Object(row) },
@@ -83,7 +83,7 @@ describe('the manual', () => {
   }
 });
 
-/** By what the manual says of bytes, and nothing else: this must not use what reads the log in the program. */
+/** Follows only the manual's specification of bytes, without the program's own code. */
 test('specifies segments, frames and entries', () => {
   let entries = 0;
   for (const folder of ['log', 'access-log']) {
@@ -98,7 +98,7 @@ test('specifies segments, frames and entries', () => {
       assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
       const kind = bytes.readUInt32LE(at + 16);
       const lines = zstdDecompressSync(packed).toString().split('\n');
-      assert.equal(lines.pop(), '', 'every line has a newline at its end');
+      assert.equal(lines.pop(), '', 'every line must end with a newline');
       if (kind === 0) {
         const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
         const expected = { log: 'detections', 'access-log': 'access' }[folder];
@@ -131,7 +131,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
   });
   after(() => history.delete());
 
-  /** What it prints of a log, by id. */
+  /** The detections of a log, by id, as the manual's example prints them. */
   function readLog(log: string): unknown[] {
     const { status, stdout, stderr } = spawnSync(
       'python3',

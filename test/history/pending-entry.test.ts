@@ -21,7 +21,7 @@ function deliveries(db: Database): Delivery[] {
   return db.prepare<[], Delivery>('SELECT delivered_at FROM delivery ORDER BY first_position').all();
 }
 
-/** Applies rows, and has the database refuse the commit once the entry is decided. */
+/** Applies rows, and makes the database refuse the commit after the entry is durable. */
 function applyRefused(history: History, refused: readonly HistoryRow[]): void {
   const db = history.db();
   const exec = db.exec.bind(db);

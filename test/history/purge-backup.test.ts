@@ -1,4 +1,4 @@
-/** A backup of a log that is purged meanwhile is restorable at any moment. */
+/** A backup of a log that is purged during the copy is restorable at any moment. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -10,12 +10,12 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { ordinalOf } from '../../src/store/stream-place.ts';
 import { assertSameContent } from '../support/database-content.ts';
 import {
-  again,
   contentNow,
   contentOfLog,
   fill,
   history,
   purgeUntil,
+  rescored,
   rowsOf,
   Stopping,
   streamOf,
@@ -36,7 +36,7 @@ describe('a backup of a log that is being rewritten', () => {
     copyLog({ from, to: join(copyTo(), 'log'), kind: 'detections', end, aside: asideOf(), onBytes });
   }
 
-  /** It reaches as far as it did, and what it comes to is of one moment: each stream is whole, or gone. */
+  /** The backup must reach as far as before, and be consistent: each stream is complete or removed. */
   async function assertGood(what: string, least: number): Promise<void> {
     const place = dataFolder(copyTo());
     assert.ok((findTail(place.log, 'detections').last?.entry ?? 0) >= least, what);
@@ -64,7 +64,7 @@ describe('a backup of a log that is being rewritten', () => {
     const least = findTail(log, 'detections').last?.entry ?? 0;
     const old = `${liveCopy()}-old`;
     cpSync(join(copyTo(), 'log'), old, { recursive: true, preserveTimestamps: true });
-    history.apply([...rowsOf([7001, 7002], 7000, 80), ...rowsOf([7002], 1000, 30, again(16))]);
+    history.apply([...rowsOf([7001, 7002], 7000, 80), ...rowsOf([7002], 1000, 30, rescored(16))]);
     history.apply(rowsOf([7001], 7500, 60));
     await history.remove(7002);
     noteOrdinals();
@@ -95,7 +95,7 @@ describe('a backup of a log that is being rewritten', () => {
       if (!isEnded) break;
     }
     assert.ok(cut > 20, `${cut}`);
-    assert.ok(readdirSync(asideOf()).length > 3, 'what was replaced is kept');
+    assert.ok(readdirSync(asideOf()).length > 3, 'replaced segments must be kept');
   });
 
   test('with segments replaced while it copies: it copies them again', async () => {
@@ -124,7 +124,7 @@ describe('a backup of a log that is being rewritten', () => {
             renameSync(`${target}.tmp`, target);
           }
         };
-        // A folder that lacks the end has older segments that are rewritten, and newer ones that are new.
+        // A backup without the log's end has both segments to replace and segments to add.
         if (at % 2 === 0) for (const { path } of listSegments(join(copyTo(), 'log')).slice(3)) rmSync(path);
         copy(liveCopy(), rewrite);
         await assertGood(`${rewritten} at ${at}`, 1);

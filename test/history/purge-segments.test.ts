@@ -90,7 +90,7 @@ describe('a segment', () => {
       ],
     ] as const;
     for (const [name, fail, reason] of failures) {
-      // Two segments are done before.
+      // Two segments are rewritten before.
       let calls = 0;
       const real = fs[name];
       const mocked = mock.method(fs, name, (...args: unknown[]) => {

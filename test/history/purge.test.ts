@@ -9,7 +9,6 @@ import { ordinalOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { createHistory } from '../support/history.ts';
 import {
-  again,
   assertClean,
   assertEqual,
   commits,
@@ -20,6 +19,7 @@ import {
   history,
   linesOf,
   purgeUntil,
+  rescored,
   rowsOf,
   startHistory,
   streamOf,
@@ -39,7 +39,7 @@ describe('the rebuilt database is equal', () => {
     assert.deepEqual(commits(), before);
     await assertEqual('purged');
     await assertClean();
-    history.apply(rowsOf([7001, 7003], 1000, 60, again(20, 10)));
+    history.apply(rowsOf([7001, 7003], 1000, 60, rescored(20, 10)));
     await assertEqual('and gone on');
     await assertClean();
   });
@@ -49,12 +49,12 @@ describe('the rebuilt database is equal', () => {
     await history.remove(7002);
     await history.purge();
     history.apply(rowsOf([7002, 7006], 1000, 60));
-    history.apply(rowsOf([7002], 1000, 40, again(21, 50)));
+    history.apply(rowsOf([7002], 1000, 40, rescored(21, 50)));
     const kept = linesOf(7002);
     assert.ok(kept.length > 50);
     for (const subscription of [7001, 7004]) await history.remove(subscription);
     assert.equal(await history.purge(), null);
-    assert.deepEqual(linesOf(7002), kept, 'what came later stays');
+    assert.deepEqual(linesOf(7002), kept, 'later rows must stay');
     assert.deepEqual([...linesOf(7001), ...linesOf(7004)], []);
     await assertEqual('three gone');
     await history.remove(7002);
@@ -77,7 +77,7 @@ describe('the rebuilt database is equal', () => {
     for (; await purgeUntil(turn); turn += 1) {
       await assertEqual(`ended at turn ${turn}`);
       if (turn % 5 === 0) await assertClean();
-      // A draft that a kill has left, and a start.
+      // A draft left by a kill, and a restart.
       if (turn === 1) writeFileSync(`${listSegments(history.folder.log)[1]?.path}.tmp`, 'half');
       await history.restart();
     }
@@ -123,7 +123,7 @@ describe('the rebuilt database is equal', () => {
           else if (one.kind === 'restart') await history.restart();
           else {
             const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
-            const rows = rowsOf(subscriptions, from, count, again(minute, score));
+            const rows = rowsOf(subscriptions, from, count, rescored(minute, score));
             history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
           }
         }
@@ -166,7 +166,7 @@ describe('the rebuilt database is equal', () => {
     await assert.rejects(history.remove(7002), { code: 'SQLITE_FULL' });
     db.exec = exec;
     await history.remove(7002);
-    assert.equal(commits().length, before + 1, 'it is said once');
+    assert.equal(commits().length, before + 1, 'it must be logged once');
     assert.equal(await history.purge(), null);
     assert.deepEqual(linesOf(7002), []);
     await assertEqual('purged');
@@ -185,7 +185,7 @@ describe('the rebuilt database is equal', () => {
       await keep();
       history.apply(rowsOf([7001, 7002], 100, 40));
       await keep();
-      history.apply(rowsOf([7002, 7003], 100, 40, again(10, 80)));
+      history.apply(rowsOf([7002, 7003], 100, 40, rescored(10, 80)));
       await keep();
       await fill();
       await keep();
@@ -207,7 +207,7 @@ describe('the rebuilt database is equal', () => {
   test('for a log that is truncated before the removal: a stream has all its rows, or none', async () => {
     await fill();
     await history.remove(7002);
-    // Behind six turns in which rows are deleted, and four segments.
+    // After six steps that delete rows, and four segments.
     assert.ok(await purgeUntil(10));
     history.stop();
     const place = dataFolder(`${history.folder.root}-cut`);

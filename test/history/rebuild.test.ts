@@ -35,7 +35,7 @@ const epoch = (number: number, orphans = 'read') => ({
       .run(number, Date.UTC(2026, 10, 20, 10 + number), number, 'test', orphans),
 });
 
-/** Versions of several epochs, scored again before and after them, and a subscription that was removed and came back. */
+/** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */
 async function fill(history: History): Promise<void> {
   const again = (minute: number, score?: number) => ({
     last_scored_at: `2026-11-20T09:${minute}:00Z`,
@@ -72,8 +72,8 @@ describe('rebuild', () => {
     rmSync(copy, { recursive: true, force: true });
   });
 
-  /** The data folder as it was. */
-  function putBack(): string {
+  /** Restores the data folder to its original state. */
+  function restoreFolder(): string {
     const { root } = history.folder;
     for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
     cpSync(copy, root, { recursive: true });
@@ -96,7 +96,7 @@ describe('rebuild', () => {
   }
 
   test('the rebuilt database is equal, and is another file', async () => {
-    putBack();
+    restoreFolder();
     const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     db.exec("UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'; DELETE FROM delivery");
     db.close();
@@ -116,7 +116,7 @@ describe('rebuild', () => {
       [/ends with entry/, () => rmSync(listSegments(history.folder.log).at(-1)?.path ?? '')],
       [/begins with entry/, () => rmSync(listSegments(history.folder.log)[0]?.path ?? '')],
     ] as const) {
-      putBack();
+      restoreFolder();
       damage();
       await assert.rejects(rebuildDatabase(options()), reason);
       assertSame();
@@ -125,7 +125,7 @@ describe('rebuild', () => {
   });
 
   test('a new log gives the same database, and continues', async () => {
-    putBack();
+    restoreFolder();
     const before = findTail(history.folder.log, 'detections').last;
     const { entry, kept, access_kept, detections } = await newLog();
     assert.equal(entry, (before?.entry ?? 0) + 1);
@@ -156,11 +156,11 @@ describe('rebuild', () => {
   });
 
   test('a database from before the new log is rebuilt from it', async () => {
-    putBack();
+    restoreFolder();
     await newLog();
     cpSync(join(copy, 'detections.db'), history.folder.detections);
     const { madeAnew, applied } = await history.restart();
-    assert.deepEqual([madeAnew, applied], [null, 0], 'it holds what the log begins with');
+    assert.deepEqual([madeAnew, applied], [null, 0], 'it must contain the start of the log');
     history.stop();
     assertSame('of the moment at which the log was begun');
     const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
@@ -173,7 +173,7 @@ describe('rebuild', () => {
 
   test('a damaged log is replaced', async () => {
     for (const at of [0, 1, -1]) {
-      putBack();
+      restoreFolder();
       flip(listSegments(history.folder.log).at(at)?.path ?? '');
       await newLog();
       await assertClean();
@@ -197,7 +197,7 @@ describe('rebuild', () => {
       [/row differs.*score/, `UPDATE stream_row SET score = 1 WHERE place = ${ROW}`, true],
     ];
     for (const [reason, sql, isLogDamaged] of damages) {
-      putBack();
+      restoreFolder();
       const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
       db.exec(sql);
       db.close();
@@ -210,13 +210,13 @@ describe('rebuild', () => {
         sql,
       );
     }
-    putBack();
+    restoreFolder();
     writeFileSync(history.folder.damage, 'x\n');
     await assert.rejects(newLog(), /is damaged, so no log can be created from it/);
   });
 
   test('entries that access.db has not applied yet are not lost', async () => {
-    const root = putBack();
+    const root = restoreFolder();
     const open = () => openAccess(root, { operation: { kind: 'test' } });
     cpSync(join(root, 'access.db'), join(root, 'older'));
     const db = open();
@@ -230,7 +230,7 @@ describe('rebuild', () => {
   });
 
   test('rows of a removed subscription are not copied', async () => {
-    putBack();
+    restoreFolder();
     await history.restart();
     const applier = history.writer().begin();
     applier.removeSubscription(7001);
@@ -250,7 +250,7 @@ describe('rebuild', () => {
   });
 
   test('a later removal removes rows from a new log', async () => {
-    putBack();
+    restoreFolder();
     await newLog();
     await history.restart();
     history.apply(newRows(9000, 20));
@@ -265,7 +265,7 @@ describe('rebuild', () => {
       [],
     );
     const removed = contentOfDetections(history.folder.root);
-    assert.ok((removed.detection?.length ?? 0) > 100, 'others stay');
+    assert.ok((removed.detection?.length ?? 0) > 100, 'other entries must stay');
     rmSync(history.folder.detections);
     await history.restart();
     history.stop();
@@ -273,7 +273,7 @@ describe('rebuild', () => {
   });
 
   test('a crash at any moment leaves one of the two logs, complete', async () => {
-    putBack();
+    restoreFolder();
     await newLog();
     const begun = `${history.folder.root}-begun`;
     cpSync(history.folder.root, begun, { recursive: true });
@@ -310,7 +310,7 @@ describe('rebuild', () => {
     ];
     try {
       for (const [what, leave] of states) {
-        putBack();
+        restoreFolder();
         leave();
         await history.restart();
         openAccess(root, { operation: { kind: 'test' }, compare: true }).close();

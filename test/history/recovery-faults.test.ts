@@ -1,4 +1,4 @@
-/** Starts after an earlier one, or the machine, failed at an awkward moment. */
+/** Starts after an earlier start, or the machine, failed at a critical moment. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -38,7 +38,7 @@ const PAGE_BYTES = 16_384;
 
 class Killed extends Error {}
 
-/** Some transactions, the last one of many frames; stopped. */
+/** Creates a stopped history of several transactions, the last with many frames. */
 async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
   const history = await createHistory();
   try {
@@ -139,13 +139,13 @@ test('the check of a large database is logged before it starts', () =>
     for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
     history.stop();
     utimesSync(history.folder.detections, 1, 1);
-    const told: string[] = [];
-    await history.restart({ onBegin: (reason) => told.push(reason) });
-    assert.deepEqual(told, ['the file was replaced since the last stop and is being checked']);
+    const reasons: string[] = [];
+    await history.restart({ onBegin: (reason) => reasons.push(reason) });
+    assert.deepEqual(reasons, ['the file was replaced since the last stop and is being checked']);
   }));
 
 describe('an entry with an intact end and damaged rows', () => {
-  /** As a power cut leaves it that comes before the entry is durable: a disk writes in any order. */
+  /** The log after a power cut before the entry is durable: a disk writes in any order. */
   const write = ({ folder }: History) => {
     const tail = findTail(folder.log, 'detections');
     const { path = '', bytes = 0 } = tail.segment ?? {};
@@ -231,7 +231,7 @@ test('during a checkpoint, an older copy is detected, even with the same inode',
     cutOff(own);
     assert.ok(isNotedFile(path));
     cutOff(own.subarray(0, own.length - 100_000));
-    assert.ok(isNotedFile(path), 'half written by the checkpoint');
+    assert.ok(isNotedFile(path), 'a half-finished checkpoint');
     cutOff(older);
     assert.equal(`${statSync(path).ino}`, inode);
     assert.ok(!isNotedFile(path));
@@ -251,7 +251,7 @@ test('a checkpoint that a kill interrupted is completed', () =>
     const content = contentOfDetections(history.folder.root);
     const after = readFileSync(path);
     assert.ok(after.length > before.length);
-    // The first page says how long the file is to become.
+    // The first page contains the new length of the file.
     writeFileSync(path, Buffer.concat([after.subarray(0, PAGE_BYTES), before.subarray(PAGE_BYTES)]));
     writeFileSync(`${path}-wal`, log);
     writeFileSync(`${path}-identity`, JSON.stringify({ ...noted, is_checkpointing: true }));
@@ -274,7 +274,7 @@ test('a file that a checkpoint had half written is rebuilt if nothing says that 
     history.stop();
     const content = contentOfDetections(history.folder.root);
     const after = readFileSync(path);
-    // Every other page, so that the first one and with it the length is the old one.
+    // Every other page, so that the first page keeps the old length.
     for (let at = PAGE_BYTES; at < before.length; at += 2 * PAGE_BYTES)
       after.copy(before, at, at, at + PAGE_BYTES);
     writeFileSync(path, before);
@@ -337,7 +337,7 @@ test('a checkpoint interrupted after its writes leaves a file that is recognized
     db.pragma = (text, options) => {
       pragma(text, options);
       calls += 1;
-      // The second one follows on the checkpoint.
+      // The second call follows the checkpoint.
       if (calls === 2) throw new Killed();
     };
     assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
@@ -345,7 +345,9 @@ test('a checkpoint interrupted after its writes leaves a file that is recognized
     assert.ok(isNotedFile(path));
   }));
 
-/** As an earlier version left it that was killed while it turned a database that it had made anew to its write-ahead log. */
+/**
+ * Leaves a rollback journal, as an earlier version did when killed while it switched a rebuilt database to WAL mode.
+ */
 function leaveJournal(path: string): void {
   const db = openDatabase(path, 'plain');
   db.pragma('journal_mode = DELETE');

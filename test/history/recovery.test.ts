@@ -1,6 +1,6 @@
 /**
- * detections.db is made from the log: deleted, replaced by an older one, damaged or of another schema, it comes out as it
- * was, column by column, whatever became of settings, licences and archive meanwhile.
+ * detections.db is rebuilt from the log: whether deleted, replaced by an older one, damaged or of another schema, it
+ * ends up equal column by column, even if settings, licences and archive have changed.
  */
 
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { isComplaint } from '../support/installation-state.ts';
+import { isErrorLine } from '../support/installation-state.ts';
 import type { LogLine } from '../support/program.ts';
 import { NO_ROOM, SLOW } from '../support/recovery-preloads.ts';
 
@@ -37,13 +37,13 @@ const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as 
 const FROM_LOG = 'detections.db was brought up to date from the log';
 
 let installation: Installation;
-/** Copies of the data folder: in the middle of its history, at its end, and as a kill has left it. */
+/** Copies of the data folder: in the middle of its history, at its end, and after a kill. */
 let middle: string;
 let end: string;
 let killed: string;
 let content: Content;
 let pages: string[];
-/** A cursor of the middle. */
+/** A cursor from the middle of the history. */
 let cursor: string;
 
 before(async () => {
@@ -57,7 +57,7 @@ before(async () => {
 });
 after(() => installation?.remove());
 
-/** Every kind of operation, the second half behind a copy; then a kill, and a clean stop. */
+/** Runs every kind of operation, with a copy in the middle; then a kill, and a clean stop. */
 async function makeHistory(): Promise<void> {
   const { drop, data } = installation;
   const drops = async (serving: Serving, name: string, bytes: string | Buffer) => {
@@ -69,7 +69,7 @@ async function makeHistory(): Promise<void> {
     newRow({
       exported_at: formatMs(first),
       article_url: 'https://example.com/ü',
-      // Begins as the mark of the base address does.
+      // Begins like the placeholder of the base URL.
       article_headline: '\u0001/headline',
     }),
   );
@@ -117,7 +117,7 @@ async function makeHistory(): Promise<void> {
   assert.ok((content.detection?.length ?? 0) > 700 && (content.ingest_file?.length ?? 0) >= 8);
 }
 
-/** Not the drop folder, which lies in the data folder here. */
+/** Everything except the drop folder, which is in the data folder here. */
 const isState = (path: string) => !path.endsWith('/drop');
 
 async function read(serving: Serving, query: string): Promise<string> {
@@ -129,7 +129,7 @@ async function read(serving: Serving, query: string): Promise<string> {
   return text;
 }
 
-/** Every page from the cursor on, as sent, but for what the next one begins with. */
+/** Every page from the cursor on, as sent, without the next cursor. */
 async function readAll(serving: Serving): Promise<string[]> {
   const all: string[] = [];
   for (let next = cursor; ; ) {
@@ -141,18 +141,18 @@ async function readAll(serving: Serving): Promise<string[]> {
   }
 }
 
-/** Puts the data folder back to a copy, has `change` done to it, starts, and stops. @returns the log */
+/** Restores the data folder from a copy, applies `change`, starts and stops. @returns the log lines */
 async function started(copy: string, change: () => void): Promise<readonly LogLine[]> {
-  putBack(copy);
+  restoreFolder(copy);
   change();
   const serving = await installation.serve();
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
   return serving.log;
 }
 
-function putBack(copy: string): void {
+function restoreFolder(copy: string): void {
   const { data } = installation;
   for (const name of readdirSync(data)) if (name !== 'drop') rmSync(join(data, name), { recursive: true });
   cpSync(copy, data, { recursive: true });
@@ -174,7 +174,7 @@ describe('detections.db is rebuilt equal', () => {
     ['emptied', () => end, () => truncateSync(join(installation.data, 'detections.db')), /it does not exist/],
     ['an older one', () => end, () => place(middle, 'detections.db'), null],
     ['deleted, with its -wal left', () => killed, () => place('', 'detections.db'), /it does not exist/],
-    // The write-ahead log may be empty: then nothing of it can be in the file.
+    // The write-ahead log may be empty: then none of it can be in the file.
     [
       'an older one, with a -wal left',
       () => killed,
@@ -236,16 +236,16 @@ describe('detections.db is rebuilt equal', () => {
   });
 
   test('a killed start is continued', { skip }, async () => {
-    putBack(end);
+    restoreFolder(end);
     place('', ...DATABASE);
-    // Not in its first entry, so that there is something to go on with.
+    // Not in its first entry, so that there is progress to continue.
     const slow = { ...SLOW, WIREWATCH_TEST_SLOW_MS: '40' };
     const run = installation.begin(slow);
     await run.listening();
     await untilDraft(3);
     await run.kill();
     const serving = await installation.serve();
-    const line = await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+    const line = await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
     await serving.stop();
     assert.ok(Number(line.applied) < lastEntry());
     assertSameContent(
@@ -293,7 +293,7 @@ async function untilDraft(entries: number): Promise<void> {
 }
 
 test('the port is open during the rebuild, and nothing is served from it before', { skip }, async () => {
-  putBack(end);
+  restoreFolder(end);
   place('', ...DATABASE);
   const serving = await installation.serve({ ...SLOW, WIREWATCH_TEST_SLOW_MS: '100' });
   const headers = { authorization: `Bearer ${installation.key}` };
@@ -303,14 +303,14 @@ test('the port is open during the rebuild, and nothing is served from it before'
   const refused = await fetch(`${serving.url}/v1/detections/changes?cursor=${cursor}`, { headers });
   assert.equal(refused.status, 500);
   assert.equal(refused.headers.get('retry-after'), '5');
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
-  assert.deepEqual(serving.log.filter(isComplaint), [], 'a refusal that was to be expected is no fault');
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
+  assert.deepEqual(serving.log.filter(isErrorLine), [], 'an expected refusal must not be logged as a fault');
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });
 
 test('the port is open while there is no space to apply the last entries', { skip }, async () => {
-  putBack(end);
+  restoreFolder(end);
   place(middle, ...DATABASE);
   const flag = join(installation.data, 'full');
   writeFileSync(flag, '');
@@ -318,11 +318,11 @@ test('the port is open while there is no space to apply the last entries', { ski
     ...NO_ROOM,
     WIREWATCH_TEST_FULL: flag,
   });
-  await serving.logged('that it waits', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
+  await serving.logged('waiting', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
   const health = await serving.get('/v1/health');
   assert.equal(health.status, 503);
   rmSync(flag);
-  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();
 });
@@ -353,7 +353,7 @@ describe('an unreliable state is refused, and nothing is changed', () => {
   ];
   for (const [what, change, reason] of cases) {
     test(what, async () => {
-      putBack(end);
+      restoreFolder(end);
       change();
       const before = stateOf();
       const run = installation.begin();
@@ -371,7 +371,7 @@ function damageLog(): void {
   writeFileSync(path, bytes);
 }
 
-/** What lies in the log and the database. */
+/** The state of the log and the database. */
 function stateOf(): unknown {
   const { data } = installation;
   return [

@@ -147,7 +147,7 @@ describe('damage is found', () => {
       assert.ok((findings[kind]?.count ?? 0) >= count, `${what}: ${JSON.stringify(findings)}`);
       assert.match(findings[kind]?.first ?? '', name, what);
     }
-    assert.deepEqual(await found(() => {}), {}, 'and nothing afterwards');
+    assert.deepEqual(await found(() => {}), {}, 'no further findings');
   });
 
   test('an index that lacks a row, or has one too many', async () => {
@@ -190,9 +190,9 @@ describe('damage is found', () => {
         findings.map(({ kind, count }) => [kind, count]),
         [['log damaged', 1]],
       );
-      // The end of the last one may as well be missing.
-      const told = path === last.path ? `${path}|ends with entry` : path;
-      assert.match(findings[0]?.first[0] ?? '', new RegExp(told));
+      // In the last segment, the damage may also look like a missing end.
+      const expected = path === last.path ? `${path}|ends with entry` : path;
+      assert.match(findings[0]?.first[0] ?? '', new RegExp(expected));
       assert.equal(not_compared, 'the log is damaged');
       rmSync(path);
       const gone = await scrubbed(history);
@@ -243,9 +243,9 @@ describe('damage is found', () => {
     withFailingReads(listSegments(history.folder.log)[0]?.path ?? '', times, () => scrubbed(history));
 
   test('a log read that fails once is reported, but not as damage', async () => {
-    const told = /cannot read .*000000000001\.zst: .*EIO.* Nothing was found to be damaged/;
-    await assert.rejects(scrubbedUnread(1), told);
-    await assert.rejects(scrubbedUnread(2), told, 'nor where the second one does, too');
+    const expected = /cannot read .*000000000001\.zst: .*EIO.* Nothing was found to be damaged/;
+    await assert.rejects(scrubbedUnread(1), expected);
+    await assert.rejects(scrubbedUnread(2), expected, 'if the second read fails, too');
     await assertClean(history, 'afterwards');
   });
 

@@ -21,18 +21,18 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
 
 interface Scheduled {
   readonly root: string;
-  readonly told: string[];
+  readonly damageReports: string[];
   readonly lines: string[];
   setNow(ms: number): void;
   setReady(isReady: boolean): void;
-  /** How many were begun. */
+  /** The number of started scrubs. */
   begun(): number;
-  /** Ends the one that is under way with this. */
+  /** Ends the running scrub with this result. */
   end(result: ScrubResult | Error): Promise<void>;
   check(): void;
 }
 
-/** A start on a data folder, and scrubs that end when the test says so. */
+/** A scheduler on a data folder, whose scrubs end when the test decides. */
 async function scheduled(
   everyHours: number,
   use: (scheduled: Scheduled) => Promise<void>,
@@ -42,7 +42,7 @@ async function scheduled(
   let isReady = true;
   let begun = 0;
   let current: PromiseWithResolvers<ScrubResult | null> | null = null;
-  const [told, lines]: [string[], string[]] = [[], []];
+  const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (): RunningScrub => {
     begun += 1;
     const own = Promise.withResolvers<ScrubResult | null>();
@@ -57,13 +57,13 @@ async function scheduled(
     now: () => nowMs,
     isReady: () => isReady,
     log: (level: string, msg: string) => lines.push(`${level} ${msg}`),
-    onDamage: (what: string, detail: string | null) => told.push(`${what}: ${detail}`),
+    onDamage: (what: string, detail: string | null) => damageReports.push(`${what}: ${detail}`),
   };
   const schedule = startScrubs(options, run);
   try {
     await use({
       root,
-      told,
+      damageReports,
       lines,
       setNow: (ms) => {
         nowMs = ms;
@@ -85,8 +85,8 @@ async function scheduled(
   }
 }
 
-/** Checks again until one begins. */
-const begins = ({ check, begun }: Scheduled, count: number) =>
+/** Repeats the check until a scrub starts. */
+const untilStarted = ({ check, begun }: Scheduled, count: number) =>
   until(`scrub ${count}`, () => {
     check();
     return begun() === count;
@@ -94,11 +94,11 @@ const begins = ({ check, begun }: Scheduled, count: number) =>
 
 test('one runs after a start, then at an interval from the last one', () =>
   scheduled(24, async (all) => {
-    assert.equal(all.begun(), 0, 'not at once');
+    assert.equal(all.begun(), 0, 'not immediately');
     all.setReady(false);
     await new Promise((resolve) => setTimeout(resolve, 60));
     all.setReady(true);
-    await begins(all, 1);
+    await untilStarted(all, 1);
     all.check();
     assert.equal(all.begun(), 1, 'one at a time');
     await all.end(CLEAN);
@@ -116,15 +116,18 @@ test('findings are reported, and reported again by the next start', async () => 
   await scheduled(
     24,
     async (all) => {
-      await begins(all, 1);
+      await untilStarted(all, 1);
       await all.end(of('log damaged'));
-      assert.deepEqual(all.told, ['log: 2 x log damaged (here)']);
+      assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
       // By a command.
       writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
       all.check();
-      assert.deepEqual(all.told.slice(1), ['log: null', 'database: detections.db: 2 x row missing (here)']);
+      assert.deepEqual(all.damageReports.slice(1), [
+        'log: null',
+        'database: detections.db: 2 x row missing (here)',
+      ]);
       copyFileSync(join(root, 'verified.json'), kept);
-      // Else the next file could get the number of this one.
+      // Otherwise the next file could get the inode of this one.
       linkSync(join(root, 'detections.db'), held);
     },
     root,
@@ -134,9 +137,9 @@ test('findings are reported, and reported again by the next start', async () => 
   await scheduled(
     24,
     async (all) => {
-      // Another file by now: made anew.
-      assert.deepEqual(all.told, ['log: null']);
-      await begins(all, 1);
+      // Meanwhile the database was rebuilt: another file.
+      assert.deepEqual(all.damageReports, ['log: null']);
+      await untilStarted(all, 1);
     },
     again,
   );
@@ -151,7 +154,7 @@ test('with 0 hours none runs; a failed one is reported', async () => {
     assert.equal(all.begun(), 0);
   });
   await scheduled(1, async (all) => {
-    await begins(all, 1);
+    await untilStarted(all, 1);
     await all.end(new Error('cannot'));
     assert.deepEqual(all.lines, [
       'warn cannot compare detections.db with the log: trying again within an hour',
@@ -179,10 +182,10 @@ test('the thread compares, and a stop interrupts it', async () => {
       onDamage: (what, detail) => assert.equal(detail, null, what),
     });
     schedule.check();
-    // In which it gets somewhere.
+    // Time for the scrub to make progress.
     await new Promise((resolve) => setTimeout(resolve, 200));
     await schedule.close();
-    // Neither a result nor an error: it did not come to its end.
+    // Neither a result nor an error: the scrub was interrupted.
     assert.deepEqual(lines, []);
     assert.equal(readScrubRecord(history.folder), null);
   } finally {

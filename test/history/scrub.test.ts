@@ -65,7 +65,7 @@ describe('nothing is found if nothing is damaged', () => {
         let count = 0;
         const { findings, not_compared } = await scrubbed(small, async () => {
           count += 1;
-          // What a range has that was read before the removal, the log no longer has when it is followed there.
+          // A range that was read before the removal contains rows that the log no longer has.
           if (count === step - 1)
             for (const minute of [6, 7, 8])
               small.apply(newRows(minute * 10, 80, { last_scored_at: `2026-11-20T09:0${minute}:00Z` }));

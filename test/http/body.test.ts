@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
-import { checkedAnswers, exchangeBytes } from '../support/raw-http.ts';
+import { checkedResponses, exchangeBytes } from '../support/raw-http.ts';
 import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
 
 const photos = mkdtempSync(join(tmpdir(), 'wirewatch-body-'));
@@ -35,7 +35,7 @@ function get(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
 }
 
-/** A request for a token that is well formed and says what is wrong with it, quite without a body. */
+/** A well-formed token request without a body, which gets a specific error. */
 const UNTYPED = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`;
 
 const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[] = [
@@ -56,7 +56,7 @@ const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[]
 for (const [what, rest, thenEnd] of BROKEN) {
   test(`the token endpoint answers ${what} with 400 in its own form, then ends`, async () => {
     const received = await exchangeBytes(server.port, TOKEN_HEAD + rest, thenEnd);
-    const [answer, ...more] = checkedAnswers(received, [POST_TOKEN]);
+    const [answer, ...more] = checkedResponses(received, [POST_TOKEN]);
     assert.ok(answer !== undefined && more.length === 0, received);
     assert.deepEqual([answer.status, JSON.parse(answer.body).error], [400, 'invalid_request']);
     assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
@@ -70,7 +70,7 @@ for (const [what, rest, thenEnd] of BROKEN) {
 test('a malformed body is answered in turn, after the earlier requests', async () => {
   const bytes = UNTYPED + get('/v1/me') + UNTYPED + TOKEN_HEAD;
   const received = await exchangeBytes(server.port, `${bytes}${CHUNKED}zz\r\n`);
-  const answers = checkedAnswers(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
+  const answers = checkedResponses(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
   assert.deepEqual(
     answers.map(({ status, body }) => [status, /form|incomplete/.exec(body)?.[0]]),
     [
@@ -87,7 +87,7 @@ test('bytes after a request that are not a request are answered last, and once',
     server.port,
     `${UNTYPED}${UNTYPED}nonsense\r\n\r\n${'more'.repeat(50_000)}`,
   );
-  const answers = checkedAnswers(received, [POST_TOKEN, POST_TOKEN, 'GET /v1/me']);
+  const answers = checkedResponses(received, [POST_TOKEN, POST_TOKEN, 'GET /v1/me']);
   assert.deepEqual(
     answers.map(({ status, headers }) => [status, headers.get('content-type')]),
     [
@@ -103,7 +103,7 @@ test('a request answered before its body fails gets no second response', async (
     server.port,
     `${get('/v1/me', 'Transfer-Encoding: chunked\r\n')}zz\r\n`,
   );
-  const answers = checkedAnswers(received, ['GET /v1/me', '?']);
+  const answers = checkedResponses(received, ['GET /v1/me', '?']);
   assert.deepEqual(
     answers.map(({ status }) => status),
     [200],
@@ -112,7 +112,7 @@ test('a request answered before its body fails gets no second response', async (
 
 test('a client that half-closes still gets every response', async () => {
   const received = await exchangeBytes(server.port, UNTYPED + get(PHOTO) + UNTYPED + get('/v1/me'), true);
-  const answers = checkedAnswers(received, [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me']);
+  const answers = checkedResponses(received, [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me']);
   assert.deepEqual(
     answers.map(({ status }) => status),
     [400, 200, 400, 200],
@@ -170,7 +170,7 @@ test('an unexpected body is discarded, and the next request is parsed after it',
       const head = `${request} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
       const last = get('/v1/detections/x', 'Connection: close\r\n');
       const received = await exchangeBytes(server.port, head + body + last);
-      const answers = checkedAnswers(received, [request, 'GET /v1/detections/x']);
+      const answers = checkedResponses(received, [request, 'GET /v1/detections/x']);
       assert.deepEqual(
         answers.map((answer) => answer.status),
         [status, 400],

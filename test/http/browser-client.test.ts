@@ -12,14 +12,14 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-
 const REQUESTS_PER_MINUTE = 12;
 const CHANGES = '/v1/detections/changes';
 
-/** What the page keeps of an answer: all that a script of another origin is shown. */
+/** What the page records of a response: everything that a script of another origin can read. */
 interface Seen {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: { data: { id: string }[]; next_cursor: string; has_more: boolean };
 }
 
-/** An empty page at an origin of its own. */
+/** Serves an empty page at another origin. */
 async function startSite(): Promise<Server> {
   const site = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<!doctype html><title>Dashboard</title>');
@@ -59,7 +59,7 @@ describe('a page in Chromium', { skip }, () => {
     await appliance?.stop();
   });
 
-  /** Starts a request in the page; its answer is taken with {@link answer}. */
+  /** Starts a request in the page; {@link answer} returns its response. */
   async function ask({ page }: Watched, path: string, headers: Record<string, string> = {}): Promise<void> {
     const sent = { headers: { authorization: `Bearer ${appliance.key}`, ...headers } };
     const target = `${appliance.serving().url}${path}`;
@@ -101,7 +101,7 @@ describe('a page in Chromium', { skip }, () => {
     const ids = [...first.body.data, ...rest.body.data].map(({ id }) => id);
     assert.deepEqual(ids.sort(), rows.map((row) => idOf(row)).sort());
     assert.equal(rest.body.has_more, false);
-    // Decoded, or it would be no JSON.
+    // The browser decodes it: otherwise the body would not be JSON.
     assert.match(`${encodings[0]}`, /^(gzip|zstd)$/);
 
     await ask(watched, `${CHANGES}?cursor=${rest.body.next_cursor}`, { prefer: 'wait=60' });

@@ -1,4 +1,4 @@
-/** How many connections may be open, in all and from one address, and which are closed to make room. */
+/** How many connections may be open, in total and per address, and which are closed to make room. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +12,7 @@ import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from
 import { until } from '../support/until.ts';
 
 const HEALTH = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
-/** Every address of 127.0.0.0/8 is this machine's own on Linux alone. */
+/** Only Linux accepts every address of 127.0.0.0/8 as local. */
 const skip = process.platform !== 'linux' && 'only Linux has several addresses of its own';
 
 let server: TestServer;
@@ -63,7 +63,7 @@ function follow(socket: Socket): Client {
   };
 }
 
-/** Connected, as far as the client can tell; the server may close it at once. */
+/** Connects; the server may close the connection immediately. */
 async function client(from = '127.0.0.1'): Promise<Client> {
   const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: from });
   const followed = follow(socket);
@@ -71,7 +71,7 @@ async function client(from = '127.0.0.1'): Promise<Client> {
   return followed;
 }
 
-/** One that is open, and on which nothing is asked. */
+/** Opens an idle connection. */
 async function idleClient(from?: string): Promise<Client> {
   const one = await client(from);
   assert.equal(await one.ask(), '200');
@@ -97,7 +97,7 @@ test('connections per address are limited, so that others can connect', { skip }
   await closed(await client('127.0.0.2'));
   assert.equal(lines().at(-1)?.connections, 2);
 
-  // A place is free again once the server has seen the end.
+  // The server frees the slot once it notices the end of the connection.
   silent[0]?.socket.destroy();
   await until('a place', async () => (await (await client('127.0.0.2')).ask()) === '200');
 });
@@ -119,7 +119,7 @@ test('the longest idle connection is closed first, and none with a request in pr
   assert.equal(
     await first.ask(),
     '200',
-    'so it is the third that has been idle longest, but for the one that asks',
+    'the third has been idle longest, except for the one with a request',
   );
   const connections = () => server.running.connections();
   await until('all', () => connections() === 4);

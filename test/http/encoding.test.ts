@@ -42,7 +42,7 @@ describe('an answer', () => {
   });
   after(() => server.close());
 
-  /** Over a bare request: fetch unpacks by itself. */
+  /** Uses node:http, since fetch decodes bodies itself. */
   async function ask(path: string, headers: Record<string, string> = {}) {
     const sent = request(`${server.url}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
     sent.end();

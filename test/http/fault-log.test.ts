@@ -22,7 +22,7 @@ function faultLog(everyMs: number): { faults: FaultLog; lines: Record<string, un
   return { faults: createFaultLog({ log, now: () => NOW_MS, everyMs }), lines };
 }
 
-/** Always from one place, as a fault that repeats is. */
+/** Always created at the same place, like a repeated fault. */
 function fault(message: string, cause?: Error): Error {
   return new Error(message, cause === undefined ? {} : { cause });
 }
@@ -73,8 +73,8 @@ test('the number of lines is bounded, and a stop logs all counts', () => {
   assert.equal(lines.length, 51);
   faults.note('fault', fault('number 7'), 'id');
   faults.close();
-  const told = lines.slice(51).map(({ cause, count }) => `${cause}: ${count}`);
-  assert.deepEqual(told.sort(), ['number 7: 2', 'other causes: 4950']);
+  const summaries = lines.slice(51).map(({ cause, count }) => `${cause}: ${count}`);
+  assert.deepEqual(summaries.sort(), ['number 7: 2', 'other causes: 4950']);
 });
 
 test('while keys cannot be checked, many requests log the cause once; each has its own line', async () => {

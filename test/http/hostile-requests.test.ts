@@ -1,6 +1,6 @@
 /**
- * Requests as hostile or careless clients send them, byte by byte, to a running appliance (contract: Endpoints,
- * Common detection filters, Authentication): each ends in the answer that the contract gives, and none in a fault.
+ * Requests of hostile or careless clients, byte by byte, to a running appliance (contract: Endpoints, Common detection
+ * filters, Authentication): each gets the response that the contract requires, and none causes a fault.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -32,7 +32,7 @@ after(async () => {
   assert.deepEqual(faults, []);
 });
 
-/** Sends bytes; @returns what comes back until the server ends the connection */
+/** Sends bytes. @returns everything received until the server ends the connection */
 function exchange(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -44,7 +44,7 @@ function exchange(bytes: string): Promise<string> {
   });
 }
 
-/** `400 what it says`, or `200` with the number of rows, or of one detection. */
+/** `400` with the detail, or `200` with the number of rows. */
 function summaryOf(reply: string): string {
   const [head = '', body = ''] = reply.split('\r\n\r\n');
   const status = Number(head.split(' ')[1]);
@@ -195,7 +195,7 @@ test('other HTTP versions, bodies and methods do no harm', async () => {
   assert.deepEqual(
     [...two.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
     ['200', '404'],
-    'a body is not taken for a request',
+    'a body must not be parsed as a request',
   );
   const smuggled = await exchange(`${get}Content-Length: ${last.length}\r\n\r\n${last}${last}`);
   assert.equal([...smuggled.matchAll(/HTTP\/1\.1 /g)].length, 2);

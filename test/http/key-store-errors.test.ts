@@ -1,7 +1,7 @@
 /**
- * Everything that can keep keys from being checked: while it lasts, each endpoint for a credential, and the token
- * endpoint, is 503, health says that somebody is needed, and when it is over all goes on without a restart
- * (contract: Authentication, 6; Errors).
+ * Every problem that prevents checking keys: while it lasts, the token endpoint and each endpoint that needs a
+ * credential are 503, and health reports an alert. Afterwards everything works again without a restart (contract:
+ * Authentication, 6; Errors).
  */
 import assert from 'node:assert/strict';
 import {
@@ -50,11 +50,11 @@ showLogOfFailures(() => appliance?.serving());
 
 interface Trouble {
   readonly what: string;
-  /** @returns what ends it */
+  /** Causes the problem. @returns a function that ends it */
   bring(): () => void;
 }
 
-/** Writes into the file that is open elsewhere, and puts back what was there. */
+/** Overwrites parts of the open file, and restores them at the end. */
 function spoiled(spoil: (file: number) => void): () => void {
   const content = readFileSync(store);
   const change = (write: (file: number) => void) => {
@@ -168,7 +168,7 @@ async function openAlerts() {
 describe('while keys cannot be checked', () => {
   for (const { what, bring } of TROUBLES) {
     test(what, async () => {
-      // After a start all stands in the file itself, and nothing in the log beside it.
+      // After a start, all data is in the file itself, and none in the write-ahead log.
       await appliance.restart();
       const { access_token: token } = JSON.parse(await (await askToken()).text());
       const good = { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 };
@@ -205,7 +205,7 @@ describe('while keys cannot be checked', () => {
   }
 });
 
-/** A store with a key that stands in the log beside it, as its writer leaves it; not the appliance's. */
+/** Another store with a key that is only in its write-ahead log, as a writer leaves it. */
 function storeInUse(use: (path: string, ask: () => string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-keys-'));
   const path = join(folder, 'access.db');

@@ -37,12 +37,12 @@ async function statusOf(path: string, key: string, init?: RequestInit): Promise<
   return response.status;
 }
 
-/** Of the account. */
+/** The rows that the account has used. */
 function usedRows(): number {
   return server.dailyRows.used('account', ACCOUNT, NOW_MS);
 }
 
-/** @param rows as the detail has them */
+/** @param rows the allowance as written in the detail */
 async function assertThrottled(
   response: Response,
   by: string,
@@ -182,7 +182,7 @@ test('a token shares the allowance of its key', async () => {
   await assertThrottled(await server.get(ONE, access_token), 'key', 43_200);
 });
 
-/** A key nobody has made. */
+/** A key that does not exist. */
 const guess = () => createKey('ww').key;
 
 test('too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers', async () => {

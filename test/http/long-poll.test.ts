@@ -52,7 +52,7 @@ describe('a request that waits', () => {
   });
   afterEach(() => server.close());
 
-  /** A transaction with one new detection, told as the ingest thread does. */
+  /** Delivers one new detection, and wakes waiting requests as the ingest thread does. */
   function deliver(subscription: number): void {
     deliver.count += 1;
     const row = { subscription_id: subscription, article_id: deliver.count };
@@ -65,7 +65,7 @@ describe('a request that waits', () => {
     return (await pageOf(server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, key))).next_cursor;
   }
 
-  /** Asks, and settles once the request waits, with what settles with its answer. */
+  /** Sends a request. @returns a promise of its response, once the request waits */
   async function waits(query: string, init: { seconds?: number; signal?: AbortSignal } = {}) {
     const before = server.waiting.count();
     const answer = server.get(`${CHANGES}?${query}`, key, {
@@ -98,7 +98,7 @@ describe('a request that waits', () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}&subscription_id=7001`);
     deliver(7002);
-    await until('it waits again', () => server.waiting.count() === 1);
+    await until('the request waits again', () => server.waiting.count() === 1);
     const moved = await end();
     deliver(7001);
     const page = await pageOf(answer);
@@ -231,7 +231,7 @@ test('in the program, a dropped file ends the wait, and so does a stop', async (
     [idOf(next)],
   );
   const last = ask(`cursor=${page.next_cursor}`);
-  // A request that was not read yet when it stops would be refused: ask once more behind it.
+  // The server would refuse requests that it reads after the stop: a later response shows that it has read them.
   await (await fetch(`${url}/v1/health`)).text();
   assert.equal(await appliance.serving().stop(), 0);
   assert.equal((await last).status, 200);

@@ -17,7 +17,7 @@ after(() => server.close());
 
 const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 
-/** Sends bytes; @returns all that comes back until the server ends the connection */
+/** Sends bytes. @returns everything received until the server ends the connection */
 function exchange(bytes: string | Buffer, port = server.port): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -183,7 +183,7 @@ test('a port in use is refused, with a hint', async () => {
   });
 });
 
-/** With an answer that does not fit into the buffers of a connection. */
+/** Starts a server with a response that does not fit into the buffers of a connection. */
 async function startWithLargePage(): Promise<TestServer> {
   const started = await startTestServer();
   const rows = Array.from({ length: 1000 }, (_, index) => ({

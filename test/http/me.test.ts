@@ -53,7 +53,7 @@ test('has every member, in order', async () => {
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   addWindow('newswire', NOW_MS - 2 * DAY_MS, 'missing');
   const document = await me();
-  // Compared as text: the order counts as well.
+  // Compared as text: the order matters, too.
   assert.equal(
     JSON.stringify(document, null, 1),
     JSON.stringify(
@@ -99,7 +99,11 @@ test('has every member, in order', async () => {
 test('is cached by clients only, for a minute, and has the rate-limit headers', async () => {
   const response = await server.get('/v1/me', key);
   assert.equal(response.headers.get('cache-control'), 'private, max-age=60');
-  assert.equal(response.headers.get('vary'), 'Authorization', 'two keys of one client are kept apart');
+  assert.equal(
+    response.headers.get('vary'),
+    'Authorization',
+    'responses to two keys must not share a cache entry',
+  );
   assert.equal(response.headers.get('content-type'), 'application/json');
   for (const name of RATE) assert.ok(response.headers.has(name), name);
   assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
@@ -180,7 +184,7 @@ test('a subscription without types that the key reads stays, with an empty list'
   setSubscription(server.access, 7001, { content_types: ['text'] });
   const { subscriptions, data_gaps } = await me();
   assert.deepEqual([subscriptions[0].content_types, subscriptions[0].data_starts, data_gaps], [[], {}, {}]);
-  // What is listed may be named: it is the key's, and there is nothing in it.
+  // A listed subscription belongs to the key and may be named, although it has no rows.
   for (const list of [
     '/v1/detections/changes?since=2026-11-21T00:00:00Z',
     '/v1/detections?from=2026-11-20&to=2026-11-20',
@@ -284,7 +288,7 @@ test("limits are those of the settings, or the account's own", async () => {
   setAccount(server.access, 'agency', { daily_rows: 12 });
   assert.equal((await limits()).daily_rows, 12);
   setKey(server.access, id, { daily_rows: 3 });
-  assert.equal((await limits()).daily_rows, 12, "the account's, not the key's");
+  assert.equal((await limits()).daily_rows, 12, "the account's allowance, not the key's");
 });
 
 test('works while the allowance is used up, and shows who is throttled and until when', async () => {

@@ -1,9 +1,9 @@
 /**
- * What belongs to another account and what does not exist answer alike, byte for byte: two accounts, and a request
- * for each endpoint and parameter that names something, once of the other account and once of nobody (contract:
- * Common detection filters, GET /v1/detections/{id}).
+ * Requests for data of another account and for data that does not exist get identical responses, byte for byte. Each
+ * endpoint and parameter that names something is tested with both (contract: Common detection filters, GET
+ * /v1/detections/{id}).
  *
- * Left out of the comparison: the request id, what the clock moves, and what the client wrote itself.
+ * The comparison ignores the request id, headers that depend on the clock, and the client's own values.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -15,11 +15,11 @@ const FOREIGN = { subscription: 8001, source: 4004, article: 5005, publisher: 66
 const ABSENT = { subscription: 8002, source: 4104, article: 5105, publisher: 67, domain: 'nothere.example' };
 type Named = typeof FOREIGN;
 
-/** Move with the clock, or say how often somebody asked. */
+/** Headers that depend on the clock or on the number of requests. */
 const CLOCK_HEADERS = ['date', 'ratelimit-remaining', 'ratelimit-reset', 'retry-after', 'x-request-id'];
 
 let server: TestServer;
-/** Reads 7001, text alone, of the account that asks. */
+/** A key of the requesting account that reads only text of 7001. */
 let narrow: { id: string; key: string };
 let foreign: { id: string; key: string };
 
@@ -57,7 +57,7 @@ before(async () => {
       { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
       { content_type: 'text', version: 1, row: theirs },
       { content_type: 'image', version: 1, row: theirs },
-      // Of the same account, where the key does not reach: its subscription, and its content type.
+      // Of the same account, but outside of the key's subscriptions and content types.
       { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 7 } },
       { content_type: 'image', version: 1, row: { source_internal_id: 8 } },
     ],
@@ -68,17 +68,17 @@ before(async () => {
 });
 after(() => server.close());
 
-/** All of an answer that may be compared. @param written what the client wrote, which an answer may repeat */
+/** The comparable parts of a response. @param written values of the client, which the response may repeat */
 async function answerOf(path: string, key: string, written: readonly unknown[] = []): Promise<string> {
   const response = await server.get(path, key);
   const text = await response.text();
   const headers = [...response.headers].filter(([name]) => !CLOCK_HEADERS.includes(name)).sort();
   const named = [response.headers.get('x-request-id'), ...written].map(String);
-  // Longest first: one may stand within another.
+  // Longest first: a value may contain another.
   const body = named
     .sort((a, b) => b.length - a.length)
-    .reduce((told, word) => told.replaceAll(word, '…'), text);
-  // A number that is repeated may be longer than the other.
+    .reduce((replaced, word) => replaced.replaceAll(word, '…'), text);
+  // Repeated values may have different lengths.
   const comparable = headers.filter(([name]) => written.length === 0 || name !== 'content-length');
   return [response.status, ...comparable.map(([name, value]) => `${name}: ${value}`), body].join('\n');
 }
@@ -189,7 +189,7 @@ for (const [endpoint, start] of [
 }
 
 test("data_starts depends only on the account's own streams", async () => {
-  // The other account has records from 1 November on.
+  // The other account's data starts on 1 November.
   await assertAlike(() => '/v1/detections?from=2026-11-02&to=2026-11-03', 400);
   const own = await server.get('/v1/detections?from=2026-11-02&to=2026-11-03', foreign.key);
   assert.equal(own.status, 200);

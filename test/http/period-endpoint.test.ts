@@ -46,12 +46,12 @@ test('a page has its members in order, and every header that the contract names'
   assert.deepEqual(
     data.map(({ id, version }: { id: string; version: number }) => `${id} ${version}`),
     ['t.7001.6.1 1', 't.7002.4.1 1', 'i.7001.3.1 1', 't.7001.2.1 2', 't.7001.1.1 1'],
-    'current states, newest first, ties by id; neither foreign ones nor what is not before now',
+    'current states, newest first, ties by id; without other accounts and future rows',
   );
   assert.deepEqual(Object.keys(data[0]).slice(0, 3), ['id', 'version', 'content_type'], 'without event');
   assert.equal(data[2].source.image_url, 'https://api.example/ww/photos/3?signature=abc');
   const last = server.lines.findLast(({ path }) => path === '/v1/detections');
-  assert.equal(last?.rows, 5, 'rows are counted');
+  assert.equal(last?.rows, 5, 'rows must be counted');
 });
 
 test('ascending reverses time, with ties in the same order', async () => {
@@ -73,7 +73,7 @@ test('filters, fields and streams narrow a page', async () => {
   assert.deepEqual(
     data,
     [{ id: 't.7001.2.1', version: 2, strength: { band: 'max' } }],
-    'event is known and absent',
+    'event is a known path, but absent',
   );
   const detail = await refusal(`${DAYS}&subscription_id=9009`);
   assert.equal(await refusal(`${DAYS}&subscription_id=12345`), detail);
@@ -126,7 +126,7 @@ test('data_starts is accepted as from, in every zone and for each stream', async
   for (const { id, data_starts } of me.subscriptions) {
     for (const [type, start] of Object.entries(data_starts)) {
       if (typeof start !== 'string') continue;
-      // On its day in UTC, the day before and the day after.
+      // The same day in UTC, the day before and the day after.
       for (const zone of ['UTC', 'Pacific/Pago_Pago', 'Asia/Kathmandu', 'Pacific/Kiritimati']) {
         const stream = `&subscription_id=${id}&content_type=${type}&time_zone=${zone}`;
         assert.ok((await period(`from=${start}&to=2026-11-21${stream}`)).data.length > 0, stream);
@@ -135,7 +135,7 @@ test('data_starts is accepted as from, in every zone and for each stream', async
     }
   }
   assert.equal(asked, 12);
-  // 2026-11-18T10:00:00Z is the beginning of the 19th there.
+  // The 19th starts there at 2026-11-18T10:00:00Z.
   const ahead = 'to=2026-11-21&time_zone=Pacific/Kiritimati';
   assert.equal((await period(`from=2026-11-18T10:00:00Z&${ahead}`)).data.length, 5);
   assert.match(
@@ -204,7 +204,7 @@ test('a page over one stream has up to 1000 rows, over several up to 200', async
 test('rows count against the daily allowance, which is checked after the parameters', async () => {
   const { key: small } = server.makeKey({ daily_rows: 2 });
   const { data, next_cursor } = await period(`${DAYS}&limit=3`, small);
-  assert.equal(data.length, 3, 'let in while there is some left, a page is whole');
+  assert.equal(data.length, 3, 'while rows are left, a page must be complete');
   const used = await server.get(`/v1/detections?${DAYS}&limit=3&cursor=${next_cursor}`, small);
   assert.equal(used.status, 429);
   assert.equal(JSON.parse(await used.text()).title, 'Daily allowance used');
@@ -214,7 +214,7 @@ test('rows count against the daily allowance, which is checked after the paramet
     assert.equal(
       (await period(`${DAYS}&limit=3&cursor=${next_cursor}`, small)).data.length,
       2,
-      'it stays valid',
+      'the cursor must stay valid',
     );
   } finally {
     server.setNow(NOW_MS);

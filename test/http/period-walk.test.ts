@@ -1,4 +1,4 @@
-/** Walks through a period by cursor: one period on every page, and one request (contract: QueryCursor). */
+/** Walks through a period by cursor: every page has the same period and filters (contract: QueryCursor). */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setKey } from '../../src/auth/keys.ts';
@@ -36,7 +36,7 @@ test('the period of a walk is fixed, even if to is in the future', async () => {
   const first = await period(query);
   assert.equal(first.to, '2026-11-21T12:00:00Z');
   try {
-    // By then a first page would be too wide.
+    // By then, the same period would be too long for a first page.
     server.setNow(NOW_MS + 40 * 24 * 60 * MINUTE_MS);
     const second = await period(`${query}&cursor=${first.next_cursor}`);
     assert.deepEqual([second.from, second.to], [first.from, first.to]);
@@ -76,8 +76,8 @@ test('late detections of a current period are on unread pages, and in the next w
   } finally {
     await other.close();
   }
-  const told = words('periods');
-  assert.match(told, /ended less than two days ago is still filling.*not a consistent snapshot/);
+  const text = words('periods');
+  assert.match(text, /ended less than two days ago is still filling.*not a consistent snapshot/);
 });
 
 test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {
@@ -116,14 +116,14 @@ test("a walk continues after the key's subscriptions change, or is refused with 
   const next = `${query}&cursor=${first.next_cursor}`;
   change(7001, 7002, 7003);
   const gained = await period(next, reader.key);
-  // Its zone is no longer the default, and the period would be another by now.
+  // The default zone has changed: a new walk would have another period.
   assert.deepEqual(
     [gained.from, gained.to, gained.time_zone, idsOf(gained)],
     [first.from, first.to, 'Europe/Berlin', ['t.7003.8.1']],
   );
-  assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'of a walk that begins now');
+  assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'the period of a new walk');
   const after = await period(`${query.replace('&limit=1', '')}&cursor=${gained.next_cursor}`, reader.key);
-  assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'also what was gained, from here on');
+  assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'from here on also the new subscription');
   change(7001);
   assert.deepEqual(idsOf(await period(`${query}&cursor=${gained.next_cursor}`, reader.key)), ['i.7001.3.1']);
   change(7001, 7002, 7003, 7004, 8001);

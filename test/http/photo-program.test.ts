@@ -19,7 +19,7 @@ const row = newRow();
 
 async function photoAddress(): Promise<string> {
   const detection = await appliance.detection(idOf(row, 'imagewire'));
-  return detection?.source.image_url ?? assert.fail('no address');
+  return detection?.source.image_url ?? assert.fail('no URL yet');
 }
 
 test('the URL in a detection serves the photo once it exists, and never expires', async () => {
@@ -28,7 +28,7 @@ test('the URL in a detection serves the photo once it exists, and never expires'
   const address = await photoAddress();
   assert.equal((await fetch(address)).status, 404);
 
-  // The default is photos in the data folder; nobody has to start anything anew.
+  // The default folder is photos/ in the data folder; no restart is necessary.
   const photos = join(appliance.data, 'photos');
   mkdirSync(photos);
   writeFileSync(join(photos, '.draft'), 'a photo');

@@ -25,7 +25,7 @@ import { startTestServer, TEST_SECRET, type TestServer } from '../support/server
 import { until } from '../support/until.ts';
 
 const MIB = 1024 * 1024;
-/** Far more than the buffers of a connection take. */
+/** Much more than the buffers of a connection hold. */
 const LARGE_BYTES = 48 * MIB;
 const CUT_OFF = 'a photo changed or could not be read while it was being sent: the response was cut off';
 
@@ -47,7 +47,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A photo of which no part is like another. */
+/** Creates a photo whose parts all differ. */
 function putLarge(name: string): { file: string; content: Buffer } {
   const file = join(folder, name);
   const content = Buffer.alloc(LARGE_BYTES);
@@ -56,7 +56,7 @@ function putLarge(name: string): { file: string; content: Buffer } {
   return { file, content };
 }
 
-/** Photos that this process, and so the server, holds open; where the system does not tell, none. */
+/** Photos that this process, and therefore the server, has open; empty if the system does not report open files. */
 function openPhotos(): string[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc/self/fd')
@@ -74,7 +74,7 @@ function requestText(path: string, headers = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 }
 
-/** Asks for a photo, and stops reading once the first bytes are there. */
+/** Requests a photo, and stops reading after the first bytes. */
 async function beginReading(
   path: string,
 ): Promise<{ socket: Socket; chunks: Buffer[]; closed: Promise<void> }> {
@@ -101,7 +101,7 @@ function bodyOf(chunks: readonly Buffer[]): Buffer {
   return all.subarray(all.indexOf('\r\n\r\n') + 4);
 }
 
-// The first one: what others leave to be collected would hide growth.
+// This test is first: garbage of other tests would hide growth.
 test('a client that does not read a photo costs little memory; sending continues when it reads', async () => {
   const { content } = putLarge('2.jpg');
   const { arrayBuffers } = process.memoryUsage();
@@ -161,7 +161,7 @@ test('when the client disconnects, the file is closed without an error', async (
     server.lines.filter(({ level }) => Number(level) > 30),
     [],
   );
-  assert.equal((await server.get('/photos/4')).status, 404, 'it goes on');
+  assert.equal((await server.get('/photos/4')).status, 404, 'the server must still respond');
 });
 
 test('a photo that shrinks while it is sent ends the connection', async () => {

@@ -38,7 +38,7 @@ function signatureOf(id: number): string {
   return photoPath(KEY, id).split('=')[1] ?? '';
 }
 
-/** All of an answer but what differs from request to request. */
+/** A response without the parts that differ between requests. */
 async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
   const response = await server.get(path, undefined, init);
   const id = response.headers.get('x-request-id') ?? '?';
@@ -142,7 +142,7 @@ test('a wrong signature and a missing photo get the same response, byte for byte
       const other = at === 'x' ? 'y' : 'x';
       return `?signature=${right.slice(0, index)}${other}${right.slice(index + 1)}`;
     }),
-    // The last character has bits to spare: the other spellings of the same bytes.
+    // The last character has unused bits: other spellings of the same bytes.
     ...[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
       .map((last) => `${right.slice(0, -1)}${last}`)
       .filter((one) => one !== right)
@@ -309,7 +309,7 @@ test('the ETag changes with the photo, and If-None-Match with it is 304', async 
   assert.notEqual(await etagNow(), first);
   assert.equal((await server.get(photoPath(KEY, 62), undefined, conditional)).status, 206);
   const wrong = await server.get('/photos/62?signature=x', undefined, { headers: { 'if-none-match': '*' } });
-  assert.equal(wrong.status, 404, 'the signature comes first');
+  assert.equal(wrong.status, 404, 'the signature must be checked first');
 });
 
 test('If-Modified-Since with the time of the photo is 304; If-None-Match decides before it', async () => {
@@ -346,7 +346,7 @@ test('only regular files with content are served, not links, folders, pipes, soc
     assert.equal(await (await server.get(photoPath(KEY, id))).text(), 'behind it');
   }
   linkSync(secret, join(folder, 'photos', '77.jpg'));
-  assert.equal((await server.get(photoPath(KEY, 77))).status, 200, 'a second name is a regular file');
+  assert.equal((await server.get(photoPath(KEY, 77))).status, 200, 'a hard link is a regular file');
   await new Promise((resolve) => socket.close(resolve));
 });
 

@@ -24,7 +24,7 @@ interface Expectation {
   readonly status: number;
   readonly code: string;
   readonly title: string;
-  /** Whether the rate-limit headers are there. */
+  /** Whether the rate-limit headers are present. */
   readonly rate: boolean;
 }
 
@@ -146,7 +146,7 @@ test('over the rate, Retry-After is the reset, and the whole rate is there after
   assert.equal(response.headers.get('ratelimit-reset'), '40');
   assert.equal(response.headers.get('ratelimit-policy'), '3;w=60');
   await assertProblem(response, problem('rate_limited', true));
-  assert.equal((await server.get(GOOD, other)).status, 200, 'another key has its own');
+  assert.equal((await server.get(GOOD, other)).status, 200, 'another key must have its own limit');
   server.setNow(NOW_MS + 60_000);
   const fresh = await server.get(GOOD, key);
   assert.deepEqual([fresh.status, fresh.headers.get('ratelimit-remaining')], [200, '2']);
@@ -196,7 +196,7 @@ test('every request is logged once, without key and query', async () => {
   const text = JSON.stringify(server.lines);
   assert.doesNotMatch(text, new RegExp(key.slice(-20)));
   assert.doesNotMatch(text, /source_id/);
-  assert.ok(text.length < 5000, 'a long path is cut');
+  assert.ok(text.length < 5000, 'a long path must be truncated');
 });
 
 test('a key in a path is not logged, even percent-encoded or with a slash in it', async () => {

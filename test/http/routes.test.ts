@@ -29,7 +29,7 @@ const ADDRESSES: readonly [
   [['fd00::/8', '::1'], '::1', '2001:db8::1, fd00::2', '2001:db8::1'],
   [['192.0.2.1'], '192.0.2.1', '198.51.100.1', '198.51.100.1'],
   [['192.0.2.1'], '192.0.2.2', '198.51.100.1', '192.0.2.2'],
-  // A wide IPv6 network trusts no IPv4 address, as in the lists of keys; one within the mapped addresses does.
+  // A wide IPv6 network trusts no IPv4 address, as in the allow lists of keys; one within the mapped addresses does.
   [['::/0'], '10.0.0.1', '198.51.100.1', '10.0.0.1'],
   [['::/0'], '::ffff:10.0.0.1', '198.51.100.1', '10.0.0.1'],
   [['::/95'], '10.0.0.1', '198.51.100.1', '10.0.0.1'],
@@ -71,7 +71,7 @@ test('no secret in a path is logged, in any spelling', () => {
   const paths: [path: string, logged: string][] = [
     [`/v1/${key}`, `/v1/${shown}`],
     [`/v1/${key}/more`, `/v1/${shown}`],
-    // With a character too many, or a wrong one: either end is a part of the secret.
+    // With an extra or wrong character: both parts may contain some of the secret.
     [`/v1/${key.slice(0, 40)}%25${key.slice(40)}`, `/v1/${shown}`],
     [`/v1/${key.slice(0, 40)}/${key.slice(40)}`, `/v1/${shown}`],
     [`/v1/x/${key.replaceAll('_', '%5F')}`, `/v1/x/${shown}`],
@@ -146,7 +146,7 @@ test('a key has its limit in each window, and a window lasts a minute', () => {
   assert.deepEqual(rate.take('k', 60_000), { allowed: true, limit: 2, remaining: 1, reset_seconds: 60 });
   assert.equal(rate.take('k', 60_001).allowed, true);
   assert.equal(rate.take('k', 60_002).allowed, false);
-  assert.equal(rate.take('k', 5).allowed, true, 'a clock set back does not lock a key out');
+  assert.equal(rate.take('k', 5).allowed, true, 'a clock set back must not lock out a key');
 });
 
 test('the number of keys in memory is bounded, and the oldest window is dropped first', () => {
@@ -157,5 +157,5 @@ test('the number of keys in memory is bounded, and the oldest window is dropped 
   assert.ok(rate.take('c', 3).allowed);
   assert.ok(!rate.take('b', 4).allowed);
   assert.ok(!rate.take('c', 4).allowed);
-  assert.ok(rate.take('a', 5).allowed, 'was forgotten');
+  assert.ok(rate.take('a', 5).allowed, 'the oldest entry must be dropped');
 });

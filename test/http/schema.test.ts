@@ -17,7 +17,7 @@ before(async () => {
 
 after(() => server.close());
 
-/** The contract's table of a detection, objects left out: path, type, whether null, content types. */
+/** The contract's table of a detection without objects: path, type, whether nullable, content types. */
 const CONTRACT = `
 id string no both
 version integer no both
@@ -238,7 +238,7 @@ test('If-None-Match is compared weakly, in lists, and supports *; a malformed on
     ['nonsense', false],
   ] as const) {
     assert.equal(namesEntityTag(header, etag), isNamed, header);
-    // A header that is sent has no other bytes than ASCII here: fetch refuses them.
+    // fetch refuses to send other bytes than ASCII in headers.
     if (!header.includes('ü')) {
       const response = await server.get(PATH, key, conditional(header));
       assert.equal(response.status, isNamed ? 304 : 200, header);
@@ -365,7 +365,7 @@ test('every request counts against the rate, also 304 and HEAD', async () => {
   }
 });
 
-/** What differs from request to request taken out. */
+/** A head without the parts that differ between requests. */
 function comparable(head: string): string {
   return head
     .replace(/^(X-Request-Id|Date|RateLimit-Remaining|RateLimit-Reset): .*$/gm, '$1')

@@ -5,7 +5,7 @@ import { afterEach, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/connection-times.ts';
-import { checkedAnswers } from '../support/raw-http.ts';
+import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -22,13 +22,13 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server on which only one of the times is short. */
+/** Starts a server with some shorter timeouts. */
 async function startWith(times: Partial<ConnectionTimes>): Promise<TestServer> {
   server = await startTestServer({ times: { ...CONNECTION_TIMES, checkEveryMs: 20, ...times } });
   return server;
 }
 
-/** Sends and stays; @returns the connection and what has come so far */
+/** Sends bytes and keeps the connection open. @returns the socket and the bytes received so far */
 function open(port: number, bytes = ''): { socket: Socket; received: () => string; ended: () => boolean } {
   let text = '';
   let isEnded = false;
@@ -41,7 +41,7 @@ function open(port: number, bytes = ''): { socket: Socket; received: () => strin
   socket.on('end', () => {
     isEnded = true;
   });
-  // One that is given up may be reset.
+  // The server may reset the connection.
   socket.on('error', () => {
     isEnded = true;
   });
@@ -53,7 +53,7 @@ function get(target: string, key: string): string {
 }
 
 async function untilNoneIsOpen({ running }: TestServer): Promise<void> {
-  await until('all connections are given up', () => running.connections() === 0);
+  await until('all connections are closed', () => running.connections() === 0);
 }
 
 test('a slow head and a silent connection are 408 and closed', async () => {
@@ -61,7 +61,7 @@ test('a slow head and a silent connection are 408 and closed', async () => {
   const half = open(slow.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n');
   const trickle = setInterval(() => half.socket.write('X: y\r\n'), 20);
   const silent = open(slow.port);
-  // The clients never end their side, and the connections end all the same.
+  // The clients never close their side, but the server must end the connections.
   await untilNoneIsOpen(slow);
   clearInterval(trickle);
   await until('the clients know', () => half.ended() && silent.ended());
@@ -75,9 +75,9 @@ test('a slow body for a token is 408 in the form of that endpoint', async () => 
   const head = 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
   const client = open(slow.port, `${head}grant_type=`);
   const trickle = setInterval(() => client.socket.write('x'), 20);
-  await until('it is given up', client.ended);
+  await until('the client is disconnected', client.ended);
   clearInterval(trickle);
-  const [answer] = checkedAnswers(client.received(), ['POST /oauth/token']);
+  const [answer] = checkedResponses(client.received(), ['POST /oauth/token']);
   assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [408, 'no-cache']);
   await untilNoneIsOpen(slow);
 });
@@ -86,7 +86,7 @@ test('an unexpected endless body ends its connection without a second response',
   const slow = await startWith({ requestMs: SHORT_MS, headMs: SHORT_MS });
   const client = open(slow.port, 'POST /v1/me HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n');
   const trickle = setInterval(() => client.socket.write('x'), 20);
-  await until('it is given up', client.ended);
+  await until('the client is disconnected', client.ended);
   clearInterval(trickle);
   assert.match(client.received(), /^HTTP\/1\.1 405 /);
   assert.equal(client.received().split('HTTP/1.1 ').length, 2);
@@ -97,8 +97,8 @@ test('a connection that is idle between requests is closed without a response', 
   const slow = await startWith({ keepAliveMs: SHORT_MS });
   const { key } = slow.makeKey();
   const client = open(slow.port, get('/v1/me', key));
-  await until('it is ended', client.ended);
-  assert.equal(checkedAnswers(client.received(), ['GET /v1/me']).length, 1);
+  await until('the connection ends', client.ended);
+  assert.equal(checkedResponses(client.received(), ['GET /v1/me']).length, 1);
   await untilNoneIsOpen(slow);
 });
 
@@ -114,7 +114,7 @@ test('half-closed and vanished clients leave no connection behind', async () => 
 });
 
 test('clients that never read a large page are disconnected, and the memory is freed', async () => {
-  // Longer than a good client takes for its page on a machine that is busy.
+  // Longer than a good client needs for its page on a busy machine.
   const slow = await startWith({ idleMs: 3000 });
   const { key } = slow.makeKey();
   const rows = Array.from({ length: 1000 }, (_, index) => ({
@@ -133,12 +133,12 @@ test('clients that never read a large page are disconnected, and the memory is f
   }
   const pages = () => slow.lines.filter(({ msg, rows }) => msg === 'request' && rows === 1000).length;
   await until('each has a page', () => pages() === clients + 1);
-  await until('all are given up', () => slow.running.connections() <= 1);
-  assert.equal(pages(), clients + 1, 'of the five that each has asked for, one is made');
+  await until('all clients are disconnected', () => slow.running.connections() <= 1);
+  assert.equal(pages(), clients + 1, 'of the five requested responses, only one may be built');
   await until('their memory is free again', () => heldBytes() < before + 2 * pageBytes);
 });
 
-/** Outside the heap, where pages are, and after a collection. */
+/** Memory outside of the heap, which contains the pages, after garbage collection. */
 function heldBytes(): number {
   collect();
   return process.memoryUsage().arrayBuffers;

@@ -1,4 +1,4 @@
-/** A certificate and its key: which are refused, and when one is about to expire. */
+/** A certificate and its key: which pairs are refused, and when a certificate is about to expire. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
       assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
       return error.message;
     }
-    return assert.fail('it was taken');
+    return assert.fail('the pair was accepted');
   }
 
   test('no such file; a folder; a pipe', async () => {

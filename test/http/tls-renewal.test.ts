@@ -12,12 +12,12 @@ const { first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
 describe('renewal, check by check', { skip }, () => {
-  /** Watches a pair, looking when told to. */
+  /** Watches a pair, with checks controlled by the test. */
   async function watched(name: string) {
     const paths = copyOf(first, name);
     const pair = checkTlsPair(paths, await readTlsFiles(paths));
     const taken: number[] = [];
-    const told: (string | null)[] = [];
+    const expiryAlerts: (string | null)[] = [];
     const alerts = new Map<string, string | null>();
     const warned: unknown[] = [];
     const log = createLogger({ level: 'silent' });
@@ -30,7 +30,7 @@ describe('renewal, check by check', { skip }, () => {
       conditions: {
         set(name, detail) {
           alerts.set(name, detail);
-          if (name === 'certificate expires') told.push(detail);
+          if (name === 'certificate expires') expiryAlerts.push(detail);
         },
       },
       log,
@@ -41,7 +41,7 @@ describe('renewal, check by check', { skip }, () => {
       nowMs = ms;
     };
     const unusable = () => alerts.get('certificate not usable') ?? null;
-    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
+    return { paths, pair, taken, expiryAlerts, unusable, warned, renewal, setNow };
   }
 
   test('nothing is loaded while nothing has changed', async () => {
@@ -79,7 +79,7 @@ describe('renewal, check by check', { skip }, () => {
     const { paths, renewal, unusable } = await watched('unusable');
     writeFileSync(paths.key, 'broken');
     await renewal.check();
-    assert.equal(unusable(), null, 'it may be half written');
+    assert.equal(unusable(), null, 'the file may be incomplete');
     await renewal.check();
     assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
     overwrite(paths, second);
@@ -91,19 +91,19 @@ describe('renewal, check by check', { skip }, () => {
     assert.match(unusable() ?? '', /the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
     await renewal.check();
-    assert.equal(unusable(), null, 'what is in use is there again');
+    assert.equal(unusable(), null, 'the current certificate is back');
   });
 
   test('the alert opens near expiry and closes with the new pair', async () => {
-    const { paths, pair, told, renewal, setNow } = await watched('late');
-    assert.equal(told.at(-1), null);
+    const { paths, pair, expiryAlerts, renewal, setNow } = await watched('late');
+    assert.equal(expiryAlerts.at(-1), null);
     setNow(pair.validToMs - DAY_MS);
     await renewal.check();
-    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
+    assert.match(expiryAlerts.at(-1) ?? '', /late\.pem: the certificate expires at/);
     overwrite(paths, second);
-    // The second was made after the first, in another second perhaps.
+    // The second certificate may have been created a second after the first.
     setNow(Date.now());
     await renewal.check();
-    assert.equal(told.at(-1), null);
+    assert.equal(expiryAlerts.at(-1), null);
   });
 });

@@ -12,13 +12,13 @@ import { readAlertFile } from '../../src/health/alert-file.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
-  ask,
   type CertificateFiles,
   connectTls,
   exchange,
   makeCertificate,
   overwrite,
-  shownName,
+  presentedName,
+  sendRequest,
   useCertificates,
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
@@ -43,15 +43,18 @@ describe('a server with a certificate', { skip }, () => {
   test('speaks https, and shows https in its URL', async () => {
     assert.match(server.url, /^https:\/\/127\.0\.0\.1:\d+$/);
     const socket = await connectTls(server.port, first);
-    const answer = await ask(socket, '/v1/health');
+    const answer = await sendRequest(socket, '/v1/health');
     assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
-    assert.match(await ask(socket, '/nothing'), new RegExp(`"type":"${server.url}/errors/not_found"`));
+    assert.match(
+      await sendRequest(socket, '/nothing'),
+      new RegExp(`"type":"${server.url}/errors/not_found"`),
+    );
     socket.destroy();
   });
 
   test('TLS 1.2 and 1.3 are spoken, 1.1 is not', async () => {
     const ca = readFileSync(first.certificate);
-    const spoken = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
+    const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
       const socket = connect({
         port: server.port,
         host: '127.0.0.1',
@@ -59,15 +62,15 @@ describe('a server with a certificate', { skip }, () => {
         ca,
         minVersion: version,
         maxVersion: version,
-        // Without it the client itself would not offer the old one.
+        // Without it, the client would not offer the old protocol.
         ciphers: 'DEFAULT@SECLEVEL=0',
       });
       await once(socket, 'secureConnect').finally(() => socket.destroy());
       return socket.getProtocol();
     };
-    await spoken('TLSv1.2');
-    await spoken('TLSv1.3');
-    await assert.rejects(spoken('TLSv1.1'), /alert protocol version/);
+    await handshake('TLSv1.2');
+    await handshake('TLSv1.3');
+    await assert.rejects(handshake('TLSv1.1'), /alert protocol version/);
   });
 
   test('TLS 1.2 has forward secrecy and authenticated encryption, and no renegotiation', async () => {
@@ -110,7 +113,7 @@ describe('a server with a certificate', { skip }, () => {
   });
 
   test('bytes that are neither TLS nor HTTP end the connection and are logged', async () => {
-    // What may come back is TLS's own alert, never an answer.
+    // The server may send a TLS alert, but never a response.
     const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
     assert.doesNotMatch(reply, /HTTP/);
     assert.ok(
@@ -135,7 +138,7 @@ describe('a server with a certificate', { skip }, () => {
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     await assert.rejects(connectTls(server.port, first));
     for (const socket of silent) socket.destroy();
-    // The places are free again once the server has seen the ends.
+    // The server frees the slots once it notices the end of the connections.
     const untilMs = performance.now() + 60_000;
     let socket = null;
     while (socket === null && performance.now() < untilMs)
@@ -149,7 +152,7 @@ describe('a server with a certificate', { skip }, () => {
     const silent = connectTcp(other.port, '127.0.0.1');
     await once(silent, 'connect');
     const idle = await connectTls(other.port, first);
-    await ask(idle, '/v1/health');
+    await sendRequest(idle, '/v1/health');
     const ended = [silent, idle].map((socket) => {
       socket.on('error', () => {});
       return once(socket, 'close');
@@ -158,7 +161,7 @@ describe('a server with a certificate', { skip }, () => {
     const reasons = other.lines.map(({ reason }) => reason);
     assert.ok(
       !reasons.includes('ERR_TLS_HANDSHAKE_TIMEOUT'),
-      'the handshake was not ended, but ran out of time',
+      'a stop must end the handshake before its timeout',
     );
     await other.close();
   });
@@ -169,7 +172,7 @@ describe('the program', { skip }, () => {
     await inFolder(async (root) => {
       const files = copyOf(first, 'served');
       const config = join(folder, 'served.toml');
-      // Relative to the file.
+      // Paths are relative to the configuration file.
       writeFileSync(config, '[server]\ntls_certificate = "served.pem"\ntls_key = "served.key"\n');
       const adminPort = `${await freePort()}`;
       const args = ['serve', '--data', join(root, 'data'), '--port', '0', '--config', config];
@@ -185,7 +188,7 @@ describe('the program', { skip }, () => {
       assert.equal(await expires(), validTo(first));
       const port = Number(new URL(url).port);
       const open = await connectTls(port, first);
-      await ask(open, '/v1/health');
+      await sendRequest(open, '/v1/health');
       const silent = connectTcp(port, '127.0.0.1');
       let hasEnded = false;
       silent.once('close', () => {
@@ -197,32 +200,36 @@ describe('the program', { skip }, () => {
         run.until('the renewal', () => (renewals() >= count ? true : undefined));
       overwrite(files, second);
       await untilRenewed(1);
-      assert.equal(await shownName(port, second), 'second');
-      assert.match(await ask(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
+      assert.equal(await presentedName(port, second), 'second');
+      assert.match(
+        await sendRequest(open, '/v1/health'),
+        /^HTTP\/1\.1 503/,
+        'the open connection must continue',
+      );
 
       const third = makeCertificate(folder, 'third', 'ec', 30);
       renameSync(third.key, files.key);
       renameSync(third.certificate, files.certificate);
       await untilRenewed(2);
-      assert.equal(await shownName(port, files), 'third');
+      assert.equal(await presentedName(port, files), 'third');
       assert.equal(await expires(), validTo(files));
       assert.notEqual(await expires(), validTo(first));
 
       overwrite(files, first);
       run.kill('SIGHUP');
       await untilRenewed(3);
-      assert.equal(await shownName(port, first), 'first');
+      assert.equal(await presentedName(port, first), 'first');
 
       writeFileSync(files.key, 'broken');
       const line = await run.until('the warning', () =>
         run.log().find(({ msg }) => msg.startsWith('the new certificate cannot be used')),
       );
       assert.match(String(line.reason), /served\.key: no PEM private key without a passphrase/);
-      assert.equal(await shownName(port, first), 'first');
+      assert.equal(await presentedName(port, first), 'first');
       await run.until('the alert', () =>
         run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
       );
-      assert.doesNotMatch(run.told(), /PRIVATE/);
+      assert.doesNotMatch(run.stderr(), /PRIVATE/);
       open.destroy();
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);
       run.kill('SIGTERM');
@@ -270,7 +277,7 @@ describe('the program', { skip }, () => {
     await inFolder(async (root) => {
       const serve = async (settings: Record<string, string>) => {
         const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0'], settings);
-        return [await run.ended, run.told()] as const;
+        return [await run.ended, run.stderr()] as const;
       };
       const [alone, toldAlone] = await serve({ WIREWATCH_SERVER_TLS_KEY: first.key });
       assert.equal(alone, 78);

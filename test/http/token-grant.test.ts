@@ -86,9 +86,9 @@ describe('the response', () => {
     await granted(await post(GRANT, basic(`${percent(client.id)}:${percent(client.key)}`)));
     const { authorization } = basic(`${client.id}:${client.secret}`);
     await granted(await post(GRANT, { authorization: authorization.replace('Basic', 'bAsIc') }));
-    // Empty counts as left out (RFC 6749, 3.1).
+    // An empty parameter counts as omitted (RFC 6749, 3.1).
     await granted(await post({ ...GRANT, client_id: '' }, { authorization }));
-    // + is a space: the secret of nobody, but well formed.
+    // + is a space: a well-formed, but unknown secret.
     await refused(await post(GRANT, basic(`${client.id}:a+b`)), 401, 'invalid_client', true);
   });
 
@@ -133,11 +133,11 @@ describe('an issued token', () => {
     const narrow = await token(wide, { scope: 'reports:read' });
     const full = await token(wide);
     assert.deepEqual([await status(narrow), await status(full)], [403, 200]);
-    const told = async (credential: string) =>
+    const scopes = async (credential: string) =>
       JSON.parse(await (await server.get('/v1/me', credential)).text()).key.scopes;
-    assert.deepEqual([await told(narrow), await told(full)], [['reports:read'], ALL]);
+    assert.deepEqual([await scopes(narrow), await scopes(full)], [['reports:read'], ALL]);
     setKey(server.access, wide.id, { scopes: ['reports:read'] });
-    assert.deepEqual([await told(narrow), await told(full)], [['reports:read'], ['reports:read']]);
+    assert.deepEqual([await scopes(narrow), await scopes(full)], [['reports:read'], ['reports:read']]);
     assert.deepEqual([await status(narrow), await status(full)], [403, 403]);
     setKey(server.access, wide.id, { scopes: ['detections:read'] });
     assert.deepEqual([await status(narrow), await status(full)], [403, 200]);

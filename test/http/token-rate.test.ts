@@ -59,7 +59,7 @@ test('per client id, from any address; after the grant type, before the credenti
   };
   await granted(await post(inBody(known), elsewhere()));
   await refused(await post(inBody({ id: known.id, secret: 'x' }), elsewhere()), 401, 'invalid_client');
-  // What does not come so far does not count.
+  // Requests that are refused earlier do not count.
   await refused(
     await post({ ...inBody(known), grant_type: 'x' }, elsewhere()),
     400,
@@ -94,7 +94,7 @@ test('whoever knows a client id cannot lock out a network that proved it within 
   );
   const guess = (headers: typeof home) => post(inBody({ id: known.id, secret: 'x' }), headers);
   await granted(await post(inBody(known), home));
-  // The key itself proves a network, too.
+  // A request with the key itself proves the network, too.
   assert.equal((await server.get('/v1/me', known.key, { headers: office ?? {} })).status, 200);
   const lockOut = async () => {
     for (const headers of [guesser, guesser, guesser])
@@ -108,7 +108,7 @@ test('whoever knows a client id cannot lock out a network that proved it within 
   await granted(await post(inBody(known), home));
   await refused(await guess(home), 401, 'invalid_client');
   await granted(await post(inBody(known), office));
-  // They have one window together: the limit is the client's.
+  // All networks share the client's window.
   await problem(server, await post(inBody(known), office), 429, 'rate_limited');
 
   server.setNow(startMs + 25 * 3_600_000);

@@ -43,7 +43,7 @@ test('413 for more than 4096 bytes, not for 4096', async () => {
   await granted(await post(padded(4096)));
   await problem(server, await post(padded(4097)), 413, 'content_too_large');
   await problem(server, await post(padded(3_000_000)), 413, 'content_too_large');
-  // Also where nothing else is right.
+  // Even if nothing else is valid.
   await problem(
     server,
     await post('x'.repeat(5000), { 'content-type': 'text/plain' }),
@@ -60,7 +60,7 @@ test('413 for a chunked body that grows beyond, before it ends', async () => {
   const reply = await new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))));
   assert.match(reply, /^HTTP\/1\.1 413 /);
   assert.match(reply, /\r\nPragma: no-cache\r\n/);
-  // The rest may come: the connection goes on.
+  // The rest of the body may follow: the connection stays open.
   socket.write(`4\r\nrest\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: x\r\n\r\n`);
   const next = await new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))));
   assert.match(next, /^HTTP\/1\.1 404 /);
@@ -140,7 +140,7 @@ test('400 unsupported_grant_type: missing, empty or another, before the credenti
     await refused(await post(body), 400, 'unsupported_grant_type');
   }
   await refused(await post('', basic('x:y')), 400, 'unsupported_grant_type');
-  // After what is no request at all.
+  // After a malformed request.
   await refused(await post('x=1&x=1'), 400, 'invalid_request');
   await refused(await post('', { authorization: 'Basic !' }), 400, 'invalid_request');
 });
@@ -246,7 +246,7 @@ test('unreadable keys are 503, a fault is 500, both as problem documents', async
     other.access.close();
     rmSync(join(other.store.folder, 'access.db'));
     await problem(other, await post(inBody(known), {}, other), 503, 'unavailable');
-    // What is malformed is not asked for.
+    // Malformed credentials are not looked up.
     const malformed = { id: 'x', secret: 'y' };
     await refused(await post(inBody(malformed), {}, other), 401, 'invalid_client');
   } finally {

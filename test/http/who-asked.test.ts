@@ -44,8 +44,8 @@ after(async () => {
 
 const lines = () => readFileSync(logFile, 'utf8').split('\n').slice(0, -1);
 
-/** What the line of a request says of it besides path, status, rows and times. */
-async function said(asking: Promise<Response>): Promise<Record<string, unknown>> {
+/** The fields of a request's log line, without path, status, rows and times. */
+async function loggedFields(asking: Promise<Response>): Promise<Record<string, unknown>> {
   const response = await asking;
   await response.arrayBuffer();
   const id = response.headers.get('x-request-id');
@@ -67,7 +67,8 @@ test('a request logs its address and, if refused, its code, claimed key id and l
   const { id, key } = server.makeKey();
   const narrow = server.makeKey({ scopes: [] });
   const fenced = server.makeKey({ allow_addresses: ['10.0.0.1'] });
-  const get = (path: string, use?: string, address = CLIENT) => said(server.get(path, use, from(address)));
+  const get = (path: string, use?: string, address = CLIENT) =>
+    loggedFields(server.get(path, use, from(address)));
   const mine = { address: CLIENT, key_id: id };
 
   assert.deepEqual(await get('/v1/health'), { address: CLIENT, status: 200 });
@@ -121,7 +122,7 @@ test('the token endpoint logs them, too', async () => {
   server.setNow(NOW_MS + 120_000);
   const client = makeClient(server);
   const post = (body: Record<string, string> | string) =>
-    said(postToken(server, body, from(GUESSER).headers));
+    loggedFields(postToken(server, body, from(GUESSER).headers));
   const claimed = { address: GUESSER, claimed_key_id: client.id };
   const right = inBody(client);
   assert.deepEqual(await post({ ...right, grant_type: 'x' }), {
@@ -162,7 +163,7 @@ test("malformed requests log the peer's address", async () => {
   assert.deepEqual([address, status, code], ['127.0.0.1', 431, 'invalid_request']);
 });
 
-/** What the manual's filter finds in a line: the address, or null. As fail2ban reads it (jail.conf(5)). */
+/** The address that the manual's fail2ban filter finds in a line, or null (jail.conf(5)). */
 function filtered(line: string): string | null {
   const entries = new Map(
     example('security', 'fail2ban-filter')
@@ -182,7 +183,7 @@ function filtered(line: string): string | null {
   return null;
 }
 
-/** What fail2ban cuts out of a line: the time. From the journal, it reads the time elsewhere, and more stands before. */
+/** A line as fail2ban matches it: without the time, or as in the journal, with a prefix. */
 const VARIANTS: readonly ((line: string) => string)[] = [
   (line) => line.replace(/"time":"[^"]*"/, ''),
   (line) => `host wirewatch[123]: ${line}`,
@@ -197,17 +198,17 @@ test("the manual's fail2ban filter matches clients that guess keys, and no other
       server.port,
       `GET /${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n\r\n`,
     );
-  await said(server.get(CHANGES, key, from(CLIENT)));
-  await said(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
-  await said(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
+  await loggedFields(server.get(CHANGES, key, from(CLIENT)));
+  await loggedFields(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
+  await loggedFields(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
   const isQuoted = (line: string) => line.includes('"path":"/\\"address\\":');
-  assert.ok(lines().some(isQuoted), 'a path came with quotes');
+  assert.ok(lines().some(isQuoted), 'a path contains quotes');
   const found = lines().flatMap((line) => {
     const addresses = VARIANTS.map((variant) => filtered(variant(line)));
     assert.equal(new Set(addresses).size, 1, line);
     return addresses[0] ?? [];
   });
-  // Three wrong keys and two wrong secrets of the tests before; 429 at the token endpoint.
+  // Three wrong keys and two wrong secrets of earlier tests; 429 at the token endpoint.
   assert.deepEqual(found, [...Array(5).fill(GUESSER), '2001:db8::66']);
 });
 

@@ -1,4 +1,6 @@
-/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and unreadable files stop nothing. */
+/**
+ * The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest.
+ */
 
 import assert from 'node:assert/strict';
 import {
@@ -20,7 +22,7 @@ import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 let appliance: Appliance;
@@ -58,7 +60,7 @@ test('files that cannot be moved there yet are all kept, even with the same name
   }
   assert.equal(archived().length, 1);
   rmSync(day);
-  await atRest(appliance, appliance.serving());
+  await untilIdle(appliance, appliance.serving());
   assert.deepEqual(
     archived()
       .map((path) => readFileSync(path, 'utf8'))
@@ -88,7 +90,7 @@ test('an inaccessible file is not taken for missing: reset reports it, and finds
   assert.equal(line.msg, 'file failed');
   const failed = join(appliance.drop, 'failed');
   const away = join(appliance.drop, '.failed-away');
-  // A link to itself cannot be followed by anyone, root neither.
+  // Nobody can follow a link to itself, not even root.
   renameSync(failed, away);
   symlinkSync(failed, failed);
   const reset = () => appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
@@ -117,17 +119,17 @@ test('a backfill whose file is missing waits for it, and nothing else does', asy
   await appliance.restart();
   const stuck = await appliance
     .serving()
-    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
+    .logged('the report that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
   assert.equal(stuck.file, name);
   await apply();
-  const isToldStuck = () => {
+  const isStuckReported = () => {
     const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
     return open.some((alert) => alert.name === 'file stuck');
   };
-  await until('the alert opens', isToldStuck);
+  await until('the alert opens', isStuckReported);
   renameSync(away, here);
   assert.equal((await appliance.processed(name)).msg, 'file applied');
-  await until('the alert closes', () => !isToldStuck());
+  await until('the alert closes', () => !isStuckReported());
 });
 
 describe('[ingest] archive_days', () => {
@@ -135,7 +137,7 @@ describe('[ingest] archive_days', () => {
   const settings = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' };
   let files: string[];
 
-  /** Three files, applied so many hours ago. */
+  /** Makes three files look as if applied this many hours ago. */
   async function past(hours: readonly number[]): Promise<void> {
     files = [];
     for (const _ of hours) files.push(await apply());
@@ -150,7 +152,7 @@ describe('[ingest] archive_days', () => {
   test('deletes older files', async () => {
     await past([96, 36, 12]);
     await appliance.restart(settings);
-    await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
+    await appliance.serving().logged('the deletion of some files', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [false, false, true]);
   });
 
@@ -162,11 +164,11 @@ describe('[ingest] archive_days', () => {
     await appliance.restart(settings);
     const line = await appliance
       .serving()
-      .logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
+      .logged('the failed deletion', ({ msg }) => msg.startsWith('cannot delete an old'));
     assert.deepEqual([line.level, line.file], ['warn', relative(appliance.drop, first)]);
     await appliance
       .serving()
-      .logged('that the others were', ({ msg, files: count }) => msg === DELETED && count === 2);
+      .logged('the deletion of the others', ({ msg, files: count }) => msg === DELETED && count === 2);
     assert.deepEqual(left(), [true, false, false]);
     await apply();
     rmdirSync(first);
@@ -178,8 +180,8 @@ describe('[ingest] archive_days', () => {
     mkdirSync(`${first}.reason.json`);
     await appliance.restart(settings);
     const serving = appliance.serving();
-    await serving.logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
-    await serving.logged('that the other was', ({ msg }) => msg === DELETED);
+    await serving.logged('the failed deletion', ({ msg }) => msg.startsWith('cannot delete an old'));
+    await serving.logged('the deletion of the other', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [true, false]);
   });
 
@@ -190,15 +192,16 @@ describe('[ingest] archive_days', () => {
     const serving = appliance.serving();
     await serving.logged('the full disk', ({ alert }) => alert === 'disk full');
     rmSync(flag);
-    await serving.logged('that they were', ({ msg, files: count }) => msg === DELETED && count === 2);
+    await serving.logged('the deletion of both', ({ msg, files: count }) => msg === DELETED && count === 2);
     assert.deepEqual(left(), [false, false]);
   });
 });
 
 /**
- * A share on which a call fails for whatever is in the archive, while the file that WIREWATCH_TEST_FAILING names is there.
+ * Simulates a network share: a call fails for every file in the archive while the file named by WIREWATCH_TEST_FAILING
+ * exists.
  *
- * @returns settings of the program
+ * @returns settings for the program
  */
 function failing(call: 'rename' | 'unlink', code: string, flag: string): Record<string, string> {
   const source = `
@@ -230,13 +233,15 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   db.close();
   const flag = join(appliance.data, 'busy');
   const serving = await appliance.serve(failing('rename', 'EBUSY', flag));
-  await serving.logged('that it is stuck', ({ msg }) => /^cannot move files without a record/.test(msg));
+  await serving.logged('the report that it is stuck', ({ msg }) =>
+    /^cannot move files without a record/.test(msg),
+  );
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));
   await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
   assert.ok(existsSync(orphan));
   rmSync(flag);
-  await serving.logged('that they are read', ({ msg }) =>
+  await serving.logged('the files to be read', ({ msg }) =>
     /^reading archived files without a record/.test(msg),
   );
   await serving.stop();

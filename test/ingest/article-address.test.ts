@@ -6,7 +6,7 @@ import { readAddress } from '../../src/ingest/rules/article-address.ts';
 
 const CLEAN = /[A-Za-z0-9\-._~!$&'()*+,;=:@/?]/;
 
-/** The encoding in its plainest form: character by character. */
+/** A simple implementation of the encoding, character by character. */
 function encodePlainly(part: string): string {
   return part.replace(/%(?![0-9A-Fa-f]{2})|[^%]/gu, (character) =>
     character === '%' ? '%25' : CLEAN.test(character) ? character : encodeURIComponent(character),

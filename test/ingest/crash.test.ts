@@ -18,22 +18,22 @@ import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
-import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
+import { detectionsOf, isErrorLine, type LoggedFile, loggedFiles } from '../support/installation-state.ts';
 import { inFolder } from '../support/program.ts';
 
-/** A moment of one file's way that a crash can leave behind. */
+/** The state after a crash at some step of processing a file. */
 interface Left {
   readonly taken: string;
-  /** Where it lies in the end. */
+  /** The final path of the file. */
   readonly archived: string;
-  /** The segment of the log, and its bytes before the file. */
+  /** The log segment, and its length before the file. */
   readonly segment: string;
   readonly bytes: number;
-  /** Puts the database back to before the file's commit. */
+  /** Restores the database to its state before the file's commit. */
   readonly uncommit: () => void;
 }
 
-/** One file applied (or failed), then the folder put back to how a crash at some step would have left it. */
+/** Applies (or fails) a file, then changes the folder to the state after a crash at some step. */
 async function afterCrash(
   content: Buffer,
   crash: (left: Left) => void,
@@ -48,7 +48,7 @@ async function afterCrash(
     const bytes = listSegments(join(installation.data, 'log')).length === 0 ? 0 : statSync(segment).size;
     const first = await installation.serve();
     putFile(installation.drop, name, content);
-    const line = await first.logged('what became of it', (logged) => logged.file === name);
+    const line = await first.logged('the outcome of the file', (logged) => logged.file === name);
     await first.stop();
     const number = Number(line.number);
     const archived = join(installation.drop, String(line.destination));
@@ -61,12 +61,12 @@ async function afterCrash(
     });
 
     const second = await installation.serve();
-    // A file after it proves that ingest goes on.
+    // A later file proves that ingest continues.
     const next = fileName('newswire', nextWindowMs());
     putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
-    await second.logged('that the next file was applied', (logged) => logged.file === next);
+    await second.logged('the next file to be applied', (logged) => logged.file === next);
     await second.stop();
-    assert.deepEqual(second.log.filter(isComplaint), [], 'a crash is no reason to complain');
+    assert.deepEqual(second.log.filter(isErrorLine), [], 'a crash must not cause errors in the log');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
     const folder = dirname(archived);
     const names = readdirSync(folder).filter((found) => found !== next);
@@ -87,7 +87,7 @@ const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] =
       truncateSync(segment, bytes);
       uncommit();
     },
-    // What was taken is given the next number.
+    // The taken file gets the next number.
     [2, 3],
   ],
   [
@@ -149,7 +149,7 @@ test('a file taken but not committed is read as if just dropped', async () => {
     const content = contentOf('csv.gz', [newRow(), newRow()]);
     writeFileSync(join(installation.drop, '.taken', `17.${name}`), content);
     const serving = await installation.serve();
-    const line = await serving.logged('what became of it', (logged) => logged.file === name);
+    const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
     assert.deepEqual([line.msg, line.created], ['file applied', 2]);
     assert.ok(existsSync(join(installation.drop, String(line.destination))));
     await serving.stop();
@@ -168,7 +168,7 @@ test('an archived file survives a power cut, also the first one of a day', {
       const serving = await installation.serve();
       const name = fileName('newswire', nextWindowMs());
       putFile(installation.drop, name, contentOf('ndjson', [newRow()]));
-      const line = await serving.logged('what became of it', (logged) => logged.file === name);
+      const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
       await serving.stop();
       const archived = join(installation.drop, String(line.destination));
       const done = calls();
@@ -176,14 +176,14 @@ test('an archived file survives a power cut, also the first one of a day', {
       assert.deepEqual(
         syncedAfter(done, day, 1),
         [join(installation.drop, 'archive')],
-        'the folder of the day',
+        "the day's folder must be synced",
       );
-      // The name that it loses is durable last: until then a start finds it.
+      // The removal of the old name is synced last: until then, a start finds the file.
       assert.deepEqual(syncedAfter(done, archived, 2), [day, join(installation.drop, '.taken')]);
       assert.deepEqual(
         syncedAfter(done, installation.drop, 1),
         [installation.data],
-        'the drop folder itself',
+        'the drop folder must be synced',
       );
     } finally {
       installation.remove();

@@ -32,10 +32,15 @@ const SETTINGS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
 };
 
-/** A disk of its own, in a namespace that ends with the program: no right is needed where the kernel allows that. */
+/**
+ * Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows
+ * it.
+ */
 const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
 const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
-/** The copy stands for the very file that was there: noted as such (store/file-identity.ts), or it would have to prove itself. */
+/**
+ * Notes the copied database as the original (store/file-identity.ts): otherwise the start would check it completely.
+ */
 const NOTE = `db="$1/detections.db"; if [ -e "$db" ]; then stat -c '{"device":"%d","inode":"%i","bytes":"%s","modified_ns":"%.9Y"}' "$db" | tr -d . > "$db-identity"; fi`;
 const COPY = `${MOUNT}; cp -a "$2/." "$1"; ${NOTE}`;
 const FILL = 'dd if=/dev/zero of="$1/ballast" bs=4096 2>/dev/null || true';
@@ -46,11 +51,11 @@ const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).sta
 
 async function command(...args: string[]): Promise<string> {
   const run = runProgram(args);
-  assert.equal(await run.ended, 0, run.told());
-  return run.printed();
+  assert.equal(await run.ended, 0, run.stderr());
+  return run.stdout();
 }
 
-/** Runs a command that sees the disks of a program that was run within {@link NAMESPACE}. */
+/** Runs a command in the {@link NAMESPACE} of a running program. */
 async function commandWithin(pidFile: string, ...args: string[]): Promise<string> {
   const own = [
     '--user',
@@ -60,11 +65,11 @@ async function commandWithin(pidFile: string, ...args: string[]): Promise<string
     readFileSync(pidFile, 'utf8').trim(),
   ];
   const run = runProgram(args, {}, { through: (program, all) => ['nsenter', [...own, program, ...all]] });
-  assert.equal(await run.ended, 0, run.told());
-  return run.printed();
+  assert.equal(await run.ended, 0, run.stderr());
+  return run.stdout();
 }
 
-/** An account with a subscription. @returns a key for it */
+/** Adds an account and a subscription. @returns a key for it */
 async function install(data: string): Promise<string> {
   await command('account', 'add', 'agency', '--name', 'Agency', '--data', data);
   await command('subscription', 'add', '7001', '--account', 'agency', '--data', data);
@@ -82,7 +87,7 @@ function rowsOf(count: number): string {
 }
 
 async function applied(run: RunningProgram, name: string): Promise<void> {
-  await run.until(`that ${name} is applied`, () =>
+  await run.until(`${name} to be applied`, () =>
     run.log().find(({ msg, file }) => msg === 'file applied' && file === name),
   );
 }
@@ -106,7 +111,7 @@ async function streamOf(url: string, key: string): Promise<number[]> {
   }
 }
 
-/** Drops a file that finds no room. @returns once that is said, shown, and reads were seen to go on */
+/** Drops a file on a full disk. Resolves once an alert is open and reads have succeeded. */
 async function dropOnFullDisk(
   run: RunningProgram,
   { url, key, drop, alertFile }: { url: string; key: string; drop: string; alertFile: string },
@@ -114,7 +119,7 @@ async function dropOnFullDisk(
   const before = await streamOf(url, key);
   const name = fileName('newswire', nextWindowMs());
   putFile(drop, name, rowsOf(1500));
-  await run.until('that it waits', () => run.log().find(({ msg }) => msg === FULL));
+  await run.until('waiting', () => run.log().find(({ msg }) => msg === FULL));
   const opened = await run.until('the alert', () => alertLine(run, 'opened'));
   assert.equal(opened.page_worthy, true);
   await until('the alert in the file', async () =>
@@ -153,11 +158,15 @@ test('with a full disk', {
     const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(seen, 'alerts.json') });
     const within = (...args: string[]) => commandWithin(pidFile, ...args, '--data', disk);
     const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
-    assert.deepEqual([status.waiting, status.waiting_files], [1, [second]], 'wherever it lies');
+    assert.deepEqual(
+      [status.waiting, status.waiting_files],
+      [1, [second]],
+      'the waiting file must be listed, whichever folder it is in',
+    );
     assert.ok(existsSync(join(seen, 'reserve')));
     fill(ballast);
     await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
-    assert.ok(!existsSync(join(seen, 'reserve')), 'it was given up for that');
+    assert.ok(!existsSync(join(seen, 'reserve')), 'the reserve must be deleted to make room');
     const revoked = { headers: { authorization: `Bearer ${other}` } };
     assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
     rmSync(ballast);
@@ -171,7 +180,7 @@ test('with a full disk', {
   });
 });
 
-/** A data folder with ten detections, for {@link RUN_ON_FULL_DISK}; SQLite's -shm files stay in it. */
+/** A data folder with ten detections and SQLite's -shm files, for {@link RUN_ON_FULL_DISK}. */
 async function installUsed(folder: string, end: NodeJS.Signals) {
   const [data, disk, drop] = [join(folder, 'data'), join(folder, 'disk'), join(folder, 'drop')];
   const key = await install(data);
@@ -182,9 +191,9 @@ async function installUsed(folder: string, end: NodeJS.Signals) {
   const row = newRow();
   putFile(drop, name, `${ndjson([row])}${rowsOf(9)}`);
   await applied(run, name);
-  // Then nothing is under way that a kill could leave in the log alone, which a full disk has no room to apply.
+  // Then a kill cannot leave an entry only in the log, which a full disk has no room to apply.
   const wal = join(data, 'detections.db-wal');
-  await run.until('that it is at rest', () => (statSync(wal).size === 0 ? true : undefined));
+  await run.until('ingest to be idle', () => (statSync(wal).size === 0 ? true : undefined));
   run.kill(end);
   await run.ended;
   const pidFile = join(folder, 'pid');
@@ -293,7 +302,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
     writeFileSync(join(data, 'access.db'), older);
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /disk is full\. Free space and try again/);
+    assert.match(run.stderr(), /disk is full\. Free space and try again/);
   });
 });
 
@@ -305,7 +314,7 @@ test('a start without space for a file of SQLite is exit code 1', {
     for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
+    assert.match(run.stderr(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
   });
 });
 
@@ -338,7 +347,7 @@ test('no space for two databases: the damaged one is deleted for the rebuilt one
       ],
     });
     const url = await run.url();
-    await run.until('that it was made', () =>
+    await run.until('the new database', () =>
       run.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
     );
     assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
@@ -347,7 +356,7 @@ test('no space for two databases: the damaged one is deleted for the rebuilt one
   });
 });
 
-/** Writes until there is no room for another kilobyte. */
+/** Writes until less than a kilobyte is free. */
 function fill(path: string): void {
   for (const bytes of [1_000_000, 10_000, 1000]) {
     try {

@@ -25,7 +25,7 @@ import type { LogLine } from '../support/program.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-const { inDrop, reasonBeside, anotherRead, windowStatus } = exportTrials(() => appliance);
+const { inDrop, reasonBeside, ingestAnother, windowStatus } = exportTrials(() => appliance);
 
 before(async () => {
   appliance = await startAppliance();
@@ -37,8 +37,8 @@ test('names of unfinished files are ignored', async () => {
   const whole = fileName('newswire', window);
   const names = [`.${whole}`, `${whole}.tmp`, `${whole}.part`, `${whole}.partial`, '.hidden', 'x.tmp'];
   for (const name of names) writeFileSync(inDrop(name), ndjson([newRow()]));
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   for (const name of names) assert.ok(existsSync(inDrop(name)), name);
   for (const name of names) rmSync(inDrop(name));
 });
@@ -102,8 +102,8 @@ test('a file of a window that has not ended waits; one more than a day ahead is 
   const now = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   const early = [now + WINDOW_MS, now + 2 * WINDOW_MS, now + DAY_MS - HOUR_MS];
   for (const window of early) appliance.put(fileName('newswire', window), ndjson([newRow()]));
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   for (const window of early) {
     assert.ok(existsSync(inDrop(fileName('newswire', window))));
     rmSync(inDrop(fileName('newswire', window)));
@@ -116,7 +116,7 @@ test('a file of a window that has not ended waits; one more than a day ahead is 
   const { reason, next } = reasonBeside(ahead.destination);
   assert.match(reason, /more than a day in the future/);
   assert.match(next, /the problem given as the reason, then drop the file again/);
-  assert.doesNotMatch(next, /name/, 'the name is right');
+  assert.doesNotMatch(next, /name/, 'the name must be valid');
 });
 
 test('a window that has just ended is read', async () => {
@@ -142,15 +142,15 @@ test('links, pipes and folders are ignored, whatever their name', async () => {
     mkdirSync(folder);
     assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
     symlinkSync('/', inDrop('root'));
-    await anotherRead();
-    await anotherRead();
+    await ingestAnother();
+    await ingestAnother();
     assert.equal(readlinkSync(toFile), target);
     assert.equal(readFileSync(target, 'utf8'), ndjson([row]));
     assert.ok(lstatSync(toNothing).isSymbolicLink() && lstatSync(toFolder).isSymbolicLink());
     assert.ok(lstatSync(folder).isDirectory() && lstatSync(pipe).isFIFO());
     assert.equal(await appliance.detection(idOf(row)), null);
     const alone = appliance.serving().log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
-    assert.equal(alone.length, 6, 'each is named once on the log');
+    assert.equal(alone.length, 6, 'each must be logged once');
     for (const path of [toFile, toNothing, toFolder, folder, pipe, inDrop('root')])
       rmSync(path, { recursive: true });
   } finally {
@@ -165,8 +165,8 @@ test('a name that is not UTF-8 is ignored', async () => {
     Buffer.from('.ndjson'),
   ]);
   writeFileSync(path, 'x');
-  await anotherRead();
-  await anotherRead();
+  await ingestAnother();
+  await ingestAnother();
   assert.ok(existsSync(path));
   rmSync(path);
 });
@@ -210,7 +210,7 @@ test('files of an export that is switched off are refused', async () => {
     assert.match(reasonBeside(line.destination).reason, /imagewire is switched off/);
   }
   assert.equal(windowStatus('imagewire', window), undefined);
-  await anotherRead();
+  await ingestAnother();
 });
 
 test('files dropped during a stop are read at the next start', async () => {
@@ -251,7 +251,9 @@ test('a Wirewatch folder that becomes a link is not followed: nothing is read un
     try {
       symlinkSync(elsewhere, inDrop(own));
       for (const name of names) appliance.put(name, name === good ? ndjson([newRow()]) : 'no rows\n');
-      await appliance.serving().logged('that it is not used', (line) => isUnusable(line) && isNew(line));
+      await appliance
+        .serving()
+        .logged('the report of the unusable name', (line) => isUnusable(line) && isNew(line));
       assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
       assert.deepEqual(readdirSync(elsewhere), []);
     } finally {

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-/** Puts a file where the appliance does not look; @returns what is said of it there */
+/** Explains a file outside of the drop folder. @returns the explanation */
 function explain(name: string, content: string | Buffer) {
   const path = join(appliance.data, name);
   writeFileSync(path, content);
@@ -31,13 +31,13 @@ function explain(name: string, content: string | Buffer) {
   return explained;
 }
 
-/** What the words for what would happen are called in the log, where that is not the same. */
+/** The outcomes of `explain` whose names differ in the log. */
 const OUTCOMES: Readonly<Record<string, string>> = { fail: 'failed', 'change nothing': 'repeated' };
 
-/** Explains a file, drops it, and compares where it goes and what it changes. */
-async function foretold(name: string, content: string | Buffer, said: RegExp) {
+/** Explains a file, drops it, and compares its destination and its changes. */
+async function explainAndDrop(name: string, content: string | Buffer, expected: RegExp) {
   const explained = explain(name, content);
-  assert.match(explained.when_dropped, said);
+  assert.match(explained.when_dropped, expected);
   const line = await appliance.dropped(name, content);
   const fate =
     /would (?:be )?(applied|held|refused|fail|change nothing)/.exec(explained.when_dropped)?.[1] ?? '';
@@ -52,7 +52,7 @@ test('a good window: the number of created, changed and unchanged detections', a
   const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
   const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, ndjson(rows), /^it would be applied$/);
+  const { explained, line } = await explainAndDrop(name, ndjson(rows), /^it would be applied$/);
   const { created, updated, rescored, unchanged } = line;
   assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
   assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
@@ -60,7 +60,7 @@ test('a good window: the number of created, changed and unchanged detections', a
   assert.equal(explained.export, 'newswire');
   assert.deepEqual(explained.history, []);
 
-  const again = await foretold(
+  const again = await explainAndDrop(
     name,
     ndjson(rows),
     new RegExp(`^it would change nothing, because file number ${line.number} `),
@@ -75,14 +75,14 @@ test('a bad window fails with the same reasons, and its next file is held', asyn
   const windowMs = nextWindowMs();
   const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, bad, /^it would fail, and none/);
+  const { explained, line } = await explainAndDrop(name, bad, /^it would fail, and none/);
   assert.equal(explained.valid, false);
   assert.equal(explained.effect, null);
   assert.equal(explained.errors_total, 1);
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it would be held, because its window is failed$/);
+  const held = await explainAndDrop(name, good, /^it would be held, because its window is failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 
@@ -91,12 +91,12 @@ test('errors are counted by column and kind, with their first lines', () => {
   rows.push(newRow({ article_id: -1 }), newRow());
   const path = join(appliance.data, fileName('newswire', nextWindowMs()));
   writeFileSync(path, ndjson(rows));
-  const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
-  assert.deepEqual(told.split('\n').slice(1, -1), [
+  const output = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
+  assert.deepEqual(output.split('\n').slice(1, -1), [
     '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
     '  article_id: expected an integer from 0 to 999,999,999,999,999, found -1 (line 1201)',
   ]);
-  assert.match(told, /^invalid: 1201 errors in 1201 of 1202 rows/);
+  assert.match(output, /^invalid: 1201 errors in 1201 of 1202 rows/);
   const { error_groups, rows_with_errors } = JSON.parse(
     appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
   );
@@ -117,13 +117,16 @@ test('names without an id, and misspelled columns, are noted', async () => {
     newRow({ article_publisher_name: 'Somebody', article_publisher_id: 5 }),
   ];
   assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
-  const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
-  assert.match(told, /^valid: 2 rows/);
+  const output = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
+  assert.match(output, /^valid: 2 rows/);
   assert.match(
-    told,
+    output,
     /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
   );
-  assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
+  assert.match(
+    output,
+    /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/,
+  );
   const line = await appliance.dropped(name, ndjson(rows));
   assert.equal(line.names_without_id, 1);
 });
@@ -131,14 +134,14 @@ test('names without an id, and misspelled columns, are noted', async () => {
 test('a truncated file may still be growing', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  await foretold(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
+  await explainAndDrop(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
 });
 
 test('an export that is switched off, whatever the content', async () => {
   for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
     const name = fileName('imagewire', nextWindowMs());
-    const said = /^it would be refused: the export imagewire is switched off/;
-    assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
+    const expected = /^it would be refused: the export imagewire is switched off/;
+    assert.equal((await explainAndDrop(name, content, expected)).line.msg, 'file refused');
   }
 });
 
@@ -151,13 +154,13 @@ test('a window that has not ended, a future one, and an invalid name', async () 
   );
   appliance.put(early, ndjson([newRow()]));
   const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
-  await foretold(
+  await explainAndDrop(
     ahead,
     ndjson([newRow()]),
     /^it would be refused, because its window is more than a day in the future$/,
   );
-  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
-  await foretold('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
+  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was processed, but this one waits');
+  await explainAndDrop('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
   assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });
 

@@ -64,7 +64,7 @@ test('an empty uncompressed file gets time: its writer may be about to start', a
   const name = fileName('newswire', nextWindowMs());
   const path = join(appliance.drop, name);
   writeFileSync(path, '');
-  // Long after it was quiet, and before it counts as meant.
+  // Longer than quiet_ms, but shorter than truncated_seconds.
   await new Promise((resolve) => setTimeout(resolve, 200));
   appendFileSync(path, ndjson([row]));
   const line = await appliance.processed(name);
@@ -125,7 +125,7 @@ test('NDJSON: invalid UTF-8 fails the file, and every such line is named', async
 });
 
 test('characters across chunk boundaries stay intact', async () => {
-  // Lines of 4,093 bytes of three-byte characters: chunk borders fall on every place within one.
+  // Lines with 4,093 bytes of three-byte characters, so that chunks end at every byte of a character.
   const rows = Array.from({ length: 300 }, () => newRow({ article_headline: '€'.repeat(1300) }));
   await applied('ndjson', ndjson(rows), rows);
   for (const row of rows.filter((_, at) => at % 50 === 0)) {
@@ -133,7 +133,7 @@ test('characters across chunk boundaries stay intact', async () => {
   }
 });
 
-/** A row whose line has so many bytes. */
+/** A row whose line has this length. */
 function rowOfBytes(bytes: number): Row {
   const row = newRow({ padding: '' });
   return { ...row, padding: 'x'.repeat(bytes - JSON.stringify(row).length) };

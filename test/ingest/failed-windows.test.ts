@@ -39,7 +39,7 @@ test('files for a failed window are held; window reset reads the newest of them'
   assert.equal(windowStatus('newswire', window), 'done');
   assert.ok(!existsSync(inDrop(String(newest.destination))));
   assert.ok(!existsSync(inDrop(`${newest.destination}.reason.json`)));
-  assert.ok(existsSync(inDrop('held', name)), 'the older one stays');
+  assert.ok(existsSync(inDrop('held', name)), 'the older one must stay');
   const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
   assert.deepEqual(
     shown.map((detection) => detection?.version),
@@ -48,7 +48,7 @@ test('files for a failed window are held; window reset reads the newest of them'
   assert.deepEqual(
     await arrived(),
     rows.slice(1).map((row) => `${idOf(row)} 1 created`),
-    'they reach the stream then',
+    'then they must reach the stream',
   );
   const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
   assert.equal(again.status, 1);
@@ -92,15 +92,15 @@ test('window reset --all reads the held file of every failed window', async () =
   const list: { name: string; what_to_do: string }[] = JSON.parse(
     appliance.cli(['alert', 'list', '--json']).stdout,
   );
-  const told = list.find(({ name }) => name === 'held windows');
-  assert.match(told?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
+  const alert = list.find(({ name }) => name === 'held windows');
+  assert.match(alert?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
   const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
   assert.deepEqual(
     reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
     [first, second].map((window) => [formatMs(window), 'done']),
   );
   for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
-  assert.equal(windowStatus('newswire', third), 'failed', 'no file is held for it');
+  assert.equal(windowStatus('newswire', third), 'failed', 'no file may be held for it');
   assert.equal(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout, '[]\n');
   for (const args of [['newswire'], ['newswire', formatMs(third), '--all']])
     assert.equal(appliance.cli(['window', 'reset', ...args], { anyStatus: true }).status, 2);
@@ -121,7 +121,7 @@ test('without a held file, window reset reads the failed one again', async () =>
   assert.equal(windowStatus('newswire', window), 'failed');
   assert.equal(readFileSync(inDrop('failed', name), 'utf8'), 'broken\n');
   assert.equal(reasonBeside(`failed/${name}`).errors[0].line, 1);
-  // An operator mends it where it lies.
+  // An operator fixes the file in place.
   writeFileSync(inDrop('failed', name), ndjson([row]));
   const arrived = await followStream(appliance);
   const mended = reset();

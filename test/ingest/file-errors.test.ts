@@ -1,6 +1,6 @@
 /**
- * Errors of the file system: which concern one file alone, so that the others go on and it is tried again, and which end
- * ingest. The system's calls fail in the real program, which loads what makes them fail before it begins.
+ * Errors of the file system: those of one file, which is retried while others are processed, and those that stop
+ * ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { openAlertsOf } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
-/** What network shares give, and lists of file errors forget. */
+/** Errors of network shares, some of them rare. */
 const OF_ONE_FILE = [
   'EBUSY',
   'ETXTBSY',
@@ -30,8 +30,8 @@ const OF_ONE_FILE = [
 ];
 
 /**
- * Makes renaming a file fail with the error that its name ends with, the first two times; and fsync of a file whose name
- * has `fsync` in it, always.
+ * Makes the first two renames of a file fail with the error at the end of its name, and every fsync of a file whose
+ * name contains `fsync`.
  */
 const FAILING = `
   import fs from 'node:fs';
@@ -65,17 +65,17 @@ test('a system error concerns one file, whatever its name', () => {
   for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
   for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_IOERR', 'SQLITE_CORRUPT', 'ERR_INVALID_ARG_TYPE', 'READER'])
     assert.ok(!isFileError(error(code)), code);
-  assert.ok(!isFileError(error('EIO', 'fsync')), 'what was written may be lost');
+  assert.ok(!isFileError(error('EIO', 'fsync')), 'written data may be lost');
   assert.ok(!isFileError(new TypeError('a fault of the program')));
-  // Node knows no name for these two.
+  // Node has no names for these two errors.
   const nameless = (number: number) => error(`Unknown system error -${number}`);
   assert.ok(isFileError(nameless(constants.errno.ESTALE)));
-  assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'waited out as a full disk');
+  assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'handled like a full disk');
   assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
   assert.throws(
     () => listSegments('/dev/null'),
     (met) => !isFileError(met),
-    'nothing goes on without the log',
+    'ingest cannot continue without the log',
   );
 });
 
@@ -89,8 +89,10 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
       'file applied',
     );
     for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
-    const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
-    assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
+    const lines = appliance
+      .serving()
+      .log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
   } finally {
     await appliance.stop();

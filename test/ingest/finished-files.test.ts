@@ -45,7 +45,7 @@ test('the same content for the same window changes nothing', async () => {
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), ndjson(rows));
   }
   for (const row of rows) assert.equal((await appliance.detection(idOf(row)))?.version, 1);
-  // For another window it is merged row by row.
+  // The same content for another window is merged row by row.
   const other = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
   assert.deepEqual([other.msg, other.unchanged], ['file applied', 2]);
 });
@@ -73,7 +73,7 @@ test('a bad second file for a done window fails, and the window stays done', asy
   assert.deepEqual([line.msg, line.destination], ['file failed', `failed/${name}`]);
   assert.equal(windowStatus('newswire', window), 'done');
   const good = await appliance.dropped(name, ndjson([newRow()]));
-  assert.equal(good.msg, 'file applied', 'and its next file is read');
+  assert.equal(good.msg, 'file applied', 'its next file must be read');
 });
 
 test('existing names are not overwritten', async () => {
@@ -81,7 +81,7 @@ test('existing names are not overwritten', async () => {
   const name = fileName('newswire', window);
   const numbered = (number: unknown) => name.replace('.ndjson', `.${number}.ndjson`);
   const failed = await appliance.dropped(name, 'broken 1\n');
-  // What an operator or an odd name put there before is kept too.
+  // Files that an operator put there are kept, too.
   const next = Number(failed.number) + 1;
   writeFileSync(inDrop('held', name), 'here before');
   writeFileSync(inDrop('held', numbered(next)), 'here before as well');

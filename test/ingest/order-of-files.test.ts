@@ -1,6 +1,6 @@
 /**
- * Whatever order files come in, and however often: the same detections. And whatever the clock does: streams
- * without gaps, versions without gaps, positions that only grow.
+ * Files in any order and with any repetitions give the same detections. Whatever the clock does, streams and versions
+ * have no gaps, and positions only increase.
  */
 
 import assert from 'node:assert/strict';
@@ -35,17 +35,17 @@ after(() => rmSync(folder, { recursive: true }));
 
 type File = readonly RowBatch[];
 
-/** Licensed in these tests: one subscription of the two. */
+/** The licensed subscriptions: one of the two. */
 const LICENSED = new Set([7002]);
 
-/** The batches that a file of these rows is read into. */
+/** Reads a file with these rows into batches. */
 async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promise<File> {
   made += 1;
   const name = `${exportName}.backfill-${made}.ndjson`;
   const parsed = parseFileName(name);
   assert.ok(parsed.kind === 'export');
   const path = join(folder, name);
-  // A column of the other export must not be there, not even as null.
+  // Columns of the other export must be absent, not null.
   writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
   const batches: RowBatch[] = [];
   const order: ReadingOrder = {
@@ -93,7 +93,7 @@ function openStore(): Store {
 
 function open(own: string): Database {
   const db = openDatabase(join(own, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  // Nobody pulls the plug here.
+  // Faster; these tests have no power cuts.
   db.pragma('synchronous = OFF');
   return db;
 }
@@ -109,7 +109,7 @@ function writerOf(
   return streamWriterOn(store.db, store.folder, { now, onDelivered, segmentBytes: 2000 });
 }
 
-/** The database that the log makes must be the one that ingest made. */
+/** A database rebuilt from the log must equal ingest's. */
 function checkProjection({ db, folder: own }: Store): void {
   const made = openStore();
   try {
@@ -121,7 +121,7 @@ function checkProjection({ db, folder: own }: Store): void {
   }
 }
 
-/** Applies each file in a transaction of its own; every so often the writer is begun anew, as after a restart. */
+/** Applies each file in its own transaction; from time to time with a new writer, as after a restart. */
 function applyAll(files: readonly File[], clock: readonly number[], store: Store): void {
   let call = 0;
   const now = () => clock[call++ % clock.length] ?? 0;
@@ -132,7 +132,7 @@ function applyAll(files: readonly File[], clock: readonly number[], store: Store
     for (const batch of file) applier.apply(batch);
     const before = writer.lastPosition;
     const added = writer.commit(applier, { kind: 'test' });
-    assert.ok(added.last_position === 0 || added.first_position > before, 'positions are never given twice');
+    assert.ok(added.last_position === 0 || added.first_position > before, 'positions must be unique');
   }
 }
 
@@ -141,7 +141,7 @@ const DETECTIONS = `
     article_id, coalesce(rescored.body, row.body) AS body
   FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
 
-/** All detections, but for their versions. */
+/** All detections, without their versions. */
 function detections(db: Database): object[] {
   const rows = db.prepare<[], { body: string }>(DETECTIONS).all();
   return rows.map((row) => ({ ...row, body: withoutEvent(row.body).replace(/"version":\d+/, '') }));
@@ -162,7 +162,7 @@ const scenario = fc.array(fileRows, { minLength: 1, maxLength: 6 }).chain((files
       fc.array(fc.constantFrom(...indexes), { maxLength: 4 }),
     )
     .map(([all, again]) => [...all, ...again]);
-  // A clock that stands still, leaps, and goes back.
+  // A clock that stops, jumps and goes back.
   const clock = fc.array(fc.integer({ min: 1_700_000_000_000, max: 1_800_000_000_000 }), {
     minLength: 1,
     maxLength: 5,
@@ -247,8 +247,8 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   assert.ok(row);
   const file = await fileOf('newswire', [row]);
   const store = openStore();
-  const told: number[] = [];
-  const writer = writerOf(store, Date.now, (position) => told.push(position));
+  const delivered: number[] = [];
+  const writer = writerOf(store, Date.now, (position) => delivered.push(position));
   const failing = writer.begin(LICENSED);
   for (const batch of file) failing.apply(batch);
   assert.throws(
@@ -262,7 +262,7 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   const applier = writer.begin(LICENSED);
   for (const batch of file) applier.apply(batch);
   const { first_position } = writer.commit(applier, { kind: 'test' });
-  assert.deepEqual(told, [first_position], 'what was rolled back was told to nobody');
+  assert.deepEqual(delivered, [first_position], 'no delivery may be reported for a rolled-back transaction');
   checkStreams(store.db);
   checkProjection(store);
   store.db.close();
@@ -278,7 +278,7 @@ test('an entry that is decided but refused by the database is applied once there
   const { exec } = store.db;
   store.db.exec = (sql) => {
     if (sql !== 'COMMIT') return exec.call(store.db, sql);
-    // As SQLite does when the disk is full.
+    // As SQLite does if the disk is full.
     exec.call(store.db, 'ROLLBACK');
     throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
   };
@@ -327,7 +327,7 @@ test('delivery times are written after the commit, and never decrease', async ()
       .all()
       .map(({ delivered_at }) => delivered_at);
   assert.deepEqual(stored(), [5_000_000, 9_000_000, null]);
-  // A crash before the last one was written: it became visible before the next start at the latest.
+  // A crash before the last delivery time was written: the next start sets it.
   nowMs = 12_000_000;
   writerOf(store, () => nowMs).flush();
   assert.deepEqual(stored(), [5_000_000, 9_000_000, 12_000_000]);

@@ -26,7 +26,7 @@ test('gzip: a file of several members is read to its end', async () => {
 test('gzip: a member that ends at a chunk boundary is not taken for the last', async () => {
   const chunk = 256 * 1024;
   const first = newRow();
-  // Stored, not deflated: the member's length can be chosen.
+  // Without compression, so that the test can choose the member's length.
   const stored = (text: string) => gzipSync(text, { level: constants.Z_NO_COMPRESSION });
   const text = ndjson([first]);
   const blanks = (count: number) => `${' '.repeat(count - 1)}\n`;
@@ -57,7 +57,7 @@ test('gzip: zeros at the end are accepted; other trailing data is damage, also a
 test('zstd: a file of several frames is read to its end', async () => {
   const rows = newRows(3000);
   const frames = rows.map((row) => zstdCompressSync(ndjson([row])));
-  // More than a chunk of the file: frames end within chunks and across their borders.
+  // Longer than a chunk of the file: frames end within chunks and across chunk boundaries.
   const content = Buffer.concat(frames);
   assert.ok(content.length > 256 * 1024);
   await applied('ndjson.zst', content, rows);
@@ -90,7 +90,7 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
     const path = join(appliance.drop, name);
     writeFileSync(path, whole.subarray(0, 100));
     await new Promise((resolve) => setTimeout(resolve, 150));
-    assert.ok(existsSync(path), 'it is still there');
+    assert.ok(existsSync(path), 'the file must still be there');
     appendFileSync(path, whole.subarray(100));
     const line = await appliance.processed(name);
     assert.deepEqual([line.msg, line.rows], ['file applied', rows.length]);
@@ -100,7 +100,7 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
     const rows = Buffer.from(form.startsWith('csv') ? csv(newRows(500)) : ndjson(newRows(500)));
     const checksummed = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
     const damaged = packing === 'gzip' ? gzipSync(rows) : zstdCompressSync(rows, checksummed);
-    // Within the checksum: all of it unpacks well before the damage shows.
+    // Damage the checksum: all data is unpacked before the error occurs.
     const at = damaged.length - (packing === 'gzip' ? 8 : 1);
     damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
     for (const content of [damaged, rows]) {

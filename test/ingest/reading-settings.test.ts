@@ -1,4 +1,7 @@
-/** Settings and access rights that decide which rows of a file are read: subscriptions, licences, bad_rows, require_trailer, earliest_time. */
+/**
+ * Settings and access rights that decide which rows of a file are read: subscriptions, licences, bad_rows,
+ * require_trailer, earliest_time.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -81,10 +84,10 @@ test('bad_rows = skip skips bad rows, and writes them with reasons beside the ar
   ]);
   assert.equal(third.line, 5);
   for (const row of [good, alsoGood]) assert.ok(await appliance.detection(idOf(row)));
-  // The next file, without bad rows, has nothing beside it.
+  // The next file has no bad rows, and therefore no file beside it.
   const clean = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.ok(!existsSync(inDrop(`${clean.destination}.skipped.ndjson`)));
-  // A file that cannot be read as a whole fails all the same.
+  // A file that cannot be read as a whole still fails.
   const wrong = await appliance.dropped(
     fileName('newswire', nextWindowMs()),
     `${content}{"end_of_export":true,"rows":1}\n`,
@@ -121,7 +124,7 @@ test('a file with mostly bad rows fails, and its notes are bounded', async () =>
 });
 
 test('skipped rows of a file that was not taken are not written beside another', async () => {
-  // Cut off behind a bad row: its reading notes the row, and is given up.
+  // Truncated after a bad row: reading it records the row, and then stops.
   const whole = contentOf(
     'ndjson.gz',
     Array.from({ length: 3000 }, () => newRow({ strength_score: 101 })),

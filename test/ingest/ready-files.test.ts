@@ -43,7 +43,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 const path = (name = NAME) => join(root, name);
 const scan = (nowMs = NOW_MS) => drop.scan(nowMs, () => false);
 
-/** Looks twice, long enough apart; @returns the one file that is ready then */
+/** Scans twice, with enough time between. @returns the only file that is ready then */
 function ready() {
   scan();
   monotonicMs += 500;
@@ -102,7 +102,7 @@ test('a file changed, replaced or removed since the scan is not taken', () => {
     change();
     const isThere = existsSync(path());
     assert.equal(drop.take(waiting, 7), false);
-    assert.equal(existsSync(path()), isThere, 'it stays where it is');
+    assert.equal(existsSync(path()), isThere, 'the file must stay where it is');
     assert.ok(!existsSync(drop.takenPath(7, NAME)));
   }
 });
@@ -130,7 +130,7 @@ test('a taken file is on the disk, with its new name', async () => {
 test('a file written to while it is taken is scanned again', () => {
   writeFileSync(path(), 'x');
   const waiting = ready();
-  // Whoever has it open writes on.
+  // The writer still has the file open, and continues.
   const end = recordDiskCalls((call) => {
     if (call.call === 'rename') appendFileSync(call.to, 'more');
   });
@@ -152,7 +152,7 @@ test('a truncated file waits, unless it changes', () => {
   appendFileSync(path(name), 'more');
   const second = ready();
   assert.ok(second.kind === 'export' && !second.isFinal);
-  // A look from before a change says nothing about the file after it.
+  // A result from before a change does not apply to the changed file.
   drop.noteTruncated(first);
   assert.equal(scan().ready.length, 1);
   drop.noteTruncated(second);

@@ -10,7 +10,7 @@ showLogOfFailures(() => appliance?.serving());
 const { detectionOf } = exportTrials(() => appliance);
 
 before(async () => {
-  // Files are renamed into the folder: they need no time to come to rest.
+  // Files are renamed into the folder, so they are complete immediately.
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
   appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);

@@ -11,10 +11,10 @@ import { exportTrials } from '../support/export-trials.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-const { detectionOf, reasonsAgainst } = exportTrials(() => appliance);
+const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
 before(async () => {
-  // Files are renamed into the folder: they need no time to come to rest.
+  // Files are renamed into the folder, so they are complete immediately.
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
   appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
@@ -106,7 +106,7 @@ const escaped = (values: unknown) =>
 for (const [column, values, expected, exportName = 'newswire'] of WRONG) {
   test(`${exportName} ${column}: ${expected}, not ${escaped(values)}`, async () => {
     for (const value of values) {
-      const errors = await reasonsAgainst(newRow({ [column]: value }), exportName);
+      const errors = await reasonsFor(newRow({ [column]: value }), exportName);
       assert.deepEqual(errors, [{ line: 2, column, value, expected }]);
     }
   });
@@ -167,7 +167,7 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
   const window = nextWindowMs();
   const latest = formatMs(window + WINDOW_MS + DAY_MS);
   const over = formatMs(window + WINDOW_MS + DAY_MS + 1000);
-  const judge = async (members: Row) => {
+  const errorFor = async (members: Row) => {
     const name = fileName('newswire', window);
     const line = await appliance.dropped(name, ndjson([newRow(members)]));
     if (line.msg === 'file applied') return 'applied';
@@ -175,18 +175,27 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
     const { column, expected } = JSON.parse(reason).errors[0];
     return `${column}: ${expected}`;
   };
-  assert.equal(await judge({ first_detected_at: latest, last_scored_at: latest }), 'applied');
-  assert.equal(await judge({ first_detected_at: '2000-01-01T00:00:00Z', last_scored_at: latest }), 'applied');
-  // last_scored_at is compared neither with first_detected_at nor with the earliest time.
-  assert.equal(await judge({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }), 'applied');
-  // A bad second file for a window that is done leaves it done.
-  assert.equal(await judge({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
-  assert.equal(await judge({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
+  assert.equal(await errorFor({ first_detected_at: latest, last_scored_at: latest }), 'applied');
   assert.equal(
-    await judge({ first_detected_at: '1999-12-31T23:59:59Z' }),
+    await errorFor({ first_detected_at: '2000-01-01T00:00:00Z', last_scored_at: latest }),
+    'applied',
+  );
+  // last_scored_at is compared neither with first_detected_at nor with the earliest time.
+  assert.equal(
+    await errorFor({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }),
+    'applied',
+  );
+  // A bad second file does not change a window that is done.
+  assert.equal(await errorFor({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
+  assert.equal(await errorFor({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
+  assert.equal(
+    await errorFor({ first_detected_at: '1999-12-31T23:59:59Z' }),
     'first_detected_at: a time not before 2000-01-01T00:00:00Z',
   );
-  assert.equal(await judge({ exported_at: over, article_published_at: '2099-01-01T00:00:00Z' }), 'applied');
+  assert.equal(
+    await errorFor({ exported_at: over, article_published_at: '2099-01-01T00:00:00Z' }),
+    'applied',
+  );
 });
 
 test('strings have at most 4 KiB of UTF-8', async () => {
@@ -196,9 +205,9 @@ test('strings have at most 4 KiB of UTF-8', async () => {
   ] as const) {
     for (const longest of ['x'.repeat(4096), 'ü'.repeat(2048), '€'.repeat(1365), '😀'.repeat(1024)]) {
       assert.equal(show(await detectionOf([newRow({ [column]: longest })])), longest);
-      const [error] = await reasonsAgainst(newRow({ [column]: `${longest}xx` }));
+      const [error] = await reasonsFor(newRow({ [column]: `${longest}xx` }));
       assert.deepEqual([error.column, error.expected], [column, 'a string of at most 4 KiB']);
-      assert.equal(error.value, `${`${longest}xx`.slice(0, 200)}…`, 'a long value is cut');
+      assert.equal(error.value, `${`${longest}xx`.slice(0, 200)}…`, 'a long value must be truncated');
     }
   }
 });
@@ -207,7 +216,7 @@ test('source_id has at most 200 characters, counted in code points', async () =>
   for (const longest of ['x'.repeat(200), 'ü'.repeat(200), '😀'.repeat(200)]) {
     const detection = await detectionOf([newRow({ source_id: longest })]);
     assert.equal(detection.source.id, longest);
-    const [error] = await reasonsAgainst(newRow({ source_id: `${longest}x` }));
+    const [error] = await reasonsFor(newRow({ source_id: `${longest}x` }));
     assert.deepEqual([error.column, error.expected], ['source_id', 'a string of at most 200 characters']);
   }
 });
@@ -217,7 +226,7 @@ test('a URL has at most 8 KiB as exported', async () => {
   assert.equal(Buffer.byteLength(longest), 8192);
   const detection = await detectionOf([newRow({ article_url: longest })]);
   assert.equal(detection.article.url, encodeURI(longest));
-  const [error] = await reasonsAgainst(newRow({ article_url: `${longest}x` }));
+  const [error] = await reasonsFor(newRow({ article_url: `${longest}x` }));
   assert.deepEqual([error.column, error.expected], ['article_url', 'a URL of at most 8 KiB']);
 });
 
@@ -248,7 +257,7 @@ test('half of a surrogate pair is not valid text', async () => {
     { article_url: 'https://example.com/\ud83d' },
   ];
   for (const members of rows) {
-    const [error, ...others] = await reasonsAgainst(newRow(members));
+    const [error, ...others] = await reasonsFor(newRow(members));
     assert.deepEqual(others, []);
     assert.equal(error.column, Object.keys(members)[0]);
   }

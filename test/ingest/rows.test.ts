@@ -11,10 +11,10 @@ import { exportTrials } from '../support/export-trials.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-const { detectionOf, reasonsAgainst } = exportTrials(() => appliance);
+const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
 before(async () => {
-  // Files are renamed into the folder: they need no time to come to rest.
+  // Files are renamed into the folder, so they are complete immediately.
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
   appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
@@ -172,7 +172,7 @@ for (const column of [
   test(`${column} is required`, async () => {
     const { [column]: _, ...without } = newRow();
     for (const row of [without, newRow({ [column]: null }), newRow({ [column]: '' })]) {
-      const [error, ...others] = await reasonsAgainst(row);
+      const [error, ...others] = await reasonsFor(row);
       assert.deepEqual(others, []);
       assert.equal(error.column, column);
       assert.equal(error.value, row[column] ?? null);
@@ -218,7 +218,7 @@ for (const exportName of ['newswire', 'imagewire'] as const) {
   test(`a column of the other export is an error in ${exportName}, also when it is null`, async () => {
     for (const column of FOREIGN[exportName]) {
       const expected = `no column ${column} in ${exportName} files`;
-      const errors = await reasonsAgainst(newRow({ [column]: null }), exportName);
+      const errors = await reasonsFor(newRow({ [column]: null }), exportName);
       assert.deepEqual(errors, [{ line: 2, column, value: null, expected }]);
       const name = fileName(exportName, nextWindowMs(), 'csv');
       await appliance.dropped(name, csv([newRow({ [column]: null })]));
@@ -238,7 +238,7 @@ test('content_type, match_type and strength_band are optional, and must match', 
     await detectionOf([newRow({ content_type: null, match_type: '', strength_band: null })], exportName);
     for (const [column, value] of Object.entries(agreed[exportName])) {
       for (const wrong of ['other', value.toUpperCase(), 1]) {
-        const errors = await reasonsAgainst(newRow({ ...agreed[exportName], [column]: wrong }), exportName);
+        const errors = await reasonsFor(newRow({ ...agreed[exportName], [column]: wrong }), exportName);
         assert.deepEqual(errors, [{ line: 2, column, value: wrong, expected: `"${value}", or no value` }]);
       }
     }
@@ -273,7 +273,7 @@ test('a band begins at its threshold, by the unrounded score', async () => {
 
 test('all errors of a row are reported, and a file counts those that it does not list', async () => {
   const row = newRow({ strength_score: 101, article_url: 'nowhere', source_id: 5 });
-  const errors = await reasonsAgainst(row);
+  const errors = await reasonsFor(row);
   assert.deepEqual(errors.map((error: { column: string }) => error.column).sort(), [
     'article_url',
     'source_id',

@@ -25,20 +25,20 @@ const apply = async () => {
   assert.equal(line.msg, 'file applied');
 };
 
-/** Has the newest finished window end so much later than now, as it does when the clock is set back after it. */
+/** Makes the newest finished window end in the future, as if the clock had been set back by `byMs`. */
 async function setBack(byMs: number): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
   const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  // Those before it may have been found missing by now.
+  // Earlier windows may already be missing.
   db.prepare("UPDATE export_window SET window_start = ? WHERE status = 'done'").run(start);
   db.close();
   await appliance.restart();
   return start + WINDOW_MS;
 }
 
-/** Delivery times in the order of the stream, epoch milliseconds; to be read while the appliance is stopped. */
+/** Delivery times in the order of the stream, epoch milliseconds. The appliance must be stopped. */
 function readDeliveries(): number[] {
   const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   try {
@@ -68,8 +68,8 @@ test('with a clock behind, a file too far ahead is not refused: it waits', async
   assert.deepEqual(readdirSync(join(appliance.drop, 'refused')), []);
 });
 
-/** Has the delivery times lie a day ahead, as a jump of the clock leaves them. @returns the latest */
-async function leaveJump(): Promise<number> {
+/** Moves the delivery times a day ahead, as a clock jump leaves them. @returns the latest */
+async function simulateJump(): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const ahead = Date.now() + DAY_MS;
@@ -81,9 +81,9 @@ async function leaveJump(): Promise<number> {
 }
 
 test('after a clock ahead is corrected, no window is read before its end, and files too far ahead are refused', async () => {
-  await leaveJump();
+  await simulateJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
-  // The one after it: this one may end while the test runs.
+  // The window after this one, which may end during the test.
   const early = fileName('newswire', thisWindow + WINDOW_MS);
   const tooFar = fileName('newswire', thisWindow + DAY_MS + 2 * WINDOW_MS);
   appliance.put(early, ndjson([newRow()]));
@@ -98,14 +98,14 @@ test('after a clock ahead is corrected, no window is read before its end, and fi
 });
 
 test('after a clock ahead is corrected, there is no alert, and delivery times continue from the latest', async () => {
-  const ahead = await leaveJump();
+  const ahead = await simulateJump();
   await apply();
   const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
   assert.deepEqual(
     open.filter(({ name }) => name === 'clock wrong'),
     [],
   );
-  // Some of what it checks is not as it should be on machines that run tests.
+  // Some checks fail on test machines.
   const checked = appliance.cli(['check', '--json'], { anyStatus: true });
   const found: { check: string; status: string }[] = JSON.parse(checked.stdout);
   assert.equal(found.find(({ check }) => check === 'clock')?.status, 'ok');
@@ -119,11 +119,11 @@ test('after a clock ahead is corrected, there is no alert, and delivery times co
 test('a stop does not wait for a file without valid rows', async () => {
   const name = fileName('newswire', nextWindowMs());
   appliance.put(`${name}.gz`, gzipSync(Buffer.alloc(1_000_000_000, '\n'), { level: 1 }));
-  // It is begun when the log says nothing of it a while later: the thread is at nothing else.
+  // The thread has no other work, so reading has started after this time.
   await sleep(500);
   assert.equal(await appliance.serving().stop(), 0);
-  assert.ok(existsSync(join(appliance.drop, `${name}.gz`)), 'it was not read to its end');
-  // Or the next start would read it.
+  assert.ok(existsSync(join(appliance.drop, `${name}.gz`)), 'the file must not be read to its end');
+  // Otherwise the next start would read it.
   rmSync(join(appliance.drop, `${name}.gz`));
   await appliance.restart();
 });
@@ -134,20 +134,20 @@ test('irreversible actions wait until the clock has run evenly for an hour', () 
     () => wallMs,
     () => monotonicMs,
   );
-  const goOn = (ms: number) => {
+  const advance = (ms: number) => {
     wallMs += ms;
     monotonicMs += ms;
     return clock.isSteady();
   };
-  assert.ok(goOn(0));
-  assert.ok(goOn(DAY_MS));
-  // It is corrected a little every day.
+  assert.ok(advance(0));
+  assert.ok(advance(DAY_MS));
+  // The clock is corrected slightly every day.
   wallMs += MINUTE_MS;
-  assert.ok(goOn(1000));
+  assert.ok(advance(1000));
   for (const jumpMs of [40 * DAY_MS, -40 * DAY_MS]) {
     wallMs += jumpMs;
-    assert.ok(!goOn(1000));
-    assert.ok(!goOn(HOUR_MS / 2));
-    assert.ok(goOn(HOUR_MS / 2));
+    assert.ok(!advance(1000));
+    assert.ok(!advance(HOUR_MS / 2));
+    assert.ok(advance(HOUR_MS / 2));
   }
 });

@@ -1,16 +1,16 @@
-/** How the lab's exam grades a client: rule by rule, over reports made by hand (contract: Client procedures, Retry). */
+/** How the lab's exam grades a client: rule by rule, with handwritten reports (contract: Client procedures, Retry). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Evidence, gradeClient, RULES, type RuleName } from '../../src/lab/exam-grades.ts';
 import type { RequestRecord } from '../../src/lab/report.ts';
 
 interface Short extends Partial<RequestRecord> {
-  /** Seconds after the request before. */
+  /** Seconds since the previous request. */
   readonly wait?: number;
   readonly cursor?: string;
 }
 
-/** A request for changes: a good last page by default, and as a chain, from `since` to c1, c2 and so on. */
+/** Requests for changes. By default, each succeeds with a last page; they start with `since`, then c1, c2 and so on. */
 function requestsOf(...short: Short[]): RequestRecord[] {
   let ms = Date.UTC(2026, 0, 1);
   return short.map(({ wait = 0, cursor, ...own }, index) => {
@@ -65,7 +65,7 @@ function outcomes(requests: RequestRecord[], more: Partial<Evidence> = {}): Reco
   return Object.fromEntries(others.map(({ rule, outcome }) => [rule, outcome]));
 }
 
-/** @param rule the only one that is not kept; null: all are */
+/** @param rule the only violated rule; null: none */
 function assertGrade(rule: RuleName | null, requests: RequestRecord[], more?: Partial<Evidence>): void {
   assert.deepEqual(outcomes(requests, more), rule === null ? {} : { [rule]: 'failed' });
 }

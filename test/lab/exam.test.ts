@@ -1,6 +1,6 @@
 /**
- * `wirewatch lab exam`: right clients pass, and each wrong one fails for its own reason alone (contract: Client
- * procedures, Retry). What the exam waits for are clients of which most wait for seconds, so several take it at a time.
+ * `wirewatch lab exam`: correct clients pass, and each wrong one fails only for its own reason (contract: Client
+ * procedures, Retry). Clients mostly wait for seconds, so several take the exam at the same time.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -15,7 +15,7 @@ import { example } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { compileTypedClient, writeTypedClient } from '../support/typed-client.ts';
 
-/** A client typed from the OpenAPI document, which keeps every rule. */
+/** A client typed from the OpenAPI document that follows every rule. */
 const CLIENT = `
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -69,7 +69,7 @@ for (let more = true; more; ) {
 }
 `;
 
-/** Wrong clients: the same with one thing changed. */
+/** Wrong clients: the correct one with one change. */
 const WRONG: readonly [name: string, right: string, instead: string, rule: string][] = [
   [
     'forgets its cursor at a restart',
@@ -130,15 +130,15 @@ async function exam(
 ): Promise<Result> {
   const run = runProgram(['lab', 'exam', '--json', '--data', lab.data, ...args], settings);
   const code = await run.ended;
-  assert.ok(run.printed().startsWith('{'), `exit code ${code}: ${run.told()}`);
-  const { passed, findings } = JSON.parse(run.printed());
+  assert.ok(run.stdout().startsWith('{'), `exit code ${code}: ${run.stderr()}`);
+  const { passed, findings } = JSON.parse(run.stdout());
   const outcomes = findings.map(({ rule, outcome }: { rule: string; outcome: string }) => [rule, outcome]);
   return { code, passed, findings, outcomes: Object.fromEntries(outcomes) };
 }
 
 const failed = ({ findings }: Result) => findings.filter(({ outcome }) => outcome === 'failed');
 
-/** A line for the shell, run in a folder with the PATH of the tests: the program itself may have none. */
+/** A shell command that runs in a folder, with the PATH of the tests, since the program may have none. */
 function line(folder: string, program: string, ...args: string[]): string {
   const quoted = [program, ...args].map((word) => `'${word}'`).join(' ');
   return `export PATH='${process.env.PATH}'; cd '${folder}'; ${quoted}`;
@@ -154,7 +154,7 @@ function writeClient(folder: string, source: string): string {
   return line(folder, process.execPath, 'client.ts');
 }
 
-/** A folder for the client, and a lab beside it. Not by inFolder, which ends the programs of tests that run meanwhile. */
+/** A folder for the client, and a lab. Does not use inFolder, which would end programs of concurrent tests. */
 async function withExam(use: (lab: Lab, folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-exam-'));
   const own = path.join(folder, 'client');
@@ -214,7 +214,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       writeFileSync(path.join(folder, 'key'), lab.key);
       const pull = ['pull', '--base-url', lab.url, '--key-file', 'key', '--into', 'copy.db'];
       const { command, args } = programCommand([...pull, '--follow', '--poll-seconds', '1']);
-      // Only a new copy takes it.
+      // Only a new copy accepts --since.
       const client = `${line(folder, command, ...args)} $(test -e copy.db || echo --since "$SINCE")`;
       const copy = printCopy(folder, 'copy.db', 'detections');
       const result = await exam(lab, ['--client', client, '--copy', copy]);
@@ -229,7 +229,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         const copy = printCopy(folder, 'detections.sqlite', 'detection');
         const result = await exam(lab, ['--client', client, '--copy', copy]);
         const [first] = failed(result);
-        // Rows that a client loses are missing at the end, too.
+        // Lost rows are also missing in the final copy.
         const others = rule === 'rows_with_cursor' ? ['right_copy'] : [];
         assert.deepEqual(
           failed(result).flatMap((one) => (others.includes(one.rule) ? [] : [one.rule])),
@@ -282,7 +282,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       const client = writeClient(folder, CLIENT);
       const run = runProgram(['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows']);
       assert.equal(await run.ended, 1);
-      assert.match(run.told(), /--copy: line 1: expected one detection a line/);
+      assert.match(run.stderr(), /--copy: line 1: expected one detection a line/);
     }));
 });
 
@@ -292,6 +292,6 @@ test('the exam needs a running lab', async () => {
     await lab.stop();
     const run = runProgram(['lab', 'exam', '--data', lab.data]);
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /no lab runs in/);
+    assert.match(run.stderr(), /no lab runs in/);
   });
 });

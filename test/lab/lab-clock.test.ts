@@ -1,4 +1,4 @@
-/** The clock of a lab: whatever is due by its time happens when it is moved. */
+/** The clock of a lab: everything due happens when it is moved. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CHANGES, follow, type Lab, SPRING, withLab } from '../support/lab.ts';
@@ -39,19 +39,19 @@ describe('clock', () => {
           400,
           'since is too old',
         );
-        assert.equal((await lab.get(`${CHANGES}?cursor=${cursor}`)).status, 200, 'a cursor never is');
+        assert.equal((await lab.get(`${CHANGES}?cursor=${cursor}`)).status, 200, 'a cursor is never too old');
         await lab.control('POST', 'clock', { to: '2026-06-19T13:00Z' });
         assert.equal((await lab.get('/v1/me')).status, 401, 'the key has expired');
       }),
     );
   });
 
-  /** A request that waits for a change ends when the clock passes its time. @returns its cursor */
+  /** Moves the clock past the end of a waiting request, which must then end. @returns its cursor */
   async function waitAndMove(lab: Lab): Promise<string> {
     await lab.control('POST', 'allowance', { used: 0 });
     const { cursor } = await follow(lab, 'since=2026-05-10T00:00:00Z');
     const waiting = lab.get(`${CHANGES}?cursor=${cursor}`, { prefer: 'wait=60' });
-    // It has to wait before the clock is moved.
+    // The request must be waiting before the clock is moved.
     for (let begun = false; !begun; ) {
       const { requests } = await lab.control('GET', 'report');
       begun = requests.some(

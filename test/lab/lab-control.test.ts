@@ -1,4 +1,4 @@
-/** How a lab is controlled: by its commands, by HTTP from its own machine, and by a scenario. */
+/** How a lab is controlled: by commands, by HTTP from the same machine, and by a scenario. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -11,17 +11,17 @@ import { inFolder, runProgram } from '../support/program.ts';
 async function command(
   lab: Lab,
   ...args: string[]
-): Promise<{ code: number | null; text: string; told: string }> {
+): Promise<{ code: number | null; text: string; stderr: string }> {
   const run = runProgram(['lab', ...args, '--data', lab.data]);
   const code = await run.ended;
-  return { code, text: run.printed(), told: run.told() };
+  return { code, text: run.stdout(), stderr: run.stderr() };
 }
 
 test('the commands are clients of the running lab', async () => {
   await inFolder((folder) =>
     withLab(folder, ['--clock', SPRING], async (lab) => {
       const moved = await command(lab, 'clock', '+26h', '--json');
-      assert.equal(moved.code, 0, moved.told);
+      assert.equal(moved.code, 0, moved.stderr);
       assert.ok(JSON.parse(moved.text).now.startsWith('2026-03-30T02:'));
       assert.ok(
         JSON.parse((await command(lab, 'clock', '2026-04-01T00:00Z')).text).now.startsWith('2026-04-01T00:'),
@@ -30,7 +30,7 @@ test('the commands are clients of the running lab', async () => {
       const dropped = JSON.parse((await command(lab, 'drop', '--rows', '2', '--age', '3d')).text);
       const [{ ids }] = dropped.files;
       const corrected = await command(lab, 'correct', ids[0], '--score', '12');
-      assert.equal(corrected.code, 0, corrected.told);
+      assert.equal(corrected.code, 0, corrected.stderr);
       assert.equal((await lab.read(`/v1/detections/${ids[0]}`)).strength.score, 12);
       const gap = JSON.parse((await command(lab, 'gap', 'imagewire', '--status', 'failed')).text);
       assert.equal(gap.status, 'failed');
@@ -55,15 +55,15 @@ test('the commands are clients of the running lab', async () => {
       const wrong = await command(lab, 'correct', ids[0], '--score', 'ten');
       assert.equal(wrong.code, 2);
       assert.match(
-        wrong.told,
+        wrong.stderr,
         /score: expected a score: 0 to 100 for text, 0 to 99 for an image, found "ten"/,
       );
       const typed = await command(lab, 'dorp');
       assert.equal(typed.code, 2);
-      assert.match(typed.told, /unknown command "lab dorp"\. Did you mean drop\?/);
+      assert.match(typed.stderr, /unknown command "lab dorp"\. Did you mean drop\?/);
       const nobody = runProgram(['lab', 'drop', '--data', join(folder, 'none')]);
       assert.equal(await nobody.ended, 1);
-      assert.match(nobody.told(), /no lab runs in .*none\. Start one with: wirewatch lab/);
+      assert.match(nobody.stderr(), /no lab runs in .*none\. Start one with: wirewatch lab/);
     }),
   );
 });
@@ -138,7 +138,7 @@ test('the lab accepts only local requests with its own Host, and explains refusa
         document.paths['/_lab/faults'].post.requestBody.content['application/json'].schema;
       for (const name of ['status', 'retry_after', 'endpoint', 'times', 'cut_after'])
         assert.ok(name in properties, name);
-      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself asks for its key');
+      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
     }),
   );
 });
@@ -168,6 +168,6 @@ test('a scenario runs its steps by the clock of the lab', async () => {
       join(folder, 'wrong.toml'),
     ]);
     assert.equal(await wrong.ended, 2);
-    assert.match(wrong.told(), /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
+    assert.match(wrong.stderr(), /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
   });
 });

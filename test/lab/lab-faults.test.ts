@@ -1,11 +1,11 @@
-/** The faults of `wirewatch lab`: every answer that a client must live with, made on command. */
+/** The faults of `wirewatch lab`: every response that a client must handle, on demand. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { checkAnswer } from '../support/checked-fetch.ts';
+import { checkResponse } from '../support/checked-fetch.ts';
 import { CHANGES, type Lab, SINCE_SPRING, startLab } from '../support/lab.ts';
 import { inFolder } from '../support/program.ts';
 
@@ -29,7 +29,7 @@ after(async () => {
 beforeEach(async () => {
   await lab.control('DELETE', 'faults');
   await lab.control('DELETE', 'report');
-  // Another minute: the limit on requests is not what is tested.
+  // Another minute: these tests are not about the request limit.
   await lab.control('POST', 'clock', { advance: '61s' });
 });
 
@@ -37,17 +37,17 @@ async function fault(spec: object): Promise<string> {
   return (await lab.control('POST', 'faults', spec)).id;
 }
 
-/** An answer as it came, held against the OpenAPI document. */
+/** Sends a request, and checks the response against the OpenAPI document. */
 async function checked(target: string, init: RequestInit = {}) {
   const headers = { authorization: `Bearer ${lab.key}` };
   const response = await fetch(`${lab.url}${target}`, { headers, ...init });
   const body = await response.text();
   const method = init.method ?? 'GET';
-  checkAnswer({ method, target, status: response.status, headers: response.headers, body });
+  checkResponse({ method, target, status: response.status, headers: response.headers, body });
   return { status: response.status, headers: response.headers, body: JSON.parse(body) };
 }
 
-/** One request on a connection of an agent: the bytes of the body that came, and how it ended. */
+/** Sends a request on an agent's connection. @returns the received bytes of the body, and how it ended */
 function received(agent?: Agent): Promise<{ bytes: Buffer; end: string; length: number; isReused: boolean }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -88,7 +88,7 @@ describe('errors of the contract, with their real body and headers', () => {
     ];
   for (const [spec, target, expected] of cases) {
     test(JSON.stringify(spec), async () => {
-      // A detection that is there: only the fault says otherwise.
+      // The detection exists; only the fault hides it.
       const { data } = await lab.read(`${START}&limit=1`);
       const asked = expected.status === 404 ? `/v1/detections/${data[0].id}` : target;
       const id = await fault(spec);
@@ -225,8 +225,8 @@ describe('what happens to the body and the connection', () => {
     const slow = await lab.get('/v1/me');
     const headMs = performance.now();
     assert.equal((await slow.text()).length, bytes);
-    assert.ok(performance.now() - slowMs >= 390, 'half a second, less the last pause');
-    assert.ok(performance.now() - headMs >= 100, 'the head comes at once');
+    assert.ok(performance.now() - slowMs >= 390, 'half a second, minus the last pause');
+    assert.ok(performance.now() - headMs >= 100, 'the head must be sent immediately');
   });
 
   test('a lab ends at once, even during a delay', () =>
@@ -308,7 +308,7 @@ describe('pages', () => {
   test('a page is delivered twice', async () => {
     await lab.control('POST', 'duplicate', {});
     const first = await checked(`${START}&limit=5`);
-    assert.equal(first.headers.has('x-wirewatch-lab'), false, 'nothing was delivered before');
+    assert.equal(first.headers.has('x-wirewatch-lab'), false, 'there is no earlier page to repeat');
     const again = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
     assert.ok(again.headers.has('x-wirewatch-lab'));
     assert.deepEqual(again.body, first.body);

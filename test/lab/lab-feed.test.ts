@@ -29,7 +29,7 @@ describe('feed', () => {
         assert.deepEqual(
           { ...one, last_scored_at: '', exported_at: '' },
           { ...expected, last_scored_at: '', exported_at: '' },
-          'nothing but its times is another',
+          'only its times may differ',
         );
         assert.ok(one.last_scored_at > (corrected.rows[0]?.last_scored_at ?? ''));
         assert.deepEqual((await follow(lab, `cursor=${corrected.cursor}`)).rows, []);
@@ -52,7 +52,7 @@ describe('feed', () => {
         );
         const image = only.files[0].ids[0];
         const { source } = await lab.read(`/v1/detections/${image}`);
-        assert.equal((await fetch(source.image_url)).status, 200, 'its photo is there');
+        assert.equal((await fetch(source.image_url)).status, 200, 'its photo must exist');
         await lab.control('POST', 'correct', { id: image, score: 31 });
         assert.deepEqual((await lab.read(`/v1/detections/${image}`)).source, source);
         const gap = await lab.control('POST', 'gap', { export: 'imagewire', status: 'missing' });

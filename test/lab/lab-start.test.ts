@@ -1,4 +1,4 @@
-/** How a lab starts: its detections and its key follow the seed, and its folder is its own. */
+/** How a lab starts: the seed determines its detections and key, and no other lab may use its folder. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test('a seed gives the same month of detections and the same key at any time', a
         assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
         assert.deepEqual(me.data_gaps, { text: [], image: [] });
         assert.equal((await lab.read('/v1/health')).status, 'ok');
-        assert.doesNotMatch(lab.run.told(), /backfill-lab-month/, 'the month is not logged');
+        assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
         seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), key: lab.key });
       });
     });
@@ -54,15 +54,15 @@ test('a key can be set; an invalid one is refused', async () => {
   await inFolder(async (folder) => {
     const generated = runProgram(['key', 'generate', '--name', 'ci', '--json']);
     await generated.ended;
-    const { key } = JSON.parse(generated.printed());
+    const { key } = JSON.parse(generated.stdout());
     await withLab(folder, ['--key', key], async (lab) => {
       assert.equal(lab.key, key);
       assert.equal((await lab.get('/v1/me')).status, 200);
     });
-    assert.ok(!existsSync(join(folder, 'ready.json')), 'the ready file is gone with the lab');
+    assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
     const wrong = runProgram(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
     assert.equal(await wrong.ended, 2);
-    assert.match(wrong.told(), /Expected a whole API key/);
+    assert.match(wrong.stderr(), /Expected a whole API key/);
   });
 });
 
@@ -73,8 +73,8 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     await before.control('POST', 'drop', { rows: 5 });
     const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
     assert.equal(await twice.ended, 1);
-    assert.match(twice.told(), /already using the data folder/);
-    assert.equal((await before.get('/v1/me')).status, 200, 'the one that runs is not disturbed');
+    assert.match(twice.stderr(), /already using the data folder/);
+    assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
     for (const args of [
       ['serve', '--port', '0'],
@@ -86,7 +86,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     ]) {
       const run = runProgram([...args, '--data', before.data]);
       assert.equal(await run.ended, 78, args.join(' '));
-      assert.match(run.told(), /belongs to "wirewatch lab"/);
+      assert.match(run.stderr(), /belongs to "wirewatch lab"/);
     }
     const other = join(folder, 'installation');
     assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
@@ -97,14 +97,14 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     for (const data of [other, filled]) {
       const run = runProgram(['lab', '--data', data, '--port', '0']);
       assert.equal(await run.ended, 78);
-      assert.match(run.told(), /is not empty and not the folder of a lab/);
+      assert.match(run.stderr(), /is not empty and not the folder of a lab/);
     }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
     await withLab(folder, ['--clock', SPRING], async (lab) => {
       const { rows } = await follow(lab, SINCE_SPRING);
       assert.equal(rows.length, month.rows.length);
       const drops = await lab.control('GET', 'report');
-      assert.deepEqual(drops.actions, [], 'nothing is left of what the one before did');
+      assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
     });
   });
 });

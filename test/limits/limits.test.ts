@@ -83,13 +83,13 @@ describe('the daily row allowance', () => {
     const yesterdayMs = NOON_MS - DAY_MS;
     allowance.count(reader(), 5, yesterdayMs);
     allowance.count(reader(), 5, NOON_MS);
-    assert.ok(isThrottled(yesterdayMs), 'set back to a day that was used up');
+    assert.ok(isThrottled(yesterdayMs), 'set back to a used-up day');
     assert.ok(isThrottled(NOON_MS), 'and forward again');
     const farMs = NOON_MS + 1000 * DAY_MS;
     assert.ok(!isThrottled(farMs));
     allowance.count(reader(), 5, farMs);
-    assert.ok(isThrottled(NOON_MS), 'today stays used up');
-    assert.ok(!isThrottled(NOON_MS + DAY_MS), 'tomorrow is whole');
+    assert.ok(isThrottled(NOON_MS), 'today must stay used up');
+    assert.ok(!isThrottled(NOON_MS + DAY_MS), 'tomorrow has the full allowance');
   });
 
   test('only the three days nearest to the clock are kept', () => {
@@ -101,7 +101,7 @@ describe('the daily row allowance', () => {
     assert.deepEqual(
       rows.unwritten().map(({ day }) => day),
       [DAY - 1, DAY, DAY + 1],
-      'what is forgotten is not written either',
+      'dropped counts must not be written',
     );
   });
 
@@ -140,7 +140,7 @@ describe('the daily row allowance', () => {
 });
 
 describe('the keeper of used rows', () => {
-  /** A writer whose writes end when the test says so. */
+  /** A writer whose writes end when the test decides. */
   function controlledWriter() {
     const writes: { usage: Usage; end: PromiseWithResolvers<void> }[] = [];
     let isClosed = false;
@@ -173,7 +173,7 @@ describe('the keeper of used rows', () => {
     };
   }
 
-  /** The keeper gets to its next write within a few turns, or never. */
+  /** Gives the keeper a few turns of the event loop to start its next write. */
   async function begun(writes: readonly unknown[], count: number): Promise<void> {
     for (let turn = 0; turn < 100 && writes.length < count; turn += 1) await nextTurn();
     assert.equal(writes.length, count);
@@ -205,7 +205,7 @@ describe('the keeper of used rows', () => {
   test('writes only changed counts, and one write at a time', async () => {
     const { rows, writer, keeper } = kept();
     await keeper.write();
-    assert.equal(writer.writes.length, 0, 'nothing was used');
+    assert.equal(writer.writes.length, 0, 'no rows were used');
     rows.add('key', 'key1', 3, NOON_MS);
     const first = keeper.write();
     rows.add('key', 'key1', 2, NOON_MS);
@@ -271,7 +271,7 @@ describe('unseen key ids', () => {
     const unseen = createUnseenKeyIds(3);
     for (const number of [1, 2, 3]) assert.equal(unseen.take(id(number), '10.0.0.1', NOON_MS), null);
     assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + 20_500), 40);
-    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + 20_500), 40, 'tried before, but never proven');
+    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + 20_500), 40, 'used before, but never successfully');
     assert.equal(unseen.take(id(4), '10.0.0.2', NOON_MS), null, 'another address');
     assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + MINUTE_MS), null);
   });
@@ -285,12 +285,12 @@ describe('unseen key ids', () => {
       assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + count), null);
     }
     assert.equal(unseen.take('guess', '10.0.0.1', NOON_MS), 60);
-    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), null, 'somebody else guesses');
+    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), null, 'another client guesses');
 
     const lateMs = NOON_MS + DAY_MS;
     for (const at of [0, 1]) unseen.take('guess', '10.0.0.1', lateMs - SECOND_MS + at);
     assert.equal(unseen.take(id(1), '10.0.0.1', lateMs - 1), null, 'seen for a day');
-    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs), 59, 'and no longer');
+    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs), 59, 'but not longer');
   });
 
   test('it counts as seen only at that address', () => {

@@ -14,11 +14,11 @@ import { openDatabase } from '../../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
-/** Far longer than these tests take. */
+/** Much longer than these tests take. */
 const MIDNIGHT_MS = 120_000;
-/** Only a test that must fail waits so long. */
-const PATIENCE_MS = 30_000;
-/** At midnight all counts begin anew, in the middle of a test too. */
+/** Only a failing test waits this long. */
+const TIMEOUT_MS = 30_000;
+/** Waits if midnight is near: all counts restart at midnight, even during a test. */
 async function untilMidnightIsFar(): Promise<void> {
   const leftMs = nextDayMs(Date.now()) - Date.now();
   if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
@@ -181,7 +181,7 @@ describe('the program', () => {
     return JSON.parse(await response.text()).limits;
   }
 
-  /** Rows in the store, of all that have read. */
+  /** The total of used rows in usage.db. */
   function writtenRows(): number {
     const db = openDatabase(join(appliance.data, 'usage.db'), 'read');
     try {
@@ -193,7 +193,7 @@ describe('the program', () => {
 
   test('writes while it runs, so that a crash loses little; a stop writes all; each start continues', async () => {
     assert.equal(await read(first), 200);
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (writtenRows() < 2) {
       assert.ok(performance.now() < untilMs, 'it was not written');
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -215,7 +215,7 @@ describe('the program', () => {
     const shown = () => JSON.parse(appliance.cli(['key', 'show', id, '--json']).stdout);
     const before = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
     assert.equal((await appliance.get('/v1/me')).status, 200);
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (Date.parse(shown().last_used_at ?? 0) < Date.parse(before)) {
       assert.ok(performance.now() < untilMs, 'it was not written');
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -235,7 +235,7 @@ describe('the program', () => {
     appliance.cli(['key', 'revoke', other.id, '--yes']);
     const last = shown();
     await appliance.serving().stop();
-    assert.deepEqual(shown(), last, 'a stop has written all, and nobody runs');
+    assert.deepEqual(shown(), last, 'a stop must write all counts');
     writeFileSync(join(appliance.data, 'usage.db'), 'no database');
     assert.deepEqual([shown().last_used_at, shown().rows_today], [null, null]);
     rmSync(join(appliance.data, 'usage.db'));
@@ -287,7 +287,7 @@ describe('an account', () => {
   });
   after(() => appliance?.stop());
 
-  /** Drops a row for the agency's subscription. @returns its path, to be read */
+  /** Drops a row for the agency's subscription. @returns the path of its detection */
   async function dropRow(): Promise<string> {
     const row = newRow({ subscription_id: 7001 });
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));

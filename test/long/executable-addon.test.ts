@@ -1,7 +1,7 @@
 /**
- * How the executable loads SQLite's addon: only from a folder and a file that nobody else could have prepared.
+ * How the executable loads SQLite's addon: only from a folder and a file that no other user can write.
  *
- * The program is test/executable/main.ts with the same build, which opens databases and prints what it saw.
+ * The program is test/executable/main.ts, packed by the same build: it opens databases and prints the results.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -52,8 +52,8 @@ interface Seen {
   sep: string;
 }
 
-/** Runs the probe and returns what it saw; it must have seen SQLite on both threads. */
-function look(more: Record<string, string> = {}): Seen {
+/** Runs the probe and returns its results; SQLite must have worked on both threads. */
+function runProbe(more: Record<string, string> = {}): Seen {
   const result = spawnSync(executable.path, [], { cwd: home, env: environment(more), encoding: 'utf8' });
   return checked(result.status, result.stdout, result.stderr);
 }
@@ -66,7 +66,7 @@ function checked(status: number | null, stdout: string, stderr: string): Seen {
   return seen;
 }
 
-/** The one addon in a folder, whose content must be what its name says. */
+/** The only addon in a folder; its content must match its name. */
 function addonIn(folder: string): string {
   const [name = '', ...others] = readdirSync(folder);
   assert.deepEqual(others, []);
@@ -77,20 +77,20 @@ function addonIn(folder: string): string {
 }
 
 test('databases open on the main thread and in a worker, from a private copy of the addon', () => {
-  const { mainSqlite, worker } = look();
+  const { mainSqlite, worker } = runProbe();
   assert.equal(mainSqlite, sqliteVersion());
   const file = addonIn(cache());
   assert.equal(statSync(cache()).mode & 0o777, 0o700);
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack names the script');
+  assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack must name the script');
 
   const before = statSync(file).mtimeMs;
-  look();
-  assert.equal(statSync(file).mtimeMs, before, 'a good copy is used again');
+  runProbe();
+  assert.equal(statSync(file).mtimeMs, before, 'a good copy must be reused');
 });
 
 test('the environment cannot load code, and a signal opens no debugger', () => {
-  const { execArgv } = look({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
+  const { execArgv } = runProbe({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
   assert.deepEqual(execArgv, ['--disable-sigusr1']);
 });
 
@@ -104,13 +104,13 @@ test('a home that is not a folder is skipped', () => {
 
 test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
   const folder = join(home, 'srv', 'addon');
-  look({ WIREWATCH_ADDON_DIR: folder });
+  runProbe({ WIREWATCH_ADDON_DIR: folder });
   addonIn(folder);
   assert.equal(existsSync(cache()), false);
 });
 
-/** Runs the probe as root (in a namespace of its own) where a shell command with mounts has changed the home. */
-function lookWhere(change: string): Seen {
+/** Runs the probe as root in its own namespace, after a shell command with mounts has changed the home. */
+function runProbeAfter(change: string): Seen {
   const command = `${change} && exec "$PROBE"`;
   const options = {
     cwd: temporary,
@@ -127,59 +127,63 @@ const needsMounts = {
 };
 
 test('a home mounted noexec is skipped', needsMounts, () => {
-  lookWhere('mount -t tmpfs -o noexec none "$HOME"');
+  runProbeAfter('mount -t tmpfs -o noexec none "$HOME"');
   addonIn(join(temporary, 'wirewatch-0'));
 });
 
 test('a read-only home is skipped', needsMounts, () => {
-  lookWhere('mount -t tmpfs -o ro none "$HOME"');
+  runProbeAfter('mount -t tmpfs -o ro none "$HOME"');
   addonIn(join(temporary, 'wirewatch-0'));
 });
 
 test('a read-only home with a good copy is used', needsMounts, () => {
-  look();
+  runProbe();
   const { mtimeMs } = statSync(addonIn(cache()));
-  lookWhere('mount --bind "$HOME" "$HOME" && mount -o remount,ro,bind "$HOME"');
+  runProbeAfter('mount --bind "$HOME" "$HOME" && mount -o remount,ro,bind "$HOME"');
   assert.equal(statSync(addonIn(cache())).mtimeMs, mtimeMs);
   assert.deepEqual(readdirSync(temporary), []);
 });
 
 test('a modified file is replaced', () => {
-  look();
+  runProbe();
   const file = addonIn(cache());
   const bytes = readFileSync(file);
   bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
   writeFileSync(file, bytes);
-  look();
+  runProbe();
   addonIn(cache());
 
   writeFileSync(file, 'short');
-  look();
+  runProbe();
   addonIn(cache());
 
   chmodSync(file, 0o666);
-  look();
-  assert.equal(statSync(addonIn(cache())).mode & 0o777, 0o600, 'anyone could have been writing to it');
+  runProbe();
+  assert.equal(
+    statSync(addonIn(cache())).mode & 0o777,
+    0o600,
+    'a file that anyone could write must not be used',
+  );
 });
 
 test('a link in place of the file is replaced, and its target is left alone', () => {
-  look();
+  runProbe();
   const file = addonIn(cache());
   const elsewhere = join(home, 'elsewhere');
   writeFileSync(elsewhere, readFileSync(file));
   rmSync(file);
   symlinkSync(elsewhere, file);
-  look();
+  runProbe();
   addonIn(cache());
   assert.ok(existsSync(elsewhere));
 });
 
 test('a pipe in place of the file does not block the start', () => {
-  look();
+  runProbe();
   const file = addonIn(cache());
   rmSync(file);
   assert.equal(spawnSync('mkfifo', [file]).status, 0);
-  look();
+  runProbe();
   addonIn(cache());
 });
 
@@ -188,7 +192,7 @@ test('a link in place of the folder is skipped', () => {
   mkdirSync(elsewhere, { mode: 0o700 });
   mkdirSync(dirname(cache()));
   symlinkSync(elsewhere, cache());
-  look();
+  runProbe();
   assert.deepEqual(readdirSync(elsewhere), []);
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
@@ -196,7 +200,7 @@ test('a link in place of the folder is skipped', () => {
 test('a folder that others can access is skipped, unchanged', () => {
   mkdirSync(cache(), { recursive: true });
   chmodSync(cache(), 0o755);
-  look();
+  runProbe();
   assert.deepEqual(readdirSync(cache()), []);
   assert.equal(statSync(cache()).mode & 0o777, 0o755);
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
@@ -207,7 +211,7 @@ test("another user's folder is skipped", {
 }, () => {
   mkdirSync(cache(), { recursive: true, mode: 0o700 });
   chownSync(cache(), 12345, 12345);
-  look();
+  runProbe();
   assert.deepEqual(readdirSync(cache()), []);
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
@@ -216,7 +220,7 @@ test("a folder inside another user's is skipped, and nothing is created there", 
   skip: process.getuid?.() !== 0 && 'only root can give a folder away',
 }, () => {
   chownSync(home, 12345, 12345);
-  look();
+  runProbe();
   assert.deepEqual(readdirSync(home), []);
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
@@ -224,12 +228,12 @@ test("a folder inside another user's is skipped, and nothing is created there", 
 test('a folder inside one that others can write to is skipped, unless that is sticky', () => {
   for (const mode of [0o777, 0o770, 0o2775]) {
     chmodSync(home, mode);
-    look();
+    runProbe();
     assert.deepEqual(readdirSync(home), []);
     addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
   }
   chmodSync(home, 0o1777);
-  look();
+  runProbe();
   addonIn(cache());
 });
 

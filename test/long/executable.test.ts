@@ -1,8 +1,8 @@
 /**
- * dist/wirewatch, the one executable: it runs with nothing around it, names what is in it, and lets nobody look inside.
- * How it loads SQLite's addon: executable-addon.test.ts.
+ * dist/wirewatch, the executable: it runs without other files, lists its components, and cannot be debugged. How it
+ * loads SQLite's addon: executable-addon.test.ts.
  *
- * All tests from outside run on the executable with `npm run test:executable`; here are some of them.
+ * `npm run test:executable` runs all black-box tests on the executable; these are additional ones.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -35,7 +35,7 @@ test('runs in an empty directory with an empty environment, and leaves it empty'
   assert.deepEqual(readdirSync(home), []);
 });
 
-/** What a command of the real program prints. */
+/** Runs a command of the executable. @returns its output */
 function wirewatch(...args: string[]): string {
   const result = spawnSync(executable.path, args, { cwd: home, env: {}, encoding: 'utf8', maxBuffer: 1e8 });
   assert.equal(result.status, 0, result.stderr);
@@ -134,7 +134,7 @@ test('the component list has what CycloneDX 1.6 requires', () => {
     }
   }
   const refs = new Set(all.map((one) => one['bom-ref']));
-  assert.equal(refs.size, all.length, 'each reference is given once');
+  assert.equal(refs.size, all.length, 'each reference must be unique');
   for (const { ref, dependsOn } of bom.dependencies) {
     for (const one of [ref, ...dependsOn]) assert.ok(refs.has(one), one);
   }
@@ -176,13 +176,13 @@ test('an unsupported platform is an error that lists the supported ones', () => 
     });
     assert.equal(status, 1, target);
     assert.match(stderr, reason);
-    assert.doesNotMatch(stderr, / at /, 'no stack');
+    assert.doesNotMatch(stderr, / at /, 'the message must have no stack');
   }
 });
 
 test("another platform's Node is used only as in the lockfile", () => {
   const other = process.arch === 'x64' ? 'linux-arm64' : 'linux-x64';
-  // npm's place is taken by one that gives other bytes.
+  // A fake npm returns other bytes.
   const npm = join(home, 'npm.js');
   const writes =
     "require('node:fs').writeFileSync(folder + '/' + name.replace('@', '-') + '.tgz', 'other bytes')";
@@ -206,19 +206,19 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     cwd: home,
     env: environment(debugging),
   });
-  let told = '';
+  let output = '';
   child.stdout.on('data', (text) => {
-    told += String(text);
+    output += String(text);
   });
   child.stderr.on('data', (text) => {
-    told += String(text);
+    output += String(text);
   });
   const ended = new Promise((resolve) => child.once('close', resolve));
   const until = async (what: RegExp): Promise<string> => {
     for (;;) {
-      const [, found] = what.exec(told) ?? [];
+      const [, found] = what.exec(output) ?? [];
       if (found !== undefined) return found;
-      assert.equal(child.exitCode, null, told.slice(-2000));
+      assert.equal(child.exitCode, null, output.slice(-2000));
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -237,8 +237,8 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     child.kill('SIGTERM');
     await ended;
   }
-  assert.doesNotMatch(told, /^(HTTP|NET|STREAM) \d+: /m, 'Node was not told to debug');
-  assert.ok(!told.includes('a-secret-key'));
-  assert.ok(!told.includes(Buffer.from('secret').toString('hex')));
-  assert.doesNotMatch(told, /^Debugger listening/m);
+  assert.doesNotMatch(output, /^(HTTP|NET|STREAM) \d+: /m, "Node's debug variables must have no effect");
+  assert.ok(!output.includes('a-secret-key'));
+  assert.ok(!output.includes(Buffer.from('secret').toString('hex')));
+  assert.doesNotMatch(output, /^Debugger listening/m);
 });

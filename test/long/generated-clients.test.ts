@@ -1,8 +1,8 @@
 /**
- * Clients that generators make from the OpenAPI document: they compile under `strict` with nothing left out, their
- * types have the names of the document, and they read from the running program.
+ * Clients generated from the OpenAPI document: they compile under `strict` without exceptions, their types have the
+ * names of the document, and they read from the running program.
  *
- * The generators are installed from a lock of their own (generators/), as they are only needed here.
+ * The generators have their own lockfile (generators/), since only this test needs them.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ before(async () => {
   for (const name of ['package.json', 'package-lock.json'])
     copyFileSync(path.join(import.meta.dirname, 'generators', name), path.join(folder, name));
   copyFileSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
-  // The same npm as for the project itself; scripts of packages have no business here.
+  // Without the packages' own install scripts.
   const npm = spawnSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], {
     cwd: folder,
     encoding: 'utf8',
@@ -59,7 +59,7 @@ function run(script: string, ...args: string[]): void {
 
 const installed = (...names: string[]) => path.join(folder, 'node_modules', ...names);
 
-/** The client and what uses it, its libraries' declarations as well. */
+/** Compiles the client, the code that uses it, and its libraries' declarations. */
 function compile(entry: string): void {
   const compilerOptions = {
     strict: true,
@@ -82,12 +82,14 @@ async function resultOf(entry: string): Promise<unknown> {
   const bundled = { bundle: true, platform: 'node', format: 'esm', outfile } as const;
   buildSync({ ...bundled, entryPoints: [path.join(folder, entry)], logLevel: 'silent' });
   const child = spawn(process.execPath, [outfile], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const [printed, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  assert.equal(told, '');
-  return JSON.parse(printed);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal(stderr, '');
+  return JSON.parse(stdout);
 }
 
-/** No type whose name a generator had to number: `Band2`, `InvalidRequest2Response`. A status may end one. */
+/**
+ * The file must have these types, and none that the generator had to number (`Band2`), except for statuses at the end.
+ */
 function assertNames(file: string, names: readonly string[]): void {
   const declared = [
     ...readFileSync(path.join(folder, file), 'utf8').matchAll(/^export (?:type|interface) (\w+)/gm),

@@ -192,7 +192,7 @@ test('a backfill interrupted by a stop continues at the next start, even with ot
   const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
   assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
   assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 1]);
-  assert.equal(line.unchanged, 0, 'what was committed is not applied again');
+  assert.equal(line.unchanged, 0, 'committed rows must not be applied again');
   assert.equal((await appliance.detection(idOf(last)))?.version, 1);
   const skipped = readFileSync(join(appliance.drop, `${line.destination}.skipped.ndjson`), 'utf8')
     .trim()
@@ -203,7 +203,7 @@ test('a backfill interrupted by a stop continues at the next start, even with ot
 
 test('windows do not wait while a backfill is checked, and a stop does not either', async () => {
   await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
-  // Its first row is left out, and written down when it is met; what follows takes long to read and comes to nothing.
+  // The first row is skipped and recorded immediately; the rest takes long to read, but contains no rows.
   const nothing = Buffer.alloc(300_000_000, '\n');
   const bad = Buffer.from('no row\n');
   const name = 'newswire.backfill-long.ndjson.gz';
@@ -215,9 +215,9 @@ test('windows do not wait while a backfill is checked, and a stop does not eithe
     const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
     assert.deepEqual([line.msg, line.created], ['file applied', 1]);
   }
-  assert.ok(existsSync(join(appliance.drop, name)), 'the check has not come to its end');
+  assert.ok(existsSync(join(appliance.drop, name)), 'the check must still be running');
   assert.equal(await appliance.serving().stop(), 0);
-  assert.ok(existsSync(join(appliance.drop, name)), 'nor did the stop wait for it');
+  assert.ok(existsSync(join(appliance.drop, name)), 'the stop must not wait for it');
   rmSync(join(appliance.drop, name));
   await appliance.restart();
   await until('nothing is left of the check', () => !isChecking());

@@ -1,7 +1,6 @@
 /**
- * A hundred times killed in the middle of its work, the appliance ends where an undisturbed one does: each file
- * once in the archive and in the log, the same detections, and a change stream that a client can follow
- * across all of it without seeing a version twice or missing one.
+ * Killed a hundred times at work, the appliance ends up in the same state as an undisturbed one: each file once in the
+ * archive and in the log, the same detections, and a change stream on which a client sees each version exactly once.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -16,14 +15,14 @@ import { createStreamCursors } from '../../src/query/stream-cursor.ts';
 import { formatMs } from '../../src/time.ts';
 import { createInstallation, type Detection, type Installation, putFile } from '../support/appliance.ts';
 import { contentOf, fileName, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { detectionsOf, isComplaint, loggedFiles, loggedPositions } from '../support/installation-state.ts';
+import { detectionsOf, isErrorLine, loggedFiles, loggedPositions } from '../support/installation-state.ts';
 
 const KILLS = 100;
 const SEED = 20261121;
 const WINDOWS = 35;
-/** Several transactions: it is killed before, between and after them. */
+/** Several transactions, so that kills occur before, between and after them. */
 const BACKFILL_ROWS = 65_000;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 interface PlannedFile {
   readonly name: string;
@@ -31,9 +30,9 @@ interface PlannedFile {
 }
 
 interface Moment {
-  /** From the start of the program. */
+  /** Time since the start of the program. */
   readonly killMs: number;
-  /** Files put there before the start, and while it runs. */
+  /** The numbers of files dropped before the start, and while the program runs. */
   readonly before: number;
   readonly during: number;
 }
@@ -61,7 +60,7 @@ test(`killed ${KILLS} times, it ends like an undisturbed run`, { timeout: 300_00
   }
 });
 
-/** Windows whose rows are new or score earlier ones again, and one backfill for a subscription of its own. */
+/** Windows with new and rescored detections, and a backfill for another subscription. */
 function plannedFiles(): PlannedFile[] {
   const seen: Record<ExportName, Row[]> = { newswire: [], imagewire: [] };
   const files: PlannedFile[] = [];
@@ -91,7 +90,7 @@ function plannedFiles(): PlannedFile[] {
   return files.toSpliced(10, 0, backfill);
 }
 
-/** The appliance's own address of a photo is signed with a secret that each installation has to itself. */
+/** A fixed URL: the appliance's own photo URLs are signed with each installation's secret. */
 const PHOTO = { source_image_url: 'https://photos.example.org/1.jpg' };
 
 function plannedMoments(): Moment[] {
@@ -121,13 +120,17 @@ async function killOften(installation: Installation, files: readonly PlannedFile
     await sleep(killMs / 2);
     await starting.kill();
     await following;
-    assert.deepEqual(starting.log.filter(isComplaint), [], 'a crash before is no reason to complain');
+    assert.deepEqual(
+      starting.log.filter(isErrorLine),
+      [],
+      'an earlier crash must not cause errors in the log',
+    );
   }
   put(waiting.length);
   return follower;
 }
 
-/** Lets the appliance come to the end of its work, and the follower to the end of the stream. */
+/** Waits until the appliance is idle and the follower is at the end of the stream. */
 async function followToTheEnd(
   installation: Installation,
   files: readonly PlannedFile[],
@@ -137,13 +140,13 @@ async function followToTheEnd(
   const isDone = () =>
     archivedFiles(installation).length === files.length &&
     readdirSync(join(installation.drop, '.taken')).length === 0;
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + TIMEOUT_MS;
   while (!isDone() && performance.now() < deadline) await sleep(20);
   await follower.follow(serving.url, () => true);
   assert.equal(await serving.stop(), 0);
 }
 
-/** A client that keeps its rows and its cursor together, and goes on with them after each crash. */
+/** A client that stores rows and cursor together, and continues from them after each crash. */
 class Follower {
   readonly rows: Detection[] = [];
   readonly #installation: Installation;
@@ -155,19 +158,19 @@ class Follower {
     this.#installation = installation;
   }
 
-  /** Reads until the end of the stream, or on and on, until the appliance is gone. */
+  /** Reads until `endsWhenCaughtUp` at the end of the stream, or until the appliance is killed. */
   async follow(url: string, endsWhenCaughtUp: () => boolean): Promise<void> {
     const cursors = createStreamCursors(readFileSync(join(this.#installation.data, 'secret')));
     for (;;) {
       const start = this.#cursor === null ? `since=${this.#since}` : `cursor=${this.#cursor}`;
       const page = await this.#read(`${url}/v1/detections/changes?${start}&limit=1000`);
       if (page === null) {
-        assert.ok(!endsWhenCaughtUp(), 'the appliance is gone');
+        assert.ok(!endsWhenCaughtUp(), 'the appliance was killed');
         return;
       }
       const position = cursors.decode(page.next_cursor);
-      assert.ok(position >= this.#position, 'positions never go back');
-      if (page.data.length > 0) assert.ok(position > this.#position, 'and are never given twice');
+      assert.ok(position >= this.#position, 'positions must not go back');
+      if (page.data.length > 0) assert.ok(position > this.#position, 'positions must be unique');
       this.#position = position;
       this.#cursor = page.next_cursor;
       this.rows.push(...page.data);
@@ -177,7 +180,7 @@ class Follower {
     }
   }
 
-  /** @returns null when the appliance was killed before its answer was there */
+  /** @returns null if the appliance was killed before its response */
   async #read(url: string): Promise<{ data: Detection[]; next_cursor: string; has_more: boolean } | null> {
     let status: number;
     let body: string;
@@ -185,7 +188,7 @@ class Follower {
       const response = await fetch(url, { headers: { authorization: `Bearer ${this.#installation.key}` } });
       status = response.status;
       body = await response.text();
-      // The database is brought to the end of the log: a client asks again.
+      // The database is being updated from the log: clients retry.
       if (status === 500 && response.headers.has('retry-after')) {
         await sleep(50);
         return this.#read(url);
@@ -205,7 +208,7 @@ function archivedFiles({ drop }: Installation): string[] {
   );
 }
 
-/** Everything that was dropped lies once in the archive, and nothing anywhere else. */
+/** Every dropped file must be in the archive once, and no file anywhere else. */
 function checkFolder(installation: Installation, files: readonly PlannedFile[]): void {
   const { drop } = installation;
   const archived = new Map(archivedFiles(installation).map((path) => [basename(path), path]));
@@ -220,7 +223,7 @@ function checkFolder(installation: Installation, files: readonly PlannedFile[]):
   assert.deepEqual(readdirSync(drop).sort(), ['.taken', 'archive', 'failed', 'held', 'refused']);
 }
 
-/** The log names each file once, windows in their order, and positions in it never go back. */
+/** The log must name each file once, windows in order, and positions must not go back. */
 function checkLog({ data }: Installation, files: readonly PlannedFile[]): void {
   const applied = loggedFiles(data).filter(({ outcome }) => outcome === 'applied');
   const names = applied.map(({ destination }) => basename(destination ?? ''));
@@ -244,7 +247,7 @@ function checkLog({ data }: Installation, files: readonly PlannedFile[]): void {
   );
 }
 
-/** Each stream's rows, in the order in which they were read. */
+/** The rows of each stream, in the order of reading. */
 function streamsOf(rows: readonly Detection[]): Map<string, Detection[]> {
   const streams = Map.groupBy(rows, (row) => `${row.subscription_id}:${row.content_type}`);
   return new Map([...streams].sort(([one], [other]) => (one < other ? -1 : 1)));

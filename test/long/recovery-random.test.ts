@@ -1,9 +1,9 @@
 /**
- * Random operations, copies of detections.db after any of them, kills in between, any of the copies put in its place, with
- * or without a write-ahead log that is left over: it comes out as it was, column by column, and as it does for an
- * appliance that was left alone.
+ * Random operations and kills; copies of detections.db are taken at any time and later put in its place, with or
+ * without a leftover write-ahead log. The database must end up as before, column by column, and as in an undisturbed
+ * appliance.
  *
- * The seed is fixed; WIREWATCH_TEST_SEED tries another one, and WIREWATCH_TEST_RUNS more of them.
+ * The seed is fixed; WIREWATCH_TEST_SEED sets another one, WIREWATCH_TEST_RUNS the number of runs.
  */
 
 import assert from 'node:assert/strict';
@@ -18,7 +18,7 @@ import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 
@@ -33,7 +33,7 @@ type Step =
   | { readonly kind: 'mend'; readonly startMs: number; readonly name: string; readonly content: Buffer }
   | { readonly kind: 'replay' };
 
-/** Rows of few detections, so that most are seen again and again. Photos have addresses of their own. */
+/** Rows of few detections, so that most occur repeatedly. Photos have fixed URLs. */
 function rowsOf(prng: Prng, startMs: number, isImage: boolean): Row[] {
   return Array.from({ length: 1 + prng.below(8) }, () => ({
     subscription_id: isImage ? 7001 : prng.pick([7001, 7002]),
@@ -71,7 +71,7 @@ function stepOf(prng: Prng, index: number): Step {
 async function carryOut(installation: Installation, serving: Serving, step: Step): Promise<void> {
   const drop = async (name: string, content: Buffer) => {
     putFile(installation.drop, name, content);
-    await atRest(installation, serving);
+    await untilIdle(installation, serving);
   };
   switch (step.kind) {
     case 'drop':
@@ -80,23 +80,22 @@ async function carryOut(installation: Installation, serving: Serving, step: Step
       await drop(step.name, Buffer.from('broken'));
       await drop(step.name, step.content);
       installation.cli(['window', 'reset', 'newswire', formatWindowStart(step.startMs)]);
-      return atRest(installation, serving);
+      return untilIdle(installation, serving);
     case 'replay':
       installation.cli(['ingest', 'replay'], { anyStatus: true });
-      return atRest(installation, serving);
+      return untilIdle(installation, serving);
   }
 }
 
 /**
- * The appliance may run. A checkpoint may not, while it is copied: what would be of two moments has a mark that is not
- * its own.
+ * Copies the database, also of a running appliance. No checkpoint may run during the copy: it would mix two states.
  *
  * @returns the folder of the copy
  */
 function copyDatabase({ data }: Installation, name: string): string {
   const folder = join(data, '..', 'copies', name);
   mkdirSync(folder, { recursive: true });
-  // Not copyFileSync(): where the file is cut off meanwhile, that tries for ever.
+  // Not copyFileSync(), which never ends if the file is truncated during the copy.
   const read = () =>
     ['', '-wal'].map((end) => {
       const path = join(data, `detections.db${end}`);
@@ -109,8 +108,8 @@ function copyDatabase({ data }: Installation, name: string): string {
   return folder;
 }
 
-/** What is left of the one that is replaced stays now and then, as where an operator copies a file by hand. */
-function putBack({ data }: Installation, copy: string, prng: Prng): void {
+/** Replaces the database by a copy; sometimes the -wal file stays, as if an operator copied the file by hand. */
+function replaceDatabase({ data }: Installation, copy: string, prng: Prng): void {
   const ends = prng.pick([['', '-wal', '-shm'], [''], ['', '-shm']]);
   for (const end of ends) {
     const path = join(data, `detections.db${end}`);
@@ -120,19 +119,19 @@ function putBack({ data }: Installation, copy: string, prng: Prng): void {
   }
 }
 
-/** Puts the copy back and starts, sometimes killed a few times on the way; @returns the run, at rest */
-async function comeBack(installation: Installation, copy: string, prng: Prng): Promise<Serving> {
-  putBack(installation, copy, prng);
+/** Restores the copy and starts, sometimes with a few kills during the recovery. @returns the idle run */
+async function recoverFrom(installation: Installation, copy: string, prng: Prng): Promise<Serving> {
+  replaceDatabase(installation, copy, prng);
   for (let kills = prng.below(3); kills > 0; kills -= 1) {
     const starting = installation.begin();
     await sleep(150 + prng.below(400));
     await starting.kill();
   }
   const serving = await installation.serve();
-  // Before that, a reader would join what is left of another file's write-ahead log.
+  // Before that, a reader would use the leftover write-ahead log of another file.
   const headers = { authorization: `Bearer ${installation.key}` };
   await until('it is served', async () => (await fetch(`${serving.url}/v1/me`, { headers })).status === 200);
-  await atRest(installation, serving);
+  await untilIdle(installation, serving);
   return serving;
 }
 
@@ -142,7 +141,7 @@ const SELECT_TEXTS = `
     LEFT JOIN rescored ON rescored.place = detection.place
   ORDER BY id`;
 
-/** What a customer sees of each detection. */
+/** The visible members of each detection. */
 function visible(data: string): unknown[] {
   const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
@@ -172,16 +171,16 @@ for (let run = 0; run < RUNS; run += 1) {
         if (prng.chance(0.4)) copies.push(copyDatabase(installation, `${index}`));
         await carryOut(installation, serving, step);
         if (copies.length === 0 || !prng.chance(0.15)) continue;
-        // In the middle of it all: what comes after builds on what was made from the log.
+        // In the middle of the run, so that later operations build on the rebuilt database.
         await (prng.chance(0.5) ? serving.kill() : serving.stop());
         const before = content();
-        serving = await comeBack(installation, prng.pick(copies), prng);
+        serving = await recoverFrom(installation, prng.pick(copies), prng);
         assertSameContent(content(), before, `after step ${index}`);
       }
       await serving.stop();
       const before = content();
       for (const copy of [join(installation.data, 'nothing'), ...copies.slice(-2)]) {
-        serving = await comeBack(installation, copy, prng);
+        serving = await recoverFrom(installation, copy, prng);
         await serving.stop();
         assertSameContent(content(), before, existsSync(copy) ? copy : 'from nothing');
       }
@@ -190,7 +189,11 @@ for (let run = 0; run < RUNS; run += 1) {
       serving = await undisturbed.serve();
       for (const step of steps) await carryOut(undisturbed, serving, step);
       await serving.stop();
-      assert.deepEqual(visible(installation.data), visible(undisturbed.data), 'as one that was left alone');
+      assert.deepEqual(
+        visible(installation.data),
+        visible(undisturbed.data),
+        'the result must equal that of an undisturbed appliance',
+      );
     } finally {
       installation.remove();
       undisturbed.remove();

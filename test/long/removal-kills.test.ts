@@ -10,7 +10,7 @@ import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 
-/** Kills the program before its n-th step with a segment, its draft or the note of what is done. */
+/** Kills the program before its n-th step on a segment, its draft or the note of purged segments. */
 const KILL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -31,7 +31,7 @@ const KILL = `
 `;
 const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(KILL)}`;
 
-/** Segments with rows of 7002, each closed by the removal of somebody else. */
+/** Creates segments with rows of 7002, each closed by the removal of another subscription. */
 async function fill(installation: Installation): Promise<void> {
   const serving = await installation.serve();
   for (const subscription of [8001, 8002]) {
@@ -39,7 +39,7 @@ async function fill(installation: Installation): Promise<void> {
     const rows = [7001, 7002, subscription, 7002].map((id) => newRow({ subscription_id: id }));
     const name = fileName('newswire', nextWindowMs());
     putFile(installation.drop, name, ndjson(rows));
-    await serving.logged(`that ${name} is applied`, (line) => line.file === name);
+    await serving.logged(`${name} to be applied`, (line) => line.file === name);
     installation.cli(['subscription', 'remove', String(subscription), '--yes']);
   }
   assert.equal(await serving.stop(), 0);
@@ -70,7 +70,7 @@ test('killed before each step, a removal is completed by the next command, and t
       isKilled = (await runProgram(remove, settings).ended) === null;
       const again = runProgram(remove);
       const code = await again.ended;
-      assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.told()), again.told());
+      assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.stderr()), again.stderr());
       assert.equal(linesOf(data, 7002), 0, `killed before step ${steps + 1}`);
       assert.equal(linesOf(data, 7001), 2);
       assert.deepEqual(
@@ -81,7 +81,7 @@ test('killed before each step, a removal is completed by the next command, and t
       assert.equal(
         await verify.ended,
         0,
-        `killed before step ${steps + 1}: ${verify.told()}${verify.printed()}`,
+        `killed before step ${steps + 1}: ${verify.stderr()}${verify.stdout()}`,
       );
     }
     assert.ok(steps > 15, `${steps} steps`);

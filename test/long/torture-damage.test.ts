@@ -1,4 +1,4 @@
-/** A small share of the torture's part `damage`: every way of damage, on everything that can be damaged. */
+/** A small share of the torture's part `damage`: every kind of damage on every target. */
 import { tortureTest } from '../support/torture-test.ts';
 import { damage } from '../torture/damage.ts';
 
@@ -11,8 +11,8 @@ tortureTest(damage, {
   seed: 1,
   share: 0.1,
   fired: [
-    ...OF_LOGS.flatMap((spoil) => LOGS.map((target) => `${target}, ${spoil}`)),
-    ...OF_DATABASES.flatMap((spoil) => DATABASES.map((target) => `${target}, ${spoil}`)),
+    ...OF_LOGS.flatMap((kind) => LOGS.map((target) => `${target}, ${kind}`)),
+    ...OF_DATABASES.flatMap((kind) => DATABASES.map((target) => `${target}, ${kind}`)),
     'log beside its database: refused',
     'log beside its database: as it was',
     'log without a database: refused',

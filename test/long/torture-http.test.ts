@@ -3,7 +3,7 @@ import { tortureTest } from '../support/torture-test.ts';
 import { http, httpWith } from '../torture/http.ts';
 
 tortureTest(
-  { ...http, run: (order) => httpWith(order, { isHurried: true }) },
+  { ...http, run: (options) => httpWith(options, { hasShortTimeouts: true }) },
   {
     share: 0.002,
     fired: [

@@ -1,4 +1,4 @@
-/** The power cut at a hundredth of its size; and that it finds a sync that is missing, wherever that is. */
+/** A hundredth of the torture's part `power`; and that it finds every missing sync. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,22 +10,22 @@ import { cutPower, recordPower } from '../torture/power.ts';
 
 const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
 const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-const order = { seed: 20261122, share: 0.01, folder, tell: () => {} };
+const options = { seed: 20261122, share: 0.01, folder, onProgress: () => {} };
 let story: Story;
 
 before(async () => {
-  if (skip === false) story = await recordPower(order);
+  if (skip === false) story = await recordPower(options);
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test('what clients were told holds after a power cut', { skip }, async () => {
-  const { failures, figures } = await cutPower(story, order);
+  const { failures, figures } = await cutPower(story, options);
   assert.deepEqual(failures, []);
   assert.equal(figures.images, 200);
 });
 
-/** What is not synced any more, and the files or folders whose fsyncs are left out of the record. */
-const FORGOTTEN: readonly [what: string, paths: RegExp][] = [
+/** Files and folders whose syncs are ignored. */
+const OMITTED: readonly [what: string, paths: RegExp][] = [
   ['the log', /\/data\/log\/\d+\.zst(\.tmp)?$/],
   ['the folder of the log', /\/data\/log$/],
   ['the access log', /\/data\/access-log\/\d+\.zst(\.tmp)?$/],
@@ -35,9 +35,9 @@ const FORGOTTEN: readonly [what: string, paths: RegExp][] = [
   ['the backup', /\/backup\//],
 ];
 
-for (const [what, paths] of FORGOTTEN) {
+for (const [what, paths] of OMITTED) {
   test(`a missing fsync of ${what} is found`, { skip }, async () => {
-    const { failures, figures } = await cutPower(story, order, (path) => paths.test(path));
+    const { failures, figures } = await cutPower(story, options, (path) => paths.test(path));
     assert.ok(Number(figures['syncs left out']) > 0);
     assert.ok(failures.length > 0);
   });

@@ -1,4 +1,4 @@
-/** A small share of the torture's part `soak`, and a leak that it has to notice: see test/torture/soak.ts. */
+/** A small share of the torture's part `soak`, and a leak that it must detect: see test/torture/soak.ts. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { soak, soakWith } from '../torture/soak.ts';
 const SEED = 20261122;
 const SHARE = 0.001;
 
-/** For each file that is archived, memory and an open file that never come back. */
+/** Leaks memory and an open file for each archived file. */
 const LEAK = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -33,9 +33,9 @@ test('a leak of memory or open files is not flat', async (context) => {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return context.skip('an executable loads nothing else');
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   try {
-    const order = { seed: SEED, share: SHARE, folder, tell: () => {} };
+    const options = { seed: SEED, share: SHARE, folder, onProgress: () => {} };
     const leak = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LEAK)}` };
-    const { failures } = await soakWith(order, leak);
+    const { failures } = await soakWith(options, leak);
     assert.equal(failures.length, 2, failures.join('\n'));
     assert.match(failures[0] ?? '', /^memory, MiB grew by /);
     assert.match(failures[1] ?? '', /^open files grew by /);
@@ -50,11 +50,11 @@ test('growth is distinguished from fluctuation', () => {
   assert.equal(growthOf(samples(() => 7)), 0);
   assert.ok(
     Math.abs(growthOf(samples((at) => at)) - 26.25) < 1,
-    'three quarters of what is left after the warm-up',
+    'three quarters of the samples after the warm-up',
   );
   assert.ok(Math.abs(growthOf(samples((at) => (at % 2) * 100))) <= 50);
-  assert.equal(growthOf(samples((at) => (at === 39 ? 1e6 : 0))), 0, 'one sample is no slope');
-  assert.equal(growthOf(samples((at) => (at < 4 ? 0 : 50))), 0, 'nor is the warm-up');
+  assert.equal(growthOf(samples((at) => (at === 39 ? 1e6 : 0))), 0, 'a single sample must not count');
+  assert.equal(growthOf(samples((at) => (at < 4 ? 0 : 50))), 0, 'the warm-up must not count');
   assert.equal(notFlat({ name: 'disk', samples: samples((at) => at), growthMax: 30 }), null);
   assert.match(
     notFlat({ name: 'disk', samples: samples((at) => at), growthMax: 20 }) ?? '',

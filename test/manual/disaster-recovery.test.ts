@@ -1,7 +1,7 @@
 /**
- * `wirewatch manual disaster-recovery`, word for word: every command on that page is run, on two machines that are two
- * folders. What is not there in a test stands in: systemd (a start is a process), its users, and rsync where it is not
- * installed. The followers are those of `wirewatch pull`.
+ * Runs every command of `wirewatch manual disaster-recovery` exactly as written, on two folders that represent two
+ * machines. Scripts replace systemd (which starts a process), its users, and rsync if it is not installed. The
+ * followers are copies of `wirewatch pull`.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -37,7 +37,7 @@ const SETTINGS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
 };
 
-/** As a service manager: enabled or not, started until it listens, stopped until it is gone. */
+/** A fake systemctl: enables and disables the service, starts it until it listens, stops it until it has exited. */
 const SYSTEMCTL = `
 stop() {
   [ -e "$STATE/pid" ] || return 0
@@ -60,7 +60,7 @@ case "$*" in
   *) echo "systemctl $*" >&2; exit 1;;
 esac`;
 
-/** rsync -a [--delete] FROM/ TO/ */
+/** A fake `rsync -a [--delete] FROM/ TO/`. */
 const RSYNC = `
 isExact=no
 case "$1 $2" in "-a --delete") isExact=yes; shift 2;; *) [ "$1" = -a ]; shift;; esac
@@ -69,7 +69,7 @@ mkdir -p "$2"
 if [ $isExact = yes ]; then find "$2" -mindepth 1 -delete; fi
 cp -a "$1." "$2"`;
 
-/** The commands of the page, by the comment with which each block begins. */
+/** The page's command blocks, by the comment on their first line. */
 const blocks = new Map(
   [...topic('disaster-recovery').matchAll(/^```(?:sh|toml)\n# (.*)\n([\s\S]*?)```$/gm)].map(
     ([, title = '', code = '']) => [title, code] as const,
@@ -85,14 +85,14 @@ function block(title: string): string {
 
 const work = mkdtempSync(join(tmpdir(), 'wirewatch-disaster-'));
 const machines = new Set<Machine>();
-/** As they are when the first has died: copied for each test. */
+/** The machines after the first has failed; copied for each test. */
 let dead: Machine;
 let ready: Machine;
-/** Copies of a client: of one that read the last change of the first machine, and of one that did not. */
+/** Copies of two clients: one has read the last change of the first machine, one has not. */
 let ahead: string;
 let behind: string;
 let keyFile: string;
-/** What the first machine read after the last copy. */
+/** A file that the first machine read after the last copy. */
 let lost: { name: string; content: string };
 
 before(async () => {
@@ -107,7 +107,7 @@ before(async () => {
   await drop(first, recent(3), ndjson([newRow(), newRow(), newRow()]));
   behind = join(work, 'behind.db');
   pull(first, behind, '--full');
-  // In place of the minutes until the next scheduled one.
+  // Instead of waiting for the next scheduled backup.
   sh(first, `${NAMED}wirewatch backup /var/backups/wirewatch`);
 
   const second = makeMachine('second');
@@ -133,13 +133,13 @@ after(() => {
 describe('a second machine takes over by the manual', () => {
   test('from its copies, when the first has died', async () => {
     const second = copyOf(ready, 'takes-over');
-    const told = sh(second, block('on the second machine, as root, when the first is off'), dead);
-    assert.match(told, /versions are raised by 1,000/);
-    assert.match(told, /^0 bad, /m);
+    const output = sh(second, block('on the second machine, as root, when the first is off'), dead);
+    assert.match(output, /versions are raised by 1,000/);
+    assert.match(output, /^0 bad, /m);
     await drop(second, lost.name, lost.content);
     await assertFollowersGoOn(second);
 
-    // From now on, what kept it up to date leaves it alone.
+    // From now on, the timers that updated it must not change it.
     const detections = join(second.root, DATA, 'drop', 'archive');
     const there = readdirSync(detections, { recursive: true });
     sh(second, block('on the second machine, as root, every five minutes'), dead);
@@ -170,7 +170,7 @@ test('every command of the page was run', () => {
   assert.equal(fences?.length, blocks.size);
 });
 
-/** What is dropped now reaches every follower, and each ends with what a new client reads. */
+/** A new file must reach every follower, and each must end with the same rows as a new client. */
 async function assertFollowersGoOn(machine: Machine): Promise<void> {
   await drop(machine, recent(1), ndjson([newRow(), newRow()]));
   const fresh = join(machine.root, 'fresh.db');
@@ -190,13 +190,13 @@ interface Machine {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A folder in the place of a machine's whole disk, with the commands that the page runs. */
+/** Creates a folder that represents a machine's disk, with the commands that the page runs. */
 function makeMachine(name: string): Machine {
   return equip({ root: join(work, name), env: {} });
 }
 
 function copyOf({ root }: Machine, name: string): Machine {
-  // With the modes of folders.
+  // Keeps the modes of folders.
   assert.equal(spawnSync('cp', ['-a', root, join(work, name)]).status, 0);
   return equip({ root: join(work, name), env: {} });
 }
@@ -225,7 +225,7 @@ exec ${own} "$@"`,
     env: {
       ...options.env,
       ...SETTINGS,
-      // In the configuration it stands as on a machine of its own.
+      // The configuration has the path of a real machine.
       WIREWATCH_BACKUP_FOLDER: join(root, 'var/backups/wirewatch'),
       STATE: state,
       DATA: join(root, DATA),
@@ -238,7 +238,7 @@ exec ${own} "$@"`,
   return machine;
 }
 
-/** Runs lines as they are typed on a machine; paths and the name of the other machine lead into its folder. */
+/** Runs shell lines on a machine, with paths and the name of the other machine mapped to the folders. */
 function sh(machine: Machine, code: string, first?: Machine): string {
   const script = code
     .replaceAll('first:/', `${first?.root}/`)
@@ -253,7 +253,7 @@ function sh(machine: Machine, code: string, first?: Machine): string {
   return stdout;
 }
 
-/** Changes what a configuration that setup has written says, as an editor would. */
+/** Edits a configuration written by setup. */
 function configure({ root }: Machine, lines: string): void {
   const path = join(root, 'etc/wirewatch/wirewatch.toml');
   const [section = '', ...settings] = lines.trim().split('\n');
@@ -275,7 +275,7 @@ function addCustomer(machine: Machine): { key: string } {
   return JSON.parse(sh(machine, `${NAMED}wirewatch key create ${options}`));
 }
 
-/** The name of a file of the last half hour, so that nothing counts as stalled. */
+/** The name of a recent window's file, so that ingest does not count as stalled. */
 function recent(windowsAgo: number): string {
   return fileName('newswire', (Math.floor(Date.now() / WINDOW_MS) - windowsAgo) * WINDOW_MS);
 }
@@ -310,7 +310,7 @@ function versionsOf(copy: string): number[] {
   return contentOf(copy).map((row) => Number(Object(row).version));
 }
 
-/** As when the power fails. */
+/** Kills all processes of a machine, as a power failure does. */
 function kill({ root }: Machine): void {
   const path = join(root, 'run/pid');
   if (!existsSync(path)) return;

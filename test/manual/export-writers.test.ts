@@ -1,4 +1,4 @@
-/** The manual's examples of writers of export files: what they write is valid. */
+/** The manual's example writers of export files: their files are valid. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -23,7 +23,7 @@ describe("the manual's writers", () => {
   before(() => mkdirSync(drop, { recursive: true }));
   after(() => rmSync(folder, { recursive: true }));
 
-  /** Runs an example of the manual; @returns the one file that it dropped, by its name */
+  /** Runs an example of the manual. @returns the name of the only file that it dropped */
   function dropped(run: () => ReturnType<typeof spawnSync>): string {
     const there = readdirSync(drop);
     const { status, stderr } = run();

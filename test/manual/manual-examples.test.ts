@@ -1,6 +1,6 @@
 /**
- * The programs that the manual shows, on bad days: as they stand there, against the real appliance behind a proxy
- * that fails, on a full disk, and killed (contract: Client procedures, Retry).
+ * The manual's programs, exactly as printed, under faults: against the real appliance behind a faulty proxy, on a full
+ * disk, and killed (contract: Client procedures, Retry).
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -39,11 +39,11 @@ after(() => appliance?.stop());
 
 interface ClientRun {
   readonly code: number | null;
-  readonly printed: string;
-  readonly told: string;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
-/** Runs as it stands, but that sleeping takes no time and is noted, a line each, in `slept`. */
+/** Runs the program unchanged, except that sleeping takes no time and is recorded, one line each, in `slept`. */
 const WITHOUT_SLEEP = `
 import sys, time
 def sleep(seconds):
@@ -64,23 +64,23 @@ function startClient(folder: string, url: string, env: Record<string, string>) {
     once(child, 'close'),
     text(child.stdout),
     text(child.stderr),
-  ]).then(([[code], printed, told]) => ({ code, printed, told }));
+  ]).then(([[code], stdout, stderr]) => ({ code, stdout, stderr }));
   return { child, ended };
 }
 
 async function throughFaults(
   faults: readonly Fault[],
-  use: (url: string, folder: string, asked: readonly string[]) => Promise<void>,
+  use: (url: string, folder: string, requests: readonly string[]) => Promise<void>,
 ): Promise<void> {
   const proxy = await startFaultyProxy({ target: appliance.serving().url, faults, limit: 3 });
   try {
-    await inFolder((folder) => use(proxy.url, folder, proxy.asked));
+    await inFolder((folder) => use(proxy.url, folder, proxy.requests));
   } finally {
     proxy.close();
   }
 }
 
-/** What the example stored, and what the period has, both by id with the version. */
+/** The example's copy must equal the period: the same ids with the same versions. */
 async function assertWholeCopy(folder: string): Promise<void> {
   const db = new DatabaseSync(join(folder, 'detections.sqlite'));
   const stored = db.prepare('SELECT id, version, body FROM detection ORDER BY id').all();
@@ -121,10 +121,10 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
   ];
 
   test('survives every fault, doubles its waits, and gets everything once', () =>
-    throughFaults(FAULTS, async (url, folder, asked) => {
-      const { printed, told, code } = await startClient(folder, url, {}).ended;
-      assert.deepEqual([code, told, printed], [0, '', `${ROWS} detections\n`]);
-      assert.ok(asked.length > FAULTS.length);
+    throughFaults(FAULTS, async (url, folder, requests) => {
+      const { stdout, stderr, code } = await startClient(folder, url, {}).ended;
+      assert.deepEqual([code, stderr, stdout], [0, '', `${ROWS} detections\n`]);
+      assert.ok(requests.length > FAULTS.length);
       const slept = readFileSync(join(folder, 'slept'), 'utf8').trim().split('\n').map(Number);
       assert.deepEqual(slept, [1, 2, 1, 2, 1, 2, 1, 2, 4, 17]);
       await assertWholeCopy(folder);
@@ -132,19 +132,19 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
 
   test('killed in the middle of a page, it continues there', async () => {
     const child: { current?: ChildProcess } = {};
-    const kill: Fault = { kind: 'event', happen: () => child.current?.kill('SIGKILL') };
+    const kill: Fault = { kind: 'event', run: () => child.current?.kill('SIGKILL') };
     await throughFaults([kill, { kind: 'none' }, kill, { kind: 'none' }, kill], async (url, folder) => {
       let kills = 0;
       for (;;) {
-        // With a cursor, since is not used any more: one that would be refused shows that.
+        // With a stored cursor, the client must not use since: this value would be refused.
         const run = startClient(folder, url, kills > 1 ? { SINCE: 'never' } : {});
         child.current = run.child;
-        const { code, told, printed } = await run.ended;
+        const { code, stderr, stdout } = await run.ended;
         if (code === 0) {
-          assert.equal(printed, `${ROWS} detections\n`);
+          assert.equal(stdout, `${ROWS} detections\n`);
           break;
         }
-        assert.deepEqual([code, told], [null, '']);
+        assert.deepEqual([code, stderr], [null, '']);
         kills += 1;
       }
       assert.equal(kills, 3);
@@ -153,33 +153,33 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
   });
 
   test("an error that must not be repeated ends it, with the service's reason", () =>
-    throughFaults([], async (url, folder, asked) => {
-      const { code, told } = await startClient(folder, url, { KEY: 'nonsense' }).ended;
+    throughFaults([], async (url, folder, requests) => {
+      const { code, stderr } = await startClient(folder, url, { KEY: 'nonsense' }).ended;
       assert.equal(code, 1);
-      assert.match(told, /"status":401/);
-      assert.equal(asked.length, 1);
+      assert.match(stderr, /"status":401/);
+      assert.equal(requests.length, 1);
     }));
 });
 
 describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }, () => {
   test('a token is requested again after a 502', () =>
-    throughFaults([{ kind: 'status', status: 502 }], async (url, folder, asked) => {
+    throughFaults([{ kind: 'status', status: 502 }], async (url, folder, requests) => {
       const script = example('tokens', 'token-in-body').replaceAll('http://127.0.0.1:8080', url);
       const env = { PATH: process.env.PATH, KEY: appliance.key };
       const child = spawn('sh', ['-eu', '-c', script], { cwd: folder, env });
-      const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-      assert.equal(JSON.parse(printed).key.id, appliance.key.split('_')[2]);
-      assert.deepEqual(asked, ['/oauth/token', '/oauth/token', '/v1/me']);
+      const [stdout] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+      assert.equal(JSON.parse(stdout).key.id, appliance.key.split('_')[2]);
+      assert.deepEqual(requests, ['/oauth/token', '/oauth/token', '/v1/me']);
     }));
 });
 
-/** Runs an example that calls the service. @returns what it prints */
+/** Runs an example that calls the service. @returns its output, parsed */
 async function called(code: string, more: Record<string, string> = {}): Promise<Record<string, unknown>> {
   const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
   const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
   const child = spawn('sh', ['-eu', '-c', script], { env });
-  const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return JSON.parse(printed);
+  const [stdout] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return JSON.parse(stdout);
 }
 
 describe("the manual's first calls", { skip: !has('curl') && 'curl is not installed' }, () => {
@@ -210,7 +210,7 @@ describe("the manual's first calls", { skip: !has('curl') && 'curl is not instal
 describe("the manual's writers on a full disk", {
   skip: !existsSync('/dev/full') && 'there is no /dev/full',
 }, () => {
-  /** Of the last window, by the clock, and of the one that may be the last by the time the example asks it. */
+  /** The last finished window, and the next one, which may end before the example reads the clock. */
   const [last, next] = [1, 0].map((before) =>
     formatWindowStart((Math.floor(Date.now() / WINDOW_MS) - before) * WINDOW_MS),
   );

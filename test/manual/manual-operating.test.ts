@@ -1,4 +1,4 @@
-/** What the manual shows to operators is run as it stands there: backups, certificates, secrets, configurations. */
+/** Runs the manual's examples for operators exactly as printed: backups, certificates, secrets, configurations. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { ask, connectTls, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { example, topic } from '../support/manual.ts';
@@ -18,7 +18,7 @@ import { inFolder, runProgram } from '../support/program.ts';
 const TIMEOUT_MS = 120_000;
 const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
 
-/** Blocks of code of a language, also those within lists. */
+/** All code blocks of a language, including those within lists. */
 function blocksOf(text: string, language: string): string[] {
   const fence = new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, 'gm');
   return [...text.matchAll(fence)].map(([, indent = '', code = '']) =>
@@ -26,7 +26,7 @@ function blocksOf(text: string, language: string): string[] {
   );
 }
 
-/** Runs lines as they are typed, with `wirewatch` in the path. @returns what they print */
+/** Runs shell lines with `wirewatch` on the PATH. @returns their output */
 function sh(folder: string, code: string, env: Readonly<Record<string, string>> = {}): string {
   const bin = join(folder, 'bin');
   const { command, args, options } = programCommand([]);
@@ -44,7 +44,7 @@ function sh(folder: string, code: string, env: Readonly<Record<string, string>> 
   return stdout;
 }
 
-/** Serves, reads a file with one row, and stops. */
+/** Starts the appliance, ingests a file with one row, and stops. */
 async function readOne(installation: Installation, row: object = {}): Promise<void> {
   const serving = await installation.serve();
   const name = fileName('newswire', nextWindowMs());
@@ -128,7 +128,7 @@ test('a removed customer leaves nothing in the files of database and log', () =>
 test('a leaked secret and access log can sign tokens until the secret is replaced: cursors end, keys stay', () =>
   withInstallation(async (installation, folder) => {
     await readOne(installation);
-    const ask = async ({ url }: Serving, path: string, credential = installation.key) => {
+    const get = async ({ url }: Serving, path: string, credential = installation.key) => {
       const headers = { authorization: `Bearer ${credential}` };
       const answer = await fetch(`${url}${path}`, { headers });
       return { status: answer.status, body: JSON.parse(await answer.text()) };
@@ -143,16 +143,16 @@ test('a leaked secret and access log can sign tokens until the secret is replace
 
     const first = await installation.serve();
     const since = `/v1/detections/changes?since=${new Date(Date.now() - 3_600_000).toISOString()}`;
-    const { body } = await ask(first, since, forged);
+    const { body } = await get(first, since, forged);
     const next = `/v1/detections/changes?cursor=${body.next_cursor}`;
-    assert.equal((await ask(first, next)).status, 200);
+    assert.equal((await get(first, next)).status, 200);
     await first.stop();
 
     sh(folder, example('security', 'new-secret').replace('wirewatch-data', installation.data));
     const second = await installation.serve();
-    assert.equal((await ask(second, next)).status, 400);
-    assert.equal((await ask(second, since, forged)).status, 401);
-    assert.equal((await ask(second, since)).status, 200);
+    assert.equal((await get(second, next)).status, 400);
+    assert.equal((await get(second, since, forged)).status, 401);
+    assert.equal((await get(second, since)).status, 200);
     await second.stop();
   }));
 
@@ -166,7 +166,7 @@ test('the certificate for localhost is served', { skip: WITHOUT_OPENSSL }, () =>
     assert.match(serving.url, /^https:/);
     const files = { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const socket = await connectTls(Number(new URL(serving.url).port), files);
-    assert.match(await ask(socket, '/v1/health'), /^HTTP\/1\.1 \d{3} /);
+    assert.match(await sendRequest(socket, '/v1/health'), /^HTTP\/1\.1 \d{3} /);
     socket.destroy();
     await serving.stop();
   }),
@@ -184,14 +184,14 @@ test(
       await serving.stop();
       writeFileSync(join(folder, 'log'), serving.log.map((line) => `${JSON.stringify(line)}\n`).join(''));
       const calls = blocksOf(topic('security'), 'sh').filter((code) => code.includes('jq'));
-      const printed = sh(
+      const stdout = sh(
         folder,
         calls
           .join('')
           .replaceAll('journalctl -u wirewatch -o cat', 'cat log')
           .replace('192.0.2.7', '127.0.0.1'),
       );
-      const lines = printed
+      const lines = stdout
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));

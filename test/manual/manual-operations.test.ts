@@ -1,4 +1,4 @@
-/** The manual for operators: each symptom is caused for real, and the commands shown for it do what the text says. */
+/** The manual for operators: each symptom is really caused, and its commands do what the text says. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -40,15 +40,15 @@ before(async () => {
   const { command, args } = programCommand([]);
   const program = [command, ...args].map((word) => `'${word}'`).join(' ');
   writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${program} "$@"\n`);
-  // In place of the journal: what this run has logged.
+  // A fake journalctl prints the log of this run.
   writeFileSync(join(bin, 'journalctl'), `#!/bin/sh\ncat '${bin}/log'\n`);
-  // The tests stop and start it themselves.
+  // The tests start and stop the appliance themselves.
   writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
   for (const name of ['wirewatch', 'journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
 });
 after(() => appliance?.stop());
 
-/** Runs an example of the topic as it stands there, but for the places of the installation. */
+/** Runs an example of the topic exactly as printed, except for the installation's paths. */
 function run(name: string, changes: Readonly<Record<string, string>> = {}): string {
   return runExample('troubleshooting', name, changes);
 }
@@ -63,7 +63,7 @@ function runExample(of: string, name: string, changes: Readonly<Record<string, s
   let code = example(of, name);
   for (const [place, own] of Object.entries(places)) code = code.replaceAll(place, own);
   const log = appliance.serving().log.map((line) => `${JSON.stringify(line)}\n`);
-  // The journal of a service has systemd's own lines, too.
+  // The journal also has systemd's own lines.
   writeFileSync(join(bin, 'log'), `Started wirewatch.service.\n${log.join('')}`);
   const { env, cwd } = programCommand([]).options;
   const { stdout, stderr, status } = spawnSync('sh', ['-uc', code], {
@@ -165,7 +165,7 @@ describe('a file', () => {
 });
 
 describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
-  /** Until the line of a request has come. */
+  /** Waits for the log line of a request. */
   const logged = ({ headers }: Response) =>
     appliance.serving().logged('the request', ({ request_id }) => request_id === headers.get('x-request-id'));
   const refused = async (status: number, path: string, key: string) => {
@@ -241,7 +241,7 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
       await logged(answer);
       return;
     }
-    assert.fail('it was never refused');
+    assert.fail('no request was refused');
   }
 });
 
@@ -304,7 +304,7 @@ describe('it does not start', () => {
   });
 });
 
-/** Flips a bit of the log; a second time, it is good again. */
+/** Flips a bit of the log; a second call repairs it. */
 function damageLog(): void {
   const segment = join(appliance.data, 'log', readdirSync(join(appliance.data, 'log'))[0] ?? '');
   const bytes = readFileSync(segment);
@@ -314,7 +314,7 @@ function damageLog(): void {
   );
 }
 
-/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+/** A new log has another mark, and a start writes the last delivery time. */
 function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
   return others;
 }

@@ -1,4 +1,4 @@
-/** The manual: its Markdown in a terminal and in a browser, its links, and the parts that are made from the code. */
+/** The manual: its Markdown in a terminal and in a browser, its links, and the parts generated from the code. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

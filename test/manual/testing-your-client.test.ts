@@ -1,4 +1,4 @@
-/** The programs of the manual's page "Testing your client", as they stand there, against a lab. */
+/** The programs of the manual's page "Testing your client", exactly as printed, against a lab. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -33,25 +33,25 @@ after(async () => {
   await ended;
 });
 
-/** @returns the exit code, and what it printed */
+/** @returns the exit code and the output */
 async function run(folder: string, program: string, args: readonly string[]) {
   const env = { PATH: process.env.PATH, LAB: lab.url, KEY: lab.key };
   const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const [printed, told, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { code, printed, told };
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, stdout, stderr };
 }
 
 test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
   inFolder(async (folder) => {
-    const { code, printed, told } = await run(folder, 'sh', ['-ec', example(TOPIC, 'curl')]);
-    assert.deepEqual([code, told], [0, '']);
-    assert.match(printed, /^HTTP\/1.1 503 /);
-    assert.match(printed, /^X-Wirewatch-Lab: prefer\r$/m);
-    assert.match(printed, /"type":"[^"]*\/errors\/unavailable"/);
-    assert.match(printed, /"files":\[\{"file":"newswire\./);
-    assert.match(printed, /"id":"f\d+","status":429,"retry_after":7/);
-    assert.match(printed, /"requests":\[\{"number":1,.*"path":"\/v1\/me"/);
+    const { code, stdout, stderr } = await run(folder, 'sh', ['-ec', example(TOPIC, 'curl')]);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /^HTTP\/1.1 503 /);
+    assert.match(stdout, /^X-Wirewatch-Lab: prefer\r$/m);
+    assert.match(stdout, /"type":"[^"]*\/errors\/unavailable"/);
+    assert.match(stdout, /"files":\[\{"file":"newswire\./);
+    assert.match(stdout, /"id":"f\d+","status":429,"retry_after":7/);
+    assert.match(stdout, /"requests":\[\{"number":1,.*"path":"\/v1\/me"/);
     await lab.control('DELETE', 'faults');
   }),
 );
@@ -64,20 +64,20 @@ describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest i
       writeFileSync(path.join(folder, 'client.py'), client);
       const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];
       const right = await run(folder, 'python3', pytest);
-      assert.equal(right.code, 0, right.printed + right.told);
-      assert.match(right.printed, /2 passed/);
+      assert.equal(right.code, 0, right.stdout + right.stderr);
+      assert.match(right.stdout, /2 passed/);
       const hasty = client.replace('time.sleep(pause)', 'time.sleep(0.1)');
       assert.notEqual(hasty, client);
       writeFileSync(path.join(folder, 'client.py'), hasty);
       const wrong = await run(folder, 'python3', pytest);
-      assert.match(wrong.printed, /1 failed, 1 passed/);
+      assert.match(wrong.stdout, /1 failed, 1 passed/);
     }));
 });
 
 test('with node:test', () =>
   inFolder(async (folder) => {
     writeFileSync(path.join(folder, 'client.test.mjs'), example(TOPIC, 'node-test'));
-    const { code, printed, told } = await run(folder, process.execPath, ['--test', 'client.test.mjs']);
-    assert.equal(code, 0, printed + told);
-    assert.match(printed, /pass 2\n/);
+    const { code, stdout, stderr } = await run(folder, process.execPath, ['--test', 'client.test.mjs']);
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stdout, /pass 2\n/);
   }));

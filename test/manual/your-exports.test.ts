@@ -1,10 +1,10 @@
 /**
- * `wirewatch manual your-exports`, word for word: its files are saved, its commands are run one after the other, and
- * what they print is what the page says. The clock of the program is that of the page's story.
- * The code blocks say in the comment before them what they are: `file: NAME`, `run` (with `at TIME` and
- * `exit code N` where these differ), `run in the background`, and `prints` for what the command before it prints.
+ * Runs `wirewatch manual your-exports` exactly as written: saves its files, runs its commands in order, and compares
+ * their output with the page. The program's clock is that of the page's example. The comment before each code block
+ * gives its kind: `file: NAME`, `run` (with `at TIME` and `exit code N` if these differ), `run in the background`, and
+ * `prints` for the output of the preceding command.
  *
- * With PRINTS=write in the environment, what is printed is written into the page instead: read the difference.
+ * With PRINTS=write in the environment, the output is written into the page instead: review the diff.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -28,9 +28,9 @@ import { type RunningProgram, runProgram } from '../support/program.ts';
 
 const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-exports.md');
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
-/** 11:43 in Berlin: the "now" of the page, but where a block says another time. */
+/** 11:43 in Berlin: the page's "now", unless a block has another time. */
 const STORY_BEGINS = '2026-11-20T10:43:00Z';
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const SETTINGS = {
   WIREWATCH_SERVER_PORT: '0',
   WIREWATCH_INGEST_QUIET_MS: '20',
@@ -115,21 +115,21 @@ describe('the page of your own exports', {
     running = null;
   }
 
-  /** What a person waits for by taking a moment to read on. */
+  /** Waits until ingest is idle, like a person who reads on. */
   async function idle(): Promise<void> {
     const drop = join(home, 'wirewatch-data', 'drop');
     const waiting = () => [
       ...readdirSync(drop).filter((name) => /\.(ndjson|csv)/.test(name)),
       ...(existsSync(join(drop, '.taken')) ? readdirSync(join(drop, '.taken')) : []),
     ];
-    const untilMs = performance.now() + PATIENCE_MS;
+    const untilMs = performance.now() + TIMEOUT_MS;
     while (waiting().length > 0) {
       assert.ok(performance.now() < untilMs, `still waiting: ${waiting().join()}`);
       await sleep(20);
     }
   }
 
-  /** Runs a block at its time. @returns what it prints, on stdout and stderr alike */
+  /** Runs a block at its time. @returns its output, stdout and stderr together */
   async function run({ at, code, text }: Extract<Block, { kind: 'run' }>): Promise<string> {
     if (running !== null && running.at !== at) {
       await idle();
@@ -143,7 +143,7 @@ describe('the page of your own exports', {
       cwd: home,
       encoding: 'utf8',
       env: environment(at),
-      timeout: PATIENCE_MS,
+      timeout: TIMEOUT_MS,
     });
     assert.equal(status, code, `${text}\n${stdout}`);
     return `${stdout.trimEnd()}\n`.replaceAll(`${home}/`, '');
@@ -184,7 +184,7 @@ describe('the page of your own exports', {
   });
 });
 
-/** @param printed for each block of the kind `prints`, in the order of the page */
+/** @param printed the output for each `prints` block, in the order of the page */
 function writePrints(printed: readonly string[]): void {
   let at = 0;
   const page = readFileSync(PAGE, 'utf8').replace(

@@ -1,6 +1,6 @@
 /**
- * Clients that know nothing of this service but its address, a key and the OpenAPI document: two OAuth libraries, a
- * client typed from the document, and curl, unmodified, against the running program.
+ * Unmodified clients that know only the service's address, a key and the OpenAPI document: two OAuth libraries, a
+ * client typed from the document, and curl, against the running program.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -114,7 +114,7 @@ describe('oauth4webapi', () => {
   });
 });
 
-/** As far as it is used here; the package brings no types. */
+/** Only the members used here: the package has no types. */
 interface SimpleOAuth2 {
   readonly ClientCredentials: new (config: {
     client: { id: string; secret: string };
@@ -147,7 +147,7 @@ describe('simple-oauth2', () => {
   }
 });
 
-/** Every endpoint, with types alone to go by. What is typed wrongly would not compile. */
+/** Calls every endpoint, guided only by the types: a wrong type would not compile. */
 const TYPED_CLIENT = `
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.ts';
@@ -228,9 +228,9 @@ test('a client typed from the document compiles, and calls every endpoint', asyn
 
     const env = { BASE_URL: url, KEY: appliance.key, CLIENT_ID: client.id, CLIENT_SECRET: client.secret };
     const child = spawn(process.execPath, ['client.ts'], { cwd: folder, env: { ...env, SINCE: since } });
-    const told = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told[1], '');
-    const result = JSON.parse(told[0]);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
+    const result = JSON.parse(stdout);
     const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';
     assert.deepEqual(result.called, [...expected.split(', '), 'head health', 'photo']);
     assert.equal(result.detail, 'No detection with this id is available to this key.');
@@ -244,8 +244,8 @@ describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
   /** @returns body and status */
   async function curl(...args: string[]): Promise<{ body: string; status: number }> {
     const child = spawn('curl', ['-sS', '-w', '\n%{http_code}', ...args]);
-    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told, '');
+    const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
     const at = out.lastIndexOf('\n');
     return { body: out.slice(0, at), status: Number(out.slice(at + 1)) };
   }
@@ -293,12 +293,12 @@ describe('compressed pages', () => {
     plain = JSON.parse(await answer.text());
   });
 
-  /** @returns what a program printed that has the key and the address in its environment */
-  async function printed(command: string, ...args: string[]): Promise<string> {
+  /** Runs a program with the key and the URL in its environment. @returns its output */
+  async function outputOf(command: string, ...args: string[]): Promise<string> {
     const env = { ...process.env, KEY: appliance.key, TARGET: target() };
     const child = spawn(command, args, { env });
-    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(told, '');
+    const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.equal(stderr, '');
     return out;
   }
 
@@ -312,7 +312,7 @@ describe('compressed pages', () => {
 
   test('curl --compressed decodes them', { skip: !hasCurl && 'curl is not installed' }, async () => {
     const authorization = `Authorization: Bearer ${appliance.key}`;
-    const out = await printed(
+    const out = await outputOf(
       'curl',
       '-sS',
       '--compressed',
@@ -325,21 +325,21 @@ describe('compressed pages', () => {
     const at = out.lastIndexOf('\n');
     const body = out.slice(0, at);
     assert.deepEqual(JSON.parse(body), plain);
-    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'it was compressed on the way');
+    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'the response must be compressed');
   });
 
   test('wget --compression=auto decodes them', {
     skip: !has('wget') && 'wget is not installed',
   }, async () => {
     const authorization = `--header=Authorization: Bearer ${appliance.key}`;
-    const out = await printed('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
+    const out = await outputOf('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
     assert.deepEqual(JSON.parse(out), plain);
   });
 
   test('urllib and gzip of Python decode them', {
     skip: !has('python3') && 'Python is not installed',
   }, async () => {
-    const out = await printed(
+    const out = await outputOf(
       'python3',
       '-c',
       `import gzip, json, os, urllib.request as r

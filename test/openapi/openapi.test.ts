@@ -1,4 +1,4 @@
-/** The OpenAPI document: it is valid, says what the program does, and the check that is made from it can fail. */
+/** The OpenAPI document: it is valid and matches the program, and the checks based on it can fail. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,13 +21,13 @@ import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
 import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import type { ParameterTable } from '../../src/query/parameters.ts';
 import { PERIOD_PARAMETERS } from '../../src/query/period-parameters.ts';
-import { checkAnswer, checkBody, membersOf, type ReceivedAnswer } from '../support/checked-fetch.ts';
+import { checkBody, checkResponse, membersOf, type ReceivedResponse } from '../support/checked-fetch.ts';
 import { inFolder } from '../support/program.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
 const REQUEST_ID = '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b';
 
-/** A value within the document, by the names on the way to it. */
+/** A value in the document, by its path. */
 function at(...names: string[]): Record<string, unknown> {
   return names.reduce((value, name) => membersOf(value[name]), openApiDocument());
 }
@@ -149,7 +149,7 @@ test('a detection has the fields of the field table, with types and nullability'
     assert.deepEqual(at('components', 'schemas', name).required, ['id', 'version']);
   }
   const without = Object.keys(membersOf(at('components', 'schemas', 'TextDetection').properties));
-  assert.ok(!without.includes('event'), 'event is a member on the change stream alone');
+  assert.ok(!without.includes('event'), 'only the change stream has the member event');
 });
 
 test('components have names for generated types: none numbered, none twice', () => {
@@ -158,7 +158,7 @@ test('components have names for generated types: none numbered, none twice', () 
   assert.equal(new Set(names).size, names.length);
   for (const name of ['Band', 'TextSource', 'ImageStrength', 'TextArticle', 'Publisher'])
     assert.ok(names.includes(name), name);
-  // Whoever shares a part of another kind gives it a name.
+  // Shared parts of other kinds must get a name here.
   const part = { description: 'x' };
   assert.throws(
     () =>
@@ -231,7 +231,7 @@ test('no printed object is closed: a later version may add members', () => {
   );
 });
 
-type Given = Omit<ReceivedAnswer, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
+type Given = Omit<ReceivedResponse, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
 
 describe('the check of responses', () => {
   const rate = {
@@ -257,7 +257,7 @@ describe('the check of responses', () => {
   };
   const check = (changes: Partial<Given>) => () => {
     const answer = { ...good, ...changes };
-    checkAnswer({ ...answer, headers: new Headers(answer.headers) });
+    checkResponse({ ...answer, headers: new Headers(answer.headers) });
   };
 
   test('accepts valid ones', () => {
@@ -267,7 +267,7 @@ describe('the check of responses', () => {
   });
 
   const wrong: [string, RegExp, Partial<Given>][] = [
-    ['an unknown status', /not in the document/, { status: 418 }],
+    ['an unknown status', /is not documented/, { status: 418 }],
     [
       'a header left out',
       /has no X-Request-Id/,
@@ -275,24 +275,28 @@ describe('the check of responses', () => {
     ],
     [
       'a header with another value',
-      /Cache-Control does not fit/,
+      /Cache-Control does not match/,
       { headers: { ...good.headers, 'cache-control': 'public' } },
     ],
     [
       'a header that means something else',
-      /has Retry-After/,
+      /undocumented header Retry-After/,
       { headers: { ...good.headers, 'retry-after': '1' } },
     ],
     [
       'another content type',
-      /has no text\/html/,
+      /does not list the content type text\/html/,
       { headers: { ...good.headers, 'content-type': 'text/html' } },
     ],
-    ['a member too many', /does not fit/, { body: JSON.stringify({ ...page, total: 1 }) }],
-    ['a member too few', /does not fit/, { body: JSON.stringify({ ...page, as_of: undefined }) }],
+    ['a member too many', /does not match the document/, { body: JSON.stringify({ ...page, total: 1 }) }],
+    [
+      'a member too few',
+      /does not match the document/,
+      { body: JSON.stringify({ ...page, as_of: undefined }) },
+    ],
     [
       'a detection that is not whole',
-      /does not fit/,
+      /does not match the document/,
       {
         body: JSON.stringify({
           ...page,
@@ -308,7 +312,7 @@ describe('the check of responses', () => {
         body: JSON.stringify({ ...page, data: [{ id: 't.1.1.1', event: 'created', version: 1 }] }),
       },
     ],
-    ['a path that is not there', /not in the document/, { target: '/v1/detections/' }],
+    ['a path that is not there', /is not documented/, { target: '/v1/detections/' }],
     [
       'a problem with another request id',
       /./,
@@ -321,7 +325,7 @@ describe('the check of responses', () => {
     ],
     [
       'a problem of another status',
-      /code forbidden/,
+      /undocumented code forbidden/,
       {
         target: '/x',
         status: 404,

@@ -1,4 +1,4 @@
-/** `wirewatch pull --compare`: it blames no good copy, and finds every bad one (contract: Client procedures). */
+/** `wirewatch pull --compare`: it accepts every good copy, and detects every bad one (contract: Client procedures). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -46,25 +46,25 @@ function argsIn(folder: string, ...more: string[]): string[] {
 
 async function run(args: string[]) {
   const program = runProgram(args);
-  return { code: await program.ended, told: program.told(), printed: program.printed() };
+  return { code: await program.ended, stderr: program.stderr(), stdout: program.stdout() };
 }
 
 async function fullCopy(folder: string): Promise<string> {
   const into = join(folder, 'copy.db');
-  const { code, told } = await run(argsIn(folder, '--into', into, '--full'));
-  assert.equal(code, 0, told);
+  const { code, stderr } = await run(argsIn(folder, '--into', into, '--full'));
+  assert.equal(code, 0, stderr);
   return into;
 }
 
 async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
-  const { code, told, printed } = await run(argsIn(folder, '--into', into, '--compare', '--json', ...more));
-  assert.equal(told, '');
-  const found: Compared = JSON.parse(printed);
+  const { code, stderr, stdout } = await run(argsIn(folder, '--into', into, '--compare', '--json', ...more));
+  assert.equal(stderr, '');
+  const found: Compared = JSON.parse(stdout);
   assert.equal(code, found.equal ? 0 : 1);
   return found;
 }
 
-/** Scores again, later each time: nothing that a client sees changes, unless `changes` does. */
+/** Rescores a row with a later time: no visible member changes, except for `changes`. */
 async function scoredAgain(row: Row, changes: Row = {}): Promise<void> {
   const windowMs = nextWindowMs();
   const again = { ...row, last_scored_at: formatMs(windowMs), exported_at: formatMs(windowMs), ...changes };
@@ -106,7 +106,7 @@ describe('pull --compare', () => {
       assert.notEqual(
         copied.last_scored_at,
         served?.last_scored_at,
-        'a copy that is compared naively differs',
+        'a naive comparison must find differences',
       );
       assert.notEqual(copied.exported_at, served?.exported_at);
       const all = texts.length + 1;
@@ -117,12 +117,12 @@ describe('pull --compare', () => {
         changed_since: 0,
         differences: [],
       });
-      const { printed } = await run(argsIn(folder, '--into', into, '--compare'));
-      assert.equal(printed, `The copy ${into} matches the service: ${all} detections compared.\n`);
+      const { stdout } = await run(argsIn(folder, '--into', into, '--compare'));
+      assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
     }));
 
-  /** The paths that were asked for, in order, since a number of log lines. */
-  const asked = (from: number) =>
+  /** The paths requested after the first `from` log lines, in order. */
+  const requests = (from: number) =>
     appliance
       .serving()
       .log.slice(from)
@@ -137,7 +137,7 @@ describe('pull --compare', () => {
         assert.equal((await run([...args, '--full'])).code, 0);
         let from = appliance.serving().log.length;
         assert.equal((await compared(folder, into, '--format', format)).equal, true);
-        assert.deepEqual([...new Set(asked(from))], ['/v1/digests'], format);
+        assert.deepEqual([...new Set(requests(from))], ['/v1/digests'], format);
         if (format !== 'sqlite') continue;
         edit(
           into,
@@ -149,7 +149,7 @@ describe('pull --compare', () => {
           differences.map(({ id, kind }) => [id, kind]),
           [[idOf(at(7)), 'other content']],
         );
-        assert.equal(asked(from).filter((path) => path === '/v1/detections').length, 1);
+        assert.equal(requests(from).filter((path) => path === '/v1/detections').length, 1);
       }
     }));
 
@@ -172,11 +172,11 @@ describe('pull --compare', () => {
         const address = without.address();
         const port = typeof address === 'object' ? address?.port : undefined;
         const args = argsIn(folder, '--into', into, '--compare', '--json');
-        const { code, printed, told } = await run(
+        const { code, stdout, stderr } = await run(
           args.map((arg) => (arg === url ? `http://127.0.0.1:${port}` : arg)),
         );
-        assert.equal(code, 1, told);
-        const { differences }: Compared = JSON.parse(printed);
+        assert.equal(code, 1, stderr);
+        const { differences }: Compared = JSON.parse(stdout);
         assert.deepEqual(
           differences.map(({ id, kind }) => [id, kind]),
           [[idOf(at(8)), 'not in the copy']],
@@ -225,11 +225,11 @@ describe('pull --compare', () => {
       assert.deepEqual(of('other version'), [older, 7, 1]);
       assert.deepEqual(of('other content'), [other, 1, 1]);
       assert.deepEqual(of('not in the service'), [foreign, 1, null]);
-      const { code, printed } = await run(argsIn(folder, '--into', into, '--compare'));
+      const { code, stdout } = await run(argsIn(folder, '--into', into, '--compare'));
       assert.equal(code, 1);
-      assert.match(printed, /other content +1 +1$/m);
+      assert.match(stdout, /other content +1 +1$/m);
       assert.match(
-        printed,
+        stdout,
         /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
       );
     }));
@@ -272,15 +272,15 @@ describe('pull --compare', () => {
       const mine = join(folder, 'mine.ndjson');
       writeFileSync(mine, lines.join(''));
       assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
-      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'nothing is made');
+      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
       writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
       const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
       assert.equal(later.equal, false);
       const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
       assert.deepEqual([left.equal, left.changed_since], [true, 1]);
       writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
-      const { code, told } = await run(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
-      assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(told)], [1, true], told);
+      const { code, stderr } = await run(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
+      assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
     }));
 
   test('accepts a copy of lines with half a line at its end, as after a crash', () =>
@@ -300,7 +300,7 @@ describe('pull --compare', () => {
       const { equal, detections } = await compared(folder, into);
       assert.deepEqual([equal, detections], [true, 1]);
       const other = await run(argsIn(folder, '--into', into, '--compare', '--content-type', 'text'));
-      assert.equal(other.code, 2, other.told);
+      assert.equal(other.code, 2, other.stderr);
     }));
 
   test('refuses an incomplete copy, and conflicting options', () =>
@@ -318,8 +318,8 @@ describe('pull --compare', () => {
         [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
       ] as const) {
         const refused = await run(argsIn(folder, '--compare', ...args));
-        assert.equal(refused.code, code, refused.told);
-        assert.match(refused.told, message);
+        assert.equal(refused.code, code, refused.stderr);
+        assert.match(refused.stderr, message);
         assert.ok(!existsSync(join(folder, 'none.db')));
       }
     }));

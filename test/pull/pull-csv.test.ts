@@ -91,7 +91,7 @@ describe('against the appliance', () => {
       assert.notEqual(readFileSync(`${into}.place`, 'utf8'), place);
       const other = runProgram(args);
       assert.equal(await other.ended, 1);
-      assert.match(other.told(), /columns/);
+      assert.match(other.stderr(), /columns/);
     }));
 
   test('a copy is not continued in another format; without --format, the extension decides', () =>
@@ -107,7 +107,7 @@ describe('against the appliance', () => {
         for (const other of formats.filter((format) => format !== made)) {
           const run = runProgram([...args, '--format', other]);
           assert.notEqual(await run.ended, 0, `${made} as ${other}`);
-          assert.match(run.told(), /--format/);
+          assert.match(run.stderr(), /--format/);
           assert.deepEqual(readFileSync(into), content);
         }
       }
@@ -132,7 +132,7 @@ describe('against the appliance', () => {
         await program.ended;
       }
       const last = runProgram(args);
-      assert.equal(await last.ended, 0, last.told());
+      assert.equal(await last.ended, 0, last.stderr());
       writeFileSync(into, '"half a line', { flag: 'a' });
       const rows: Record<string, string>[] = parse(readFileSync(into, 'utf8').replace(/"half a line$/, ''), {
         columns: true,
@@ -142,16 +142,16 @@ describe('against the appliance', () => {
         assert.ok(headlines.has(csvText(String(article_headline))), String(article_headline));
       assert.ok(rows.every((row) => Object.values(row).every((cell) => !/^[=+\-@\t\r\n]/.test(cell))));
       const compare = runProgram([...args.filter((arg) => arg !== '--full'), '--compare', '--json']);
-      assert.equal(await compare.ended, 0, compare.told());
-      const { detections, differences } = JSON.parse(compare.printed());
+      assert.equal(await compare.ended, 0, compare.stderr());
+      const { detections, differences } = JSON.parse(compare.stdout());
       assert.deepEqual(differences, []);
       assert.equal(detections, new Set(rows.map(({ id }) => id)).size);
       const changed = readFileSync(into, 'utf8').replaceAll('Größe ""A""', 'Grösse ""A""');
       assert.notEqual(changed, readFileSync(into, 'utf8'));
       writeFileSync(into, changed);
       const differing = runProgram([...args.filter((arg) => arg !== '--full'), '--compare', '--json']);
-      assert.equal(await differing.ended, 1, differing.told());
-      const found = JSON.parse(differing.printed()).differences;
+      assert.equal(await differing.ended, 1, differing.stderr());
+      const found = JSON.parse(differing.stdout()).differences;
       assert.deepEqual(
         found.map(({ kind }: { kind: string }) => kind),
         ['other content'],
@@ -164,7 +164,7 @@ describe('against the appliance', () => {
       const args = pullArgs(folder, '--into', into, '--format', 'ndjson', '--follow', ...since);
       const program = runProgram(args);
       const lines = () => (existsSync(into) ? readFileSync(into, 'utf8').split('\n').length - 1 : 0);
-      await program.until('what is there', () => (lines() >= 2 ? true : undefined));
+      await program.until('the existing rows', () => (lines() >= 2 ? true : undefined));
       const asked = () =>
         appliance
           .serving()
@@ -179,6 +179,6 @@ describe('against the appliance', () => {
       }
       assert.ok(asked() >= 1);
       program.kill('SIGTERM');
-      assert.equal(await program.ended, 0, program.told());
+      assert.equal(await program.ended, 0, program.stderr());
     }));
 });

@@ -1,4 +1,4 @@
-/** What `wirewatch pull` refuses: keys, files and options that cannot be right. */
+/** Which keys, files and options `wirewatch pull` refuses. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,15 +10,15 @@ test('the key file may be the output of key create --json', () =>
   withService([subscription(7001, 'text')], [], async (to, folder) => {
     const args = [...to, '--into', join(folder, 'copy.db')];
     writeFileSync(join(folder, 'key'), JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
-    const { code, told } = await pulled(args);
-    assert.equal(code, 0, told);
+    const { code, stderr } = await pulled(args);
+    assert.equal(code, 0, stderr);
     for (const wrong of ['{"id":"x"}', '{"key":']) {
       writeFileSync(join(folder, 'key'), wrong);
       const refused = await pulled(args);
       assert.deepEqual(
-        [refused.code, /does not contain an API key/.test(refused.told)],
+        [refused.code, /does not contain an API key/.test(refused.stderr)],
         [1, true],
-        refused.told,
+        refused.stderr,
       );
     }
   }));
@@ -34,11 +34,11 @@ test('no key file, and one without a key', () =>
       '--key-file',
     ];
     const missing = await pulled([...options, join(folder, 'none')]);
-    assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
+    assert.deepEqual([missing.code, /there is no key file/.test(missing.stderr)], [1, true], missing.stderr);
     writeFileSync(join(folder, 'key'), 'two words');
     const wrong = await pulled([...options, join(folder, 'key')]);
-    assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.told)], [1, true], wrong.told);
-    assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
+    assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.stderr)], [1, true], wrong.stderr);
+    assert.ok(!wrong.stderr.includes('two words'), "the file's content must not be shown");
   }));
 
 test('a file that is not a copy, or lacks lines, is not changed', () =>
@@ -49,10 +49,14 @@ test('a file that is not a copy, or lacks lines, is not changed', () =>
     const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
     writeFileSync(into, 'my notes');
     const foreign = await pulled(args);
-    assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.told)], [1, true]);
+    assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.stderr)], [1, true]);
     writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, head: '', cursor: 'x', walk: null }));
     const shorter = await pulled(args);
-    assert.deepEqual([shorter.code, /lines are missing.*--into/.test(shorter.told)], [1, true], shorter.told);
+    assert.deepEqual(
+      [shorter.code, /lines are missing.*--into/.test(shorter.stderr)],
+      [1, true],
+      shorter.stderr,
+    );
     assert.equal(readFileSync(into, 'utf8'), 'my notes');
   }));
 

@@ -2,23 +2,23 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { type Answers, pulled, withService } from '../support/pull.ts';
+import { pulled, type Responses, withService } from '../support/pull.ts';
 
 describe('pull, when the response is not a page', () => {
   const against = (
-    answers: Answers,
-    use: (program: { code: number | null; told: string }, asked: string[]) => void,
+    responses: Responses,
+    use: (program: { code: number | null; stderr: string }, requests: string[]) => void,
   ) =>
-    withService([], answers, async (to, folder, asked) => {
+    withService([], responses, async (to, folder, requests) => {
       const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
-      use(await pulled([...to, ...since, '--into', join(folder, 'copy.db')]), asked);
+      use(await pulled([...to, ...since, '--into', join(folder, 'copy.db')]), requests);
     });
 
   const isNeverRepeated = (status: number) =>
-    against([[status, {}]], ({ code, told }, asked) => {
+    against([[status, {}]], ({ code, stderr }, requests) => {
       assert.equal(code, 1);
-      assert.match(told, new RegExp(`answered with status ${status}: because of ${status}`));
-      assert.equal(asked.length, 1);
+      assert.match(stderr, new RegExp(`answered with status ${status}: because of ${status}`));
+      assert.equal(requests.length, 1);
     });
 
   test('400 is never retried', () => isNeverRepeated(400));
@@ -27,11 +27,11 @@ describe('pull, when the response is not a page', () => {
   test('404 is never retried', () => isNeverRepeated(404));
 
   const isRepeated = (status: number) =>
-    against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
-      assert.equal(code, 0, told);
-      assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
-      assert.equal(asked.length, 2);
-      assert.equal(asked[0], asked[1], 'the same request');
+    against([[status, { 'retry-after': '0' }]], ({ code, stderr }, requests) => {
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, new RegExp(`because of ${status}; waiting 0 s`));
+      assert.equal(requests.length, 2);
+      assert.equal(requests[0], requests[1], 'the same request');
     });
 
   test('429 is retried after Retry-After', () => isRepeated(429));
@@ -46,10 +46,10 @@ describe('pull, when the response is not a page', () => {
         [503, {}],
         [503, {}],
       ],
-      ({ code, told }, asked) => {
-        assert.equal(code, 0, told);
-        assert.match(told, /waiting 1 s[\s\S]*waiting 2 s/);
-        assert.equal(asked.length, 3);
+      ({ code, stderr }, requests) => {
+        assert.equal(code, 0, stderr);
+        assert.match(stderr, /waiting 1 s[\s\S]*waiting 2 s/);
+        assert.equal(requests.length, 3);
       },
     ));
 });

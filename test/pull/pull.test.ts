@@ -1,6 +1,6 @@
 /**
- * `wirewatch pull` against the real appliance: its copy ends equal to the server's period walk, however often it was
- * killed on the way (contract: Client procedures, Retry).
+ * `wirewatch pull` against the real appliance: its copy ends up equal to the server's detections, however often pull is
+ * killed (contract: Client procedures, Retry).
  */
 
 import assert from 'node:assert/strict';
@@ -28,12 +28,12 @@ before(async () => {
   appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, ...history]);
   appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, '--windows', '4', '--rows', '300']);
   // Two backfills and four windows of both exports.
-  await untilDealtWith(10);
+  await untilProcessed(10);
 });
 
 after(() => appliance.stop());
 
-async function untilDealtWith(files: number): Promise<void> {
+async function untilProcessed(files: number): Promise<void> {
   for (let turn = 0; turn < 600; turn += 1) {
     const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '100', '--json']).stdout);
     if (status.files.filter((file: { outcome: string }) => file.outcome === 'applied').length >= files)
@@ -43,7 +43,7 @@ async function untilDealtWith(files: number): Promise<void> {
   assert.fail('the exports were not applied');
 }
 
-/** Every detection as the period endpoint has it, by id, without what a re-scoring changes unannounced. */
+/** Every detection of the period endpoint, by id, without members that a rescoring changes silently. */
 async function periodWalk(): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const { subscriptions } = JSON.parse(await (await appliance.get('/v1/me')).text());
@@ -94,7 +94,7 @@ function copyIn(path: string): Map<string, string> {
   const cursors = db.prepare('SELECT cursor FROM state').pluck().all();
   db.close();
   assert.equal(cursors.length, 1);
-  assert.equal(typeof cursors[0], 'string', 'the stream has begun');
+  assert.equal(typeof cursors[0], 'string', 'pull must have started to read the stream');
   for (const { id, version, body } of rows) {
     const detection = JSON.parse(body);
     assert.deepEqual([detection.id, detection.version, 'event' in detection], [id, version, false]);
@@ -112,16 +112,16 @@ describe('pull', () => {
   test('a full copy equals the period walk of the server', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
-      const { code, told, printed } = await pulled(pullArgs(folder, '--into', into, '--full'));
-      assert.equal(code, 0, told);
+      const { code, stderr, stdout } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, stderr);
       const walked = await periodWalk();
       const count = grouped(walked.size);
-      // The change stream brings again what was delivered since the newest finished window: that is nothing new.
+      // The change stream repeats deliveries since the newest finished window, which change nothing.
       assert.equal(
-        printed,
+        stdout,
         `${count} detections added or changed in ${into}, which now has ${count}. Run the same command again to fetch later changes.\n`,
       );
-      const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).printed);
+      const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).stdout);
       assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: walked.size });
       assert.ok(walked.size > 1000, `${walked.size} detections`);
       assert.deepEqual(copyIn(into), walked);
@@ -136,8 +136,8 @@ describe('pull', () => {
         program.kill('SIGKILL');
         await program.ended;
       }
-      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, stderr);
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
@@ -156,9 +156,9 @@ describe('pull', () => {
         '400',
       ];
       appliance.cli(['generate', '--out', appliance.drop, ...later, '--start', windowBefore(6)]);
-      await untilDealtWith(12);
-      const { code, told } = await pulled(pullArgs(folder, '--into', into));
-      assert.equal(code, 0, told);
+      await untilProcessed(12);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into));
+      assert.equal(code, 0, stderr);
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
@@ -171,10 +171,10 @@ describe('pull', () => {
       const none = join(folder, 'none.db');
       const begun = await pulled(pullArgs(folder, '--into', none));
       assert.equal(begun.code, 0);
-      assert.match(begun.printed, /This new copy starts with changes from now on\. .* --full\.\n$/);
+      assert.match(begun.stdout, /This new copy starts with changes from now on\. .* --full\.\n$/);
       assert.equal(copyIn(none).size, 0);
       const again = await pulled(pullArgs(folder, '--into', none));
-      assert.doesNotMatch(again.printed, /--full/);
+      assert.doesNotMatch(again.stdout, /--full/);
     }));
 
   test('--follow runs until it is stopped, with exit code 0', () =>
@@ -199,7 +199,7 @@ describe('pull', () => {
       appliance.cli(['generate', '--out', appliance.drop, ...row, '--start', windowBefore(9)]);
       await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
       program.kill('SIGTERM');
-      assert.equal(await program.ended, 0, program.told());
+      assert.equal(await program.ended, 0, program.stderr());
     }));
 
   test('--format ndjson writes each version once, even after a kill', () =>
@@ -215,13 +215,13 @@ describe('pull', () => {
         await program.ended;
       }
       const isNew = lines(into) === null;
-      const { code, told } = await pulled(isNew ? [...args, '--since', since] : args);
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(isNew ? [...args, '--since', since] : args);
+      assert.equal(code, 0, stderr);
       const versions = (lines(into) ?? []).map((line) => {
         const { id, version } = JSON.parse(line);
         return `${id} ${version}`;
       });
-      assert.equal(new Set(versions).size, versions.length, 'a line twice');
+      assert.equal(new Set(versions).size, versions.length, 'a duplicate line');
       assert.equal(new Set(versions.map((version) => version.split(' ')[0])).size, (await periodWalk()).size);
     }));
 
@@ -229,8 +229,8 @@ describe('pull', () => {
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       const some = ['--subscription', '7001', '--content-type', 'text'];
-      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full', ...some));
-      assert.equal(code, 0, told);
+      const { code, stderr } = await pulled(pullArgs(folder, '--into', into, '--full', ...some));
+      assert.equal(code, 0, stderr);
       const expected = [...(await periodWalk())].filter(([, row]) => {
         const { subscription_id, content_type } = JSON.parse(row);
         return subscription_id === 7001 && content_type === 'text';
@@ -250,17 +250,17 @@ describe('pull', () => {
         [/subscription_id: every value must be one of the key's/, '--subscription', '8001,7001'],
         [/subscription_id: every value must be one of the key's/, '--subscription', '8001,7001', '--full'],
       ] as const) {
-        const { code, told } = await pulled([...many, ...more]);
-        assert.equal(code, 1, told);
-        assert.match(told, refused);
+        const { code, stderr } = await pulled([...many, ...more]);
+        assert.equal(code, 1, stderr);
+        assert.match(stderr, refused);
       }
-      assert.equal(rowsRead(join(folder, 'many.db')), 0, 'nothing is read before it is refused');
+      assert.equal(rowsRead(join(folder, 'many.db')), 0, 'no request may be sent before the refusal');
       const group = await pulled([...many, '--subscription', ids.slice(0, 4).join(',')]);
-      assert.equal(group.code, 0, group.told);
+      assert.equal(group.code, 0, group.stderr);
     }));
 });
 
-/** The lines that belong to the copy; null while it has no place noted. */
+/** The lines of the copy up to its noted length; null if none is noted yet. */
 function lines(path: string): string[] | null {
   try {
     const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
@@ -279,7 +279,7 @@ function windowBefore(windows: number): string {
   return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
 }
 
-/** What a copy that was refused has. */
+/** The number of detections and cursors in a copy. */
 function rowsRead(path: string): unknown {
   const db = new DatabaseSync(path);
   const { rows } =

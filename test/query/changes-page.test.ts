@@ -49,7 +49,7 @@ function rowsOf(
   return JSON.parse(`[${data}]`);
 }
 
-/** Reads until the end; @returns `id version` of every row in order, and the pages */
+/** Reads to the end. @returns `id version` of every row in order, and the pages */
 function walk(db: Database, first: ChangesQuery) {
   const seen: string[] = [];
   const pages = [];
@@ -104,7 +104,7 @@ test('pages of any size together are exactly the matching rows, in order of arri
           assert.equal(
             pages.at(-1)?.position,
             rows.length * 3,
-            'the last cursor is at the end of all streams',
+            'the last cursor must be at the end of all streams',
           );
           for (const page of pages.slice(0, -1))
             assert.equal(page.rows, limit, 'a page is full while there is more');
@@ -124,7 +124,7 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
   });
   const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7001 } };
   withStore((store) => {
-    // The rows of a stream that is not read do not count.
+    // Rows of unread streams do not count.
     store.deliver([image, ...Array.from({ length: scanned + 1 }, () => text(1)), image, text(2)], 1000);
     const [stream] = STREAMS;
     assert.ok(stream !== undefined);
@@ -133,7 +133,7 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
     assert.deepEqual([page.rows, page.has_more, page.position], [0, true, scanned + 1]);
     assert.deepEqual(walk(store.reader, first).seen, ['t.7001.1.2 1']);
     const exact = query({ ...first, start: { kind: 'after', position: 4 } });
-    assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks are left');
+    assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks remain');
     const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
     assert.equal(walk(store.reader, none).pages.length, 2);
   });
@@ -178,7 +178,7 @@ test('has_more is false when the last row of the streams is on a full page', () 
     assert.deepEqual(
       [ahead.rows, ahead.has_more, ahead.position],
       [0, false, 900],
-      'a cursor never goes back',
+      'a cursor must not go back',
     );
     const nothing = readChangesPage(store.reader, query({ streams: [], content_types: [] }));
     assert.deepEqual(
@@ -204,7 +204,7 @@ test('since starts with the first transaction delivered at or after it', () => {
     assert.equal(since(1000), 5);
     assert.equal(since(1001), 3);
     assert.equal(since(2000), 3);
-    assert.equal(since(2001), 2, 'what has no time yet is later than anything');
+    assert.equal(since(2001), 2, 'a row without a delivery time counts as the latest');
     assert.equal(since(9_000_000), 2);
     assert.equal(since(3000, [[third, 3000]]), 2);
     assert.equal(since(3001, [[third, 3000]]), 1);
@@ -244,7 +244,7 @@ test('as_of is the earliest of the newest finished windows of the types read', (
     assert.equal(asOf('text', 'image'), null);
     store.finishWindow('newswire', 1_200_000);
     store.finishWindow('newswire', 600_000);
-    assert.equal(asOf('text', 'image'), null, 'an export that has finished nothing');
+    assert.equal(asOf('text', 'image'), null, 'an export without a finished window');
     assert.equal(asOf('text'), 1_800_000);
     store.finishWindow('imagewire', 0);
     assert.equal(asOf('text', 'image'), 600_000);
@@ -254,7 +254,7 @@ test('as_of is the earliest of the newest finished windows of the types read', (
     assert.deepEqual(
       [asOf('text'), asOf('image')],
       [1_800_000, 600_000],
-      'not of a window that was not read',
+      'not the end of a window that is not done',
     );
   });
 });
@@ -331,7 +331,7 @@ test('no statement of a page sorts, and none reads more than its streams', () =>
       assert.equal(
         planOf(store.reader, sql),
         'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
-        'a stream by itself is read in the order of its places',
+        'a single stream must be read in the order of its places',
       );
   });
 });
@@ -379,7 +379,7 @@ function planOf(db: Database, sql: string): string {
   return lines.map(({ detail }) => detail).join('\n');
 }
 
-/** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
+/** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */
 const PLANNED_VALUE = /(LIMIT|OFFSET|34 =) [@?]/;
 
 function assertPlan(db: Database, sql: string, streams: number): void {

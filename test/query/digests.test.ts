@@ -19,7 +19,7 @@ before(async () => {
     version: 1,
     row: {
       source_internal_id: at + 1,
-      // Several of one second, so that their order is that of their ids.
+      // Several in the same second, so that their order depends on their ids.
       first_detected_at: formatMs(NOW_MS - Math.floor(at / 4) * 3_600_000 - 3_600_000),
       article_headline: '},{"id":"x","last_scored_at":"2026-11-21T10:10:00Z" Größe',
     },
@@ -57,7 +57,7 @@ async function digests(query: string): Promise<Page<Digest>> {
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 
-/** As the OpenAPI document has it, for any client: each row as it came, without what is left out. */
+/** The digest as specified in the OpenAPI document: each row as received, without the excluded members. */
 function expectedDigest(rows: readonly Record<string, unknown>[]): string {
   const texts = rows.map(({ last_scored_at: _, exported_at: __, ...row }) =>
     JSON.stringify(row).replace('"image_url":"https://api.example/ww', '"image_url":"'),

@@ -16,7 +16,7 @@ function parse(query: string) {
   return parseChangesParameters(query, NOW_MS, () => 17);
 }
 
-/** With a cursor, so that only what is tested can be wrong. */
+/** Adds a cursor, so that only the tested parameter can be wrong. */
 function parseFilters(query: string) {
   return parse(`cursor=c&${query}`).filters;
 }
@@ -78,7 +78,7 @@ const REFUSED: readonly [query: string, detail: RegExp][] = [
   ['cursor=c&fields=id,', /fields: must not contain an empty value/],
   ['cursor=c&fields=id,nope', /fields: unknown path "nope"/],
   ['cursor=c&fields=article.', /fields: unknown path/],
-  // What was sent in the wrong place is not repeated.
+  // A secret in the wrong parameter is not repeated.
   ['cursor=c&fields=Bearer%20sk0123456789abcdef', /fields: unknown path "Bearer \[redacted\]"/],
   [
     'cursor=c&fields=ww_live_abcdefghij23_0123456789',
@@ -148,7 +148,7 @@ test('filters are parsed', () => {
   assert.equal(parseFilters('print=false').print, false);
   assert.equal(parseFilters('min_score=0').min_score, 0);
   assert.equal(parseFilters('source_id=urn%3Aa+b%2Bc').source_id, 'urn:a b+c');
-  assert.equal(parseFilters('source_id=\u00c3\u00bc').source_id, 'ü', 'bytes left unencoded are UTF-8');
+  assert.equal(parseFilters('source_id=\u00c3\u00bc').source_id, 'ü', 'unencoded bytes are read as UTF-8');
   assert.equal(parseFilters(`source_id=${encodeURIComponent('𝄞'.repeat(200))}`).source_id?.length, 400);
   assert.equal(parseFilters('article_id=999999999999999').article_id, 999_999_999_999_999);
   assert.equal(parse('cursor=c').limit, 100);

@@ -1,4 +1,7 @@
-/** Cursors of the period endpoint: one spelling each, none that was not given (contract: Cursors, QueryCursor). */
+/**
+ * Cursors of the period endpoint: each has one spelling, and only issued ones are accepted (contract: Cursors,
+ * QueryCursor).
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -16,7 +19,7 @@ const WALK: PeriodWalk = {
 };
 const NUMBER_MAX = 999_999_999_999_999;
 
-/** What a cursor is refused with; null when it is taken. */
+/** The error message for a cursor; null if it is accepted. */
 function refusal(text: string, { secret = SECRET, request = REQUEST } = {}): string | null {
   try {
     createQueryCursors(secret).decode(text, request);

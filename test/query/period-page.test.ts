@@ -30,7 +30,7 @@ import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts'
 import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
-/** One id begins like another, so that their order is that of bytes and not of numbers. */
+/** Some ids start with the same digits, so that the order of bytes differs from that of numbers. */
 const SUBSCRIPTIONS = [7001, 7002, 70011, 8];
 const STREAMS = SUBSCRIPTIONS.flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 const SORTS: readonly PeriodSort[] = ['ascending', 'descending'];
@@ -62,7 +62,7 @@ function rowsOf(data: readonly Buffer[]): ShownRow[] {
   return JSON.parse(`[${Buffer.concat(data)}]`);
 }
 
-/** Reads until the end; @returns `id version` of every row in order, and how many rows each page had */
+/** Reads to the end. @returns `id version` of every row in order, and the row count of each page */
 function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
   const seen: string[] = [];
   const sizes: number[] = [];
@@ -93,7 +93,7 @@ function timestamp(second: number): string {
   return `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
 }
 
-/** Few seconds and many ids within each; ids of which bytes and numbers are in different orders. */
+/** Few seconds with many ids each; some ids sort differently as bytes and as numbers. */
 const row: fc.Arbitrary<TestRow> = fc
   .record({
     base: testRow,
@@ -115,7 +115,10 @@ function secondOf(given: TestRow): number {
   return Date.parse(testMatch(given).first_detected_at) / 1000;
 }
 
-/** The contract in one go: what is current, of the streams, in the period, passing, in order. */
+/**
+ * The contract's rules in one function: current detections of the streams and the period that pass the filters, in
+ * order.
+ */
 function expected(rows: readonly TestRow[], { streams, filters, period, sort }: PeriodQuery): string[] {
   const current = new Map(rows.map((one) => [testId(testMatch(one)), one]));
   const sign = sort === 'ascending' ? 1 : -1;
@@ -161,7 +164,7 @@ test('pages of any size together are exactly the matching detections, in order, 
           assert.deepEqual(seen, expected(rows, asked));
           if (filterSql(filters).sql === '') {
             for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
-            assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no page too many');
+            assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no extra page');
           }
         });
       },
@@ -232,7 +235,7 @@ test('a filter that matches little ends a page after 50 chunks, even within a se
     const exact = query({ streams, filters: { ...NO_FILTERS, article_id: 3 }, limit: 1 });
     assert.deepEqual(walk(store.reader, exact).sizes, [0, 0]);
     const fits = { ...exact, after: { second: START, id: 't.7001.1000000.1' } };
-    assert.deepEqual(walk(store.reader, fits).sizes, [0], 'exactly fifty chunks are left');
+    assert.deepEqual(walk(store.reader, fits).sizes, [0], 'exactly fifty chunks remain');
   });
 });
 
@@ -329,7 +332,7 @@ test('no statement scans or sorts the detections: each stream is searched by ind
         for (const form of ['text', 'rows'] as const) {
           const { ascending: forward, descending } = BETWEEN_SQL;
           assert.doesNotMatch(plan(reader, descending[form](streams, conditions), streams), sorted);
-          // The ids of one second are put into order, never the seconds.
+          // Only ids of the same second may be sorted, never the seconds.
           const ascending = plan(reader, forward[form](streams, conditions), streams);
           assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
           assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
@@ -359,10 +362,10 @@ test('no statement scans or sorts the detections: each stream is searched by ind
   });
 });
 
-/** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
+/** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */
 const PLANNED_VALUE = /(LIMIT|OFFSET|34 =|first_detected_at =) [@?]/;
 
-/** The plan of a statement, which searches the index so many times and reads nothing else. */
+/** The plan of a statement, which must search the index `searches` times and read nothing else. */
 function plan(db: Database, sql: string, searches: number): string {
   assert.doesNotMatch(sql, PLANNED_VALUE);
   const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));

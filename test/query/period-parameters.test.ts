@@ -1,4 +1,4 @@
-/** What a period may be, and what a request for one comes to (contract: GET /v1/detections). */
+/** Which periods are valid, and how requests for them are parsed (contract: GET /v1/detections). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
@@ -24,7 +24,7 @@ function resolve(from: string, to: string, zone = 'UTC', nowMs = NOW_MS) {
   return resolvePeriod(parsePeriodParameters(ends), zoneId(zone), nowMs);
 }
 
-/** As the answer shows it. */
+/** The period as the response shows it. */
 function shown(from: string, to: string, zone?: string, nowMs = NOW_MS): string {
   const period = wholeSeconds(resolve(from, to, zone, nowMs), nowMs);
   return [period.from, period.to].map((second) => new Date(second * 1000).toISOString()).join(' ');
@@ -125,10 +125,10 @@ test('a future to becomes now, before other checks', () => {
   for (const to of ['2026-11-21', '2027-12-31', '2026-11-21T12:00:00.501Z', '9999-12-31']) {
     assert.equal(shown('2026-11-21', to), '2026-11-21T00:00:00.000Z 2026-11-21T12:00:00.000Z', to);
   }
-  // Asked for it is wider than any period may be; up to now it is not.
+  // The requested period is too long, but not after it is cut at the current time.
   assert.equal(shown('2026-10-22', '9999-12-31').slice(25), '2026-11-21T12:00:00.000Z');
   refused(() => resolve('2026-10-21', '9999-12-31'), /31 calendar days/);
-  // In Tokyo it is the next day already.
+  // In Tokyo it is already the next day.
   refused(
     () => resolve('2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00.001Z')),
     /31/,
@@ -194,7 +194,7 @@ test('from may not be earlier than the day on which records begin, in the zone',
   check('2026-11-10T00:00:00Z', 'UTC');
   refused(() => check('2026-11-09T23:59:59.999Z', 'UTC'), /^from: must not be before 2026-11-10 \(UTC\)/);
   refused(() => check('2026-11-09', 'UTC'), /^from: must not be before/);
-  // There it was the 11th already.
+  // There it was already the 11th.
   refused(() => check('2026-11-10', 'Europe/Berlin'), /must not be before 2026-11-11/);
   check('2026-11-11', 'Europe/Berlin');
   check('2026-11-10T23:00:00Z', 'Europe/Berlin');

@@ -1,4 +1,4 @@
-/** Cursors of the change stream: one spelling each, and none that was not given (contract: Cursors). */
+/** Cursors of the change stream: each has one spelling, and only issued ones are accepted (contract: Cursors). */
 import assert from 'node:assert/strict';
 import { createCipheriv } from 'node:crypto';
 import { test } from 'node:test';

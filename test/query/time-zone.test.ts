@@ -1,4 +1,4 @@
-/** Days in time zones, above all those on which clocks change (contract: GET /v1/detections, `time_zone`). */
+/** Days in time zones, especially those on which clocks change (contract: GET /v1/detections, `time_zone`). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -8,23 +8,23 @@ import { dayAt, dayEndMs, dayStartMs, daysFromTo, isDay } from '../../src/zone-d
 /** Zone, day, its first instant, the first instant after it. */
 const DAYS: readonly (readonly [zone: string, day: string, start: string, end: string])[] = [
   ['UTC', '2026-11-21', '2026-11-21T00:00:00Z', '2026-11-22T00:00:00Z'],
-  // Clocks change within the day: 23 and 25 hours.
+  // Clocks change during the day: it has 23 or 25 hours.
   ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z'],
   ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z'],
   ['America/New_York', '2026-03-08', '2026-03-08T05:00:00Z', '2026-03-09T04:00:00Z'],
   ['America/New_York', '2026-11-01', '2026-11-01T04:00:00Z', '2026-11-02T05:00:00Z'],
-  // Midnight is skipped: the day starts at 01:00, and the one before ends there.
+  // Midnight is skipped: the day starts, and the previous one ends, at 01:00.
   ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00Z', '2018-11-05T02:00:00Z'],
   ['America/Sao_Paulo', '2018-11-03', '2018-11-03T03:00:00Z', '2018-11-04T03:00:00Z'],
-  // From 23:30 to 00:30: the day starts half an hour after its midnight would have been.
+  // Clocks go from 23:30 to 00:30: the day starts half an hour after its skipped midnight.
   ['America/Toronto', '1919-03-31', '1919-03-31T04:30:00Z', '1919-04-01T04:00:00Z'],
-  // The hour before midnight comes twice, and midnight itself does.
+  // The hour before midnight occurs twice, and so does midnight itself.
   ['America/Sao_Paulo', '2018-02-17', '2018-02-17T02:00:00Z', '2018-02-18T03:00:00Z'],
   ['America/Havana', '2026-11-01', '2026-11-01T04:00:00Z', '2026-11-02T05:00:00Z'],
-  // No whole hours.
+  // Offsets that are not whole hours.
   ['Asia/Kathmandu', '2026-11-21', '2026-11-20T18:15:00Z', '2026-11-21T18:15:00Z'],
   ['Australia/Lord_Howe', '2026-10-04', '2026-10-03T13:30:00Z', '2026-10-04T13:00:00Z'],
-  // Samoa crossed the date line: this day was not.
+  // Samoa crossed the date line: this day did not exist.
   ['Pacific/Apia', '2011-12-29', '2011-12-29T10:00:00Z', '2011-12-30T10:00:00Z'],
   ['Pacific/Apia', '2011-12-30', '2011-12-30T10:00:00Z', '2011-12-30T10:00:00Z'],
   ['Pacific/Apia', '2011-12-31', '2011-12-30T10:00:00Z', '2011-12-31T10:00:00Z'],

@@ -1,4 +1,4 @@
-/** The sample files: the ones in config/, printed by the program, and fit for what they are for. */
+/** The sample files: they equal those in config/, the program prints them, and each works as described. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -25,13 +25,13 @@ test('config/ holds exactly the samples, as they are printed', () => {
 test('the program lists and prints them; another name is exit code 2', async () => {
   const listed = runProgram(['sample']);
   assert.equal(await listed.ended, 0);
-  for (const { name } of SAMPLES) assert.ok(listed.printed().includes(name), name);
+  for (const { name } of SAMPLES) assert.ok(listed.stdout().includes(name), name);
   const one = runProgram(['sample', 'nginx.conf']);
   assert.equal(await one.ended, 0);
-  assert.equal(one.printed().trim(), sample('nginx.conf').trim());
+  assert.equal(one.stdout().trim(), sample('nginx.conf').trim());
   const none = runProgram(['sample', 'apache.conf']);
   assert.equal(await none.ended, 2);
-  assert.match(none.told(), /no sample "apache\.conf"\. Samples: wirewatch\.toml, nginx\.conf/);
+  assert.match(none.stderr(), /no sample "apache\.conf"\. Samples: wirewatch\.toml, nginx\.conf/);
 });
 
 describe('metrics in rules and dashboard', () => {

@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots`: the console with the demonstration's data, as PNG files in dist/screenshots/. Each view at 420,
- * 1,280 and 2,560 pixels, light and dark. With --readme, the picture in README is made anew as well.
+ * `npm run screenshots`: takes screenshots of the console with the demonstration's data, as PNG files in
+ * dist/screenshots/: each view at 420, 1,280 and 2,560 pixels, light and dark. With --readme, also updates the picture
+ * in README.
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -31,9 +32,9 @@ const VIEWS = [
   'history',
   'manual/alerts',
 ];
-/** Until a view has read and drawn what it shows. */
+/** Time for a view to load and render its data. */
 const SETTLE_MS = 1500;
-/** How many changes the clients of the demonstration follow, so that there is something to see of them. */
+/** How many times the demonstration's clients poll, so that the console has data about them. */
 const POLLS = 5;
 
 async function main(): Promise<void> {
@@ -57,7 +58,7 @@ async function main(): Promise<void> {
   console.log(`Screenshots are in ${path.relative(process.cwd(), FOLDER)}.`);
 }
 
-/** A client follows the stream, another one stops, and a file fails: what the console is there to tell. */
+/** Creates states worth showing: a client follows the stream, another stops, and a file fails. */
 async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promise<void> {
   const window = Math.floor((Date.now() - 2 * DAY_MS) / WINDOW_MS) * WINDOW_MS;
   putFile(

@@ -1,4 +1,4 @@
-/** `wirewatch setup`: the files it makes below a root of its own, what it keeps, what it takes back, and what systemd says. */
+/** `wirewatch setup`: the files that it creates below a root, keeps and removes, and its use of systemd. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -22,7 +22,7 @@ import {
   wirewatch,
 } from '../support/setup.ts';
 
-/** The settings of a unit by their name, each with all its values. */
+/** All values of a unit's settings, by name. */
 function settingsOf(unit: string): Map<string, string[]> {
   const lines = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
   const byName = Map.groupBy(lines, ([, name = '']) => name);
@@ -69,7 +69,7 @@ describe('new installation', () => {
     assert.deepEqual(unit.get('User'), ['wirewatch']);
     assert.deepEqual(unit.get('RestartPreventExitStatus'), ['78']);
     assert.match(read(root, UNIT), /\n# OnFailure=wirewatch-failed\.service\n[^[]*\[Service\]/);
-    assert.equal(unit.has('OnFailure'), false, 'a unit that is not there would only be warned of');
+    assert.equal(unit.has('OnFailure'), false, 'a missing unit would only cause a warning');
     assert.match(read(root, USER), /^u wirewatch - "Wirewatch" \/var\/lib\/wirewatch$/m);
     const again = setup(root, ...options);
     assert.deepEqual(outcomes(again), [`${CONFIG} kept`, `${UNIT} unchanged`, `${USER} unchanged`]);
@@ -105,7 +105,7 @@ describe('new installation', () => {
       );
       assert.equal(made.status, 0, made.stderr);
       assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
-      assert.doesNotMatch(made.stdout, /systemd was not found/, 'it was not looked for');
+      assert.doesNotMatch(made.stdout, /systemd was not found/, 'setup must not look for systemd');
       const run = runProgram(['serve', '--data', data]);
       await run.url();
       run.kill('SIGTERM');
@@ -153,7 +153,7 @@ describe('new installation', () => {
       const { stdout } = wirewatch('setup', '--root', root, '--program', PROGRAM, '--json');
       assert.ok(
         outcomes(JSON.parse(stdout)).some((one) => one.startsWith(UNIT)),
-        'systemd was not seen',
+        'systemd must be detected',
       );
       return settingsOf(read(root, UNIT)).get('Type');
     };
@@ -223,7 +223,7 @@ describe('existing installation', () => {
     assert.doesNotMatch(end.stdout, /--drop "/);
     assert.equal(readFileSync(file, 'utf8'), own);
     const unit = settingsOf(read(root, UNIT));
-    // A backup disk that is not there must not keep the service down.
+    // A missing backup disk must not prevent the service from starting.
     assert.deepEqual(unit.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
     assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
     assert.equal(wirewatch(...args, '--port', '7000').status, 0);
@@ -257,7 +257,7 @@ describe('existing installation', () => {
     assert.equal(wirewatch(...args).status, 0);
     const file = path.join(root, UNIT);
     writeFileSync(file, `${readFileSync(file, 'utf8')}# mine\n`);
-    assert.equal(wirewatch(...args).status, 0, 'the same is asked for: nothing is missing');
+    assert.equal(wirewatch(...args).status, 0, 'the same options: nothing is missing');
     const end = wirewatch(...args, '--data', '/srv/elsewhere');
     assert.equal(end.status, 1);
     assert.match(

@@ -92,7 +92,7 @@ describe('--undo', () => {
     assert.deepEqual(everyFile(root), []);
     setup(root);
     setup(root, '--undo', '--no-service', '--data', '/data');
-    assert.equal(everyFile(root).length, 3, 'with --no-service there is the configuration alone');
+    assert.equal(everyFile(root).length, 3, 'with --no-service there is only the configuration');
   });
 
   test('is refused while the service is enabled', () => {

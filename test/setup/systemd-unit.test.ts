@@ -1,4 +1,4 @@
-/** The unit that `wirewatch setup` writes, also as systemd itself judges it. */
+/** The unit that `wirewatch setup` writes; systemd-analyze checks it, too. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The data folder that cannot be used, and the one that is only a link. */
+/** Data folders that cannot be used, and those that are a link. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -55,7 +55,7 @@ test('a missing secret of a database in use is not replaced: every cursor would 
     rmSync(secret);
     const second = serve();
     assert.equal(await second.ended, 78);
-    assert.match(second.told(), /the secret .* is missing, although .* already holds data.*from a backup/);
+    assert.match(second.stderr(), /the secret .* is missing, although .* already holds data.*from a backup/);
     assert.ok(!existsSync(secret));
     writeFileSync(secret, content);
     await startedAndStopped(serve());
@@ -68,11 +68,11 @@ test('a database damaged after its first page is rebuilt by the start', async ()
     await startedAndStopped(serve());
     const database = join(folder, 'data', 'detections.db');
     const content = readFileSync(database);
-    // Behind the first page, which would make it no database at all.
+    // After the first page: without that one, the file would not be a database at all.
     writeFileSync(database, content.fill(0x5a, 16_384));
     const second = serve();
     const isMade = ({ msg }: { msg: string }) => msg === 'detections.db was brought up to date from the log';
-    await second.until('that it was made', () => second.log().find(isMade));
+    await second.until('the new database', () => second.log().find(isMade));
     await startedAndStopped(second);
   });
 });
@@ -83,7 +83,7 @@ test('in the folder of another user, root acts as that user', async (context) =>
     const data = join(folder, 'data');
     const cli = async (...args: string[]) => {
       const run = runProgram([...args, '--data', data]);
-      assert.equal(await run.ended, 0, run.told());
+      assert.equal(await run.ended, 0, run.stderr());
     };
     const mine = join(folder, 'mine');
     await startedAndStopped(serveOn(mine));
@@ -95,13 +95,13 @@ test('in the folder of another user, root acts as that user', async (context) =>
     } catch {
       return context.skip('root may not give a folder away here');
     }
-    // That one must get there.
+    // The other user must be able to enter the folder.
     chmodSync(folder, 0o755);
     await cli('account', 'add', 'a', '--name', 'A');
     const refused = runProgram(['restore', backup, '--replace', '--data', data]);
     assert.equal(await refused.ended, 1);
     assert.match(
-      refused.told(),
+      refused.stderr(),
       /cannot read the backup .*permission denied.*runs as the owner of the data folder/,
     );
     chmodSync(backup, 0o644);
@@ -144,7 +144,7 @@ test('root does not serve the folder of another user, and opens nothing in it', 
       WIREWATCH_LOG_FILE: join(data, 'wirewatch.log'),
     });
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /root cannot serve .* belongs to user id 65534.*setpriv --reuid=65534/);
+    assert.match(run.stderr(), /root cannot serve .* belongs to user id 65534.*setpriv --reuid=65534/);
     assert.deepEqual(readdirSync(folder), ['data']);
     assert.deepEqual(readdirSync(data), ['wirewatch.log']);
   });
@@ -168,12 +168,12 @@ test('no file in the folder may be a link, for a start or a command', async () =
         ['backup', join(folder, 'b.tar')],
       ]) {
         const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, `${args} ${name}: ${run.told()}`);
-        assert.ok(run.told().includes(`${path} is a link.`), run.told());
+        assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);
+        assert.ok(run.stderr().includes(`${path} is a link.`), run.stderr());
       }
       const checked = runProgram(['check', '--data', data]);
       assert.equal(await checked.ended, 1);
-      assert.match(checked.printed(), /data folder .*is a link/);
+      assert.match(checked.stdout(), /data folder .*is a link/);
       rmSync(path);
       if (before !== null) writeFileSync(path, before, { mode: 0o600 });
     }
@@ -193,8 +193,8 @@ test('files are accessible to their user only, even in a readable folder and wit
     const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
     const cli = async (...args: string[]) => {
       const command = run(...args);
-      assert.equal(await command.ended, 0, command.told());
-      return command.printed();
+      assert.equal(await command.ended, 0, command.stderr());
+      return command.stdout();
     };
     await cli('account', 'add', 'a', '--name', 'A');
     await cli('subscription', 'add', '7001', '--account', 'a');
@@ -208,7 +208,7 @@ test('files are accessible to their user only, even in a readable folder and wit
     for (const into of ['copy.db', 'copy.ndjson']) {
       const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
       const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });
-      assert.equal(await command.ended, 0, command.told());
+      assert.equal(await command.ended, 0, command.stderr());
     }
     await cli('verify');
     await cli('backup', join(folder, 'backup'));
@@ -216,7 +216,7 @@ test('files are accessible to their user only, even in a readable folder and wit
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
         /^(data\/|backup|copy)/.test(name),
       );
-    await until('what was read is written', () => kept().includes('data/usage.db-wal'));
+    await until('the row counts are written', () => kept().includes('data/usage.db-wal'));
     const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
     for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
       assert.ok(kept().includes(name), `${name}: ${kept()}`);
@@ -244,8 +244,8 @@ test('so it does when it rebuilds access.db only to read it', async (context) =>
       return context.skip('root may not give a folder away here');
     }
     const status = runProgram(['ingest', 'status', '--data', data]);
-    assert.equal(await status.ended, 0, status.told());
-    assert.match(status.told(), /access\.db was rebuilt from its log/);
+    assert.equal(await status.ended, 0, status.stderr());
+    assert.match(status.stderr(), /access\.db was rebuilt from its log/);
     for (const name of readdirSync(data)) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
   });
 });
@@ -257,10 +257,10 @@ test('a command that ingests is refused on a drop folder other than the one in u
     const replay = ['ingest', 'replay', '--data', data];
     const refused = runProgram(replay);
     assert.notEqual(await refused.ended, 0);
-    assert.match(refused.told(), /data\/drop is not the drop folder of .*--drop/);
+    assert.match(refused.stderr(), /data\/drop is not the drop folder of .*--drop/);
     assert.ok(!existsSync(join(data, 'drop')));
     const named = runProgram([...replay, '--drop', drop]);
-    assert.equal(await named.ended, 0, named.told());
+    assert.equal(await named.ended, 0, named.stderr());
   });
 });
 
@@ -282,7 +282,7 @@ test('a drop folder is created, but not its parents: a share may not be mounted'
     const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
     const refused = serve();
     assert.equal(await refused.ended, 78);
-    assert.match(refused.told(), /cannot use the drop folder .*share.*its parent folder exists/);
+    assert.match(refused.stderr(), /cannot use the drop folder .*share.*its parent folder exists/);
     assert.ok(!existsSync(join(folder, 'share')));
     mkdirSync(join(folder, 'share'));
     const run = serve();
@@ -303,7 +303,7 @@ test('a path that is not a folder is refused with exit code 78', async () => {
     ]) {
       const run = runProgram([...args, '--data', join(folder, 'data')]);
       assert.equal(await run.ended, 78, args.join(' '));
-      assert.match(run.told(), /data is a file, not a folder\. Name another folder with --data\.$/m);
+      assert.match(run.stderr(), /data is a file, not a folder\. Name another folder with --data\.$/m);
     }
   });
 });
@@ -317,15 +317,15 @@ for (const args of [
       const data = join(folder, 'data');
       mkdirSync(data);
       const isRoot = process.getuid?.() === 0;
-      // Modes do not bind root; a disk that is mounted read-only does.
+      // Modes do not restrict root, but a read-only mount does.
       const mount = ['-t', 'tmpfs', '-o', 'ro,size=64k', 'tmpfs', data];
       if (isRoot && spawnSync('mount', mount).status !== 0)
         return context.skip('no file system can be mounted here');
       if (!isRoot) chmodSync(data, 0o500);
       try {
         const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, run.told());
-        assert.match(run.told(), /cannot use the data folder .*Run as the owner of the folder/);
+        assert.equal(await run.ended, 78, run.stderr());
+        assert.match(run.stderr(), /cannot use the data folder .*Run as the owner of the folder/);
       } finally {
         if (isRoot) spawnSync('umount', [data]);
         else chmodSync(data, 0o700);

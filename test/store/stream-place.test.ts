@@ -1,4 +1,4 @@
-/** Where rows of the change stream lie, and which ordinals streams are given. */
+/** The places of rows in the change stream, and the ordinals of streams. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -20,7 +20,7 @@ export interface End {
   readonly stderr: string;
 }
 
-/** The data folder of all tests of a file. */
+/** The data folder, shared by all tests of a file. */
 export let root: string;
 
 /** Call it once, at the top of a test file. */
@@ -40,7 +40,7 @@ export function prepareAccess(): void {
 export async function wirewatch(...args: string[]): Promise<End> {
   const run = runProgram(args, { WIREWATCH_DATA: root });
   const code = await run.ended;
-  return { code, stdout: run.printed(), stderr: run.told() };
+  return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
 
 export async function json(...args: string[]) {

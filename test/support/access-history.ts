@@ -52,7 +52,7 @@ export function keyOf(id: string) {
   };
 }
 
-/** All entries of the log. */
+/** All rows of access.db, by table. */
 export function contentOf(from: Database): Record<string, unknown[]> {
   const rows = (table: string) => from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all();
   return Object.fromEntries(ACCESS_TABLES.map((table) => [table, rows(table)]));
@@ -61,7 +61,7 @@ export function contentOf(from: Database): Record<string, unknown[]> {
 export const lastEntry = () => findTail(folder.accessLog, 'access').last?.entry ?? 0;
 export const segment = () => join(folder.accessLog, readdirSync(folder.accessLog)[0] ?? '');
 
-/** Opens it again, as a start does. */
+/** Reopens access.db, as a start does. */
 export function reopened(compare = false): { content: Record<string, unknown[]>; recovered: Recovered[] } {
   if (db.open) db.close();
   const recovered: Recovered[] = [];
@@ -69,7 +69,7 @@ export function reopened(compare = false): { content: Record<string, unknown[]>;
   return { content: contentOf(db), recovered };
 }
 
-/** Opens it as another actor. */
+/** Reopens access.db as another actor. */
 export function reopenAs(operation: Operation): void {
   db = openAccess(folder.root, { operation });
 }

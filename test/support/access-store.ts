@@ -39,7 +39,6 @@ after(() => {
   rmSync(root, { recursive: true });
 });
 
-/** Creates a key. */
 export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {
   const made = createKey('ww');
   const usual: KeyTerms = {
@@ -55,7 +54,7 @@ export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id
   return made;
 }
 
-/** @returns the detail of the refusal; fails if it is not refused with this code */
+/** Runs `work`, which must be refused with this code. @returns the detail */
 export function refusal(code: RefusedCode, work: () => unknown): string {
   try {
     work();

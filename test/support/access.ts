@@ -1,4 +1,4 @@
-/** access.db as tests open it. */
+/** Opens access.db for tests, and reads segments of its log. */
 
 import { decodeLines } from '../../src/history/frame.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/history/open-access.ts';

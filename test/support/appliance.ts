@@ -1,7 +1,7 @@
 /**
- * Runs the real program in its own folder: set up by its commands, fed with files, read over HTTP.
+ * Runs the real program in its own folder: sets it up with its commands, drops files and reads over HTTP.
  *
- * `dist/main.cjs` is run, or the executable that WIREWATCH_PROGRAM names (command.ts).
+ * The program is `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,8 +12,8 @@ import type { Match } from '../../src/detection/match.ts';
 import { programCommand } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
-/** Much longer than anything here takes: only a failing test waits so long. */
-const PATIENCE_MS = 120_000;
+/** Much longer than any step takes: only a failing test waits this long. */
+const TIMEOUT_MS = 120_000;
 const LOG_LINES_SHOWN = 60;
 
 /** Fast, and without limits unless a test sets them. */
@@ -38,7 +38,7 @@ export interface Installation {
   readonly key: string;
   /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
   cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): CommandResult;
-  /** Starts `serve`; settles when it listens. */
+  /** Starts `serve`; resolves when it listens. */
   serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
   /** Starts `serve` without waiting. */
   begin(settings?: Readonly<Record<string, string>>): Starting;
@@ -52,7 +52,7 @@ export interface Starting {
   readonly log: readonly LogLine[];
   /** Removes the lines from memory: a run of hours would have millions. */
   takeLog(): LogLine[];
-  /** Waits for the first line of the run that fulfils the condition. */
+  /** Waits for the first matching log line of the run. */
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
   /** SIGTERM; @returns the exit code */
   stop(): Promise<number | null>;
@@ -60,16 +60,16 @@ export interface Starting {
   kill(): Promise<void>;
 }
 
-/** One that listens. */
+/** A run that listens. */
 export interface Serving extends Starting {
   readonly url: string;
   get(path: string): Promise<Response>;
 }
 
 /**
- * An account with the subscriptions 7001 and 7002 (text only), and a key for all that they have.
+ * An account with the subscriptions 7001 and 7002 (text only), and a key that reads both.
  *
- * @param isOwn whether it has a secret and a key of its own
+ * @param isOwn whether the installation gets its own secret and key
  */
 export function createInstallation(
   settings: Readonly<Record<string, string>> = {},
@@ -106,10 +106,10 @@ export function createInstallation(
 }
 
 /**
- * A data folder as the commands make it, for every installation to begin as a copy of it: four commands for each would
- * take longer than most tests. Installations so share their secret and their key, and nothing else.
+ * A prepared data folder. Every installation starts as a copy of it: running four commands for each would take longer
+ * than most tests. Installations therefore share their secret and their key, and nothing else.
  *
- * It is made once for all files of a run, where test/run.ts names the folder, and otherwise once for this process.
+ * All files of a run share one template if test/run.ts names the folder; otherwise each process creates its own.
  */
 function installationTemplate(): string {
   template ??= process.env.WIREWATCH_TEST_TEMPLATE ?? join(temporaryFolder(), 'template');
@@ -188,7 +188,7 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     installation.remove();
     throw error;
   });
-  const given = new Set<LogLine>();
+  const returned = new Set<LogLine>();
   const appliance: Appliance = {
     ...installation,
     serving: () => serving,
@@ -203,9 +203,9 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     },
     put: (name, content) => putFile(installation.drop, name, content),
     async processed(name) {
-      const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !given.has(line);
-      const line = await serving.logged(`what became of ${name}`, isNew);
-      given.add(line);
+      const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !returned.has(line);
+      const line = await serving.logged(`the outcome of ${name}`, isNew);
+      returned.add(line);
       return line;
     },
     async dropped(name, content) {
@@ -262,7 +262,7 @@ function runCommand(
   anyStatus: boolean,
 ): CommandResult {
   const { command, args: all, options } = programCommand(args, settings);
-  const result = spawnSync(command, all, { ...options, encoding: 'utf8', timeout: PATIENCE_MS });
+  const result = spawnSync(command, all, { ...options, encoding: 'utf8', timeout: TIMEOUT_MS });
   if (result.error !== undefined) throw result.error;
   const { status, stdout, stderr } = result;
   if (status !== 0 && !anyStatus)

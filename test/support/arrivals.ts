@@ -1,8 +1,8 @@
-/** Reads what arrives on the change stream of a running appliance from now on. */
+/** Reads new changes from the change stream of a running appliance. */
 import assert from 'node:assert/strict';
 import type { Appliance } from './appliance.ts';
 
-/** Starts at the end of the stream. @returns a function for the arrivals since then: `id version event`, in order */
+/** Starts at the end of the stream. @returns a function that lists later changes in order: `id version event` */
 export async function followStream(appliance: Appliance): Promise<() => Promise<string[]>> {
   const read = async (start: string) => {
     const response = await appliance.get(`/v1/detections/changes?${start}&limit=1000`);

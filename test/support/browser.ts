@@ -1,6 +1,6 @@
 /**
- * A real Chromium for the console's tests: the one that WIREWATCH_TEST_BROWSER names, else the machine's. Without one,
- * these tests are skipped, and say so.
+ * A real Chromium for the console's tests: WIREWATCH_TEST_BROWSER names it, otherwise it is searched on the PATH.
+ * Without Chromium, these tests are skipped with a message.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -20,12 +20,12 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Much longer than anything takes: only a failing test waits so long. */
-const PATIENCE_MS = 60_000;
+/** Much longer than any step takes: only a failing test waits this long. */
+const TIMEOUT_MS = 60_000;
 
 export const browserPath: string | null = findBrowser();
 
-/** For `describe` and `test`: why they are skipped; false if there is a browser. */
+/** For `describe` and `test`: the reason to skip them; false if there is a browser. */
 export const skip: string | false =
   browserPath === null && 'no Chromium on PATH: install one, or name it in WIREWATCH_TEST_BROWSER';
 
@@ -36,10 +36,10 @@ function findBrowser(): string | null {
   return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(existsSync) ?? null;
 }
 
-/** With a new, empty profile. */
+/** Starts Chromium with an empty profile. */
 export function launchBrowser(): Promise<Browser> {
   assert.ok(browserPath !== null);
-  return chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS, timeout: PATIENCE_MS });
+  return chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS, timeout: TIMEOUT_MS });
 }
 
 export interface Watched {
@@ -51,7 +51,7 @@ export interface Watched {
   close(): Promise<void>;
 }
 
-/** A page whose requests and errors are noted. */
+/** Opens a page and records its requests and errors. */
 export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },
@@ -60,7 +60,7 @@ export async function watchedPage(browser: Browser, options: BrowserContextOptio
     ...options,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
+  page.setDefaultTimeout(TIMEOUT_MS);
   const origins = new Set<string>();
   const errors: string[] = [];
   page.on('request', (request) => {

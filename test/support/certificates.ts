@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 
-/** Why tests that need certificates are skipped; false if they are not. */
+/** The reason to skip tests that need certificates; false if openssl is installed. */
 export const WITHOUT_OPENSSL =
   spawnSync('openssl', ['version']).status === 0 ? false : 'openssl is not installed';
 
@@ -35,10 +35,10 @@ export function makeCertificate(
   return files;
 }
 
-/** A folder of certificates, which the tests of the file share and remove. */
+/** A folder of certificates, shared by the tests of a file and removed after them. */
 export interface TestCertificates {
   readonly folder: string;
-  /** Of two servers; created before the tests run. */
+  /** Two certificates, created before the tests run. */
   readonly first: CertificateFiles;
   readonly second: CertificateFiles;
   /** A copy of a pair, to overwrite. */
@@ -70,7 +70,7 @@ export function useCertificates(): TestCertificates {
   };
 }
 
-/** Like a renewal in place. */
+/** Overwrites both files, as a renewal in place does. */
 export function overwrite(target: CertificateFiles, { certificate, key }: CertificateFiles): void {
   writeFileSync(target.certificate, readFileSync(certificate));
   writeFileSync(target.key, readFileSync(key));
@@ -86,15 +86,15 @@ export function connectTls(port: number, ...trusted: CertificateFiles[]): Promis
 }
 
 /** The subject of the certificate that a server presents to a new connection. */
-export async function shownName(port: number, ...trusted: CertificateFiles[]): Promise<string> {
+export async function presentedName(port: number, ...trusted: CertificateFiles[]): Promise<string> {
   const socket = await connectTls(port, ...trusted);
   const { CN } = socket.getPeerCertificate().subject;
   socket.destroy();
   return String(CN);
 }
 
-/** Sends a request on an open connection. @returns the head of the response and the part of the body received with it */
-export function ask(socket: Socket, path: string): Promise<string> {
+/** Sends a request on an open connection. @returns the response, or the part of it that arrives first */
+export function sendRequest(socket: Socket, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     socket.once('data', (chunk) => resolve(chunk.toString()));
     socket.once('close', () => reject(new Error('the connection was closed')));

@@ -17,8 +17,8 @@ export async function check(data: string, ...args: string[]): Promise<Checked> {
 
 export async function checked(run: RunningProgram): Promise<Checked> {
   const code = await run.ended;
-  assert.equal(run.told(), '');
-  const findings: Finding[] = JSON.parse(run.printed());
+  assert.equal(run.stderr(), '');
+  const findings: Finding[] = JSON.parse(run.stdout());
   for (const finding of findings) {
     assert.deepEqual(Object.keys(finding), ['check', 'status', 'detail', 'what_to_do']);
     assert.equal(finding.what_to_do === null, finding.status === 'ok', JSON.stringify(finding));
@@ -28,24 +28,26 @@ export async function checked(run: RunningProgram): Promise<Checked> {
     findings,
     of: (name) =>
       findings.find((finding) => finding.check === name) ??
-      assert.fail(`${name} was not looked at: ${JSON.stringify(findings)}`),
+      assert.fail(`${name} was not checked: ${JSON.stringify(findings)}`),
   };
 }
 
 export async function command(data: string, ...args: string[]): Promise<void> {
   const run = runProgram([...args, '--data', data]);
-  assert.equal(await run.ended, 0, run.told());
+  assert.equal(await run.ended, 0, run.stderr());
 }
 
-export async function stoppedAfterStart(data: string): Promise<void> {
+export async function startAndStop(data: string): Promise<void> {
   const running = runProgram(['serve', '--port', '0', '--data', data]);
   await running.url();
   running.kill('SIGTERM');
   await running.ended;
 }
 
-/** Every path below a folder, with everything that could change, except write-ahead logs of a writer. */
-export function picture(folder: string): string[] {
+/**
+ * Every path below a folder, with size, mode, inode and time, except write-ahead logs, which a running program changes.
+ */
+export function snapshot(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
     .map((name) => {

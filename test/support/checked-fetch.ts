@@ -1,9 +1,9 @@
 /**
- * Checks every response that a test gets by `fetch` against the OpenAPI document: path, method, status, content type,
- * headers, body. Anything undocumented fails the request.
+ * Checks every response to `fetch` against the OpenAPI document: path, method, status, content type, headers, body.
+ * The request fails if anything is undocumented.
  *
- * `fetch` itself is replaced, so that clients which bring their own calls are covered as well; other servers than
- * those that were announced are left alone.
+ * `fetch` itself is replaced, so that requests of other libraries are checked, too. Only servers registered with
+ * {@link checkResponsesOf} are checked.
  */
 import assert from 'node:assert/strict';
 import { FormatRegistry, type TSchema } from '@sinclair/typebox';
@@ -14,8 +14,8 @@ import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
 import { type Response as Documented, UNROUTED } from '../../src/openapi/responses.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
 
-/** A response, for tests without `fetch`. */
-export interface ReceivedAnswer {
+/** A response that a test received without `fetch`. */
+export interface ReceivedResponse {
   readonly method: string;
   /** Path and query as sent. */
   readonly target: string;
@@ -72,7 +72,7 @@ globalThis.fetch = async (input, init) => {
   // Part of CORS, not of this API.
   if (method === 'OPTIONS' && response.status === 204) return response;
   const isText = response.headers.get('content-type')?.includes('json') === true;
-  checkAnswer({
+  checkResponse({
     method: method.toUpperCase(),
     target: `${pathname}${search}`,
     status: response.status,
@@ -83,17 +83,17 @@ globalThis.fetch = async (input, init) => {
 };
 
 /** Registers a server whose responses are checked. */
-export function checkAnswersOf(url: string): void {
+export function checkResponsesOf(url: string): void {
   origins.add(new URL(url).origin);
 }
 
 /** @throws AssertionError */
-export function checkAnswer(answer: ReceivedAnswer): void {
-  const { method, target, status, headers, body } = answer;
+export function checkResponse(response: ReceivedResponse): void {
+  const { method, target, status, headers, body } = response;
   const what = `${method} ${target.slice(0, 300)}: ${status}`;
   const [path = '', query = ''] = target.split('?', 2);
-  const documented = documentedAnswer(path, method, status);
-  assert.ok(documented, `${what} is not in the document: ${body.slice(0, 500)}`);
+  const documented = documentedResponse(path, method, status);
+  assert.ok(documented, `${what} is not documented: ${body.slice(0, 500)}`);
   checkHeaders(what, documented, headers);
   const contentType = headers.get('content-type');
   if (documented.content === undefined || method === 'HEAD') {
@@ -101,7 +101,7 @@ export function checkAnswer(answer: ReceivedAnswer): void {
     return;
   }
   const media = contentType === null ? undefined : documented.content[contentType];
-  assert.ok(media, `${what}: the document has no ${contentType} for it`);
+  assert.ok(media, `${what}: the document does not list the content type ${contentType}`);
   if (contentType?.includes('json') !== true) return;
   const value: unknown = JSON.parse(body);
   checkSchema(what, media.schema, value);
@@ -111,7 +111,7 @@ export function checkAnswer(answer: ReceivedAnswer): void {
 }
 
 /** The documented response for a status; for unknown paths and methods, the common ones. */
-function documentedAnswer(path: string, method: string, status: number): Documented | undefined {
+function documentedResponse(path: string, method: string, status: number): Documented | undefined {
   const operations = operationsAt(path);
   if (operations.length === 0) return status === 404 ? UNROUTED[404] : undefined;
   const operation = operations.find((one) => one.method === method.toLowerCase());
@@ -136,7 +136,7 @@ function checkHeaders(what: string, documented: Documented, headers: Headers): v
   }
   for (const name of MEANINGFUL_HEADERS) {
     if (documented.headers[name] === undefined) {
-      assert.equal(headers.get(name), null, `${what} has ${name}, of which the document says nothing`);
+      assert.equal(headers.get(name), null, `${what} has the undocumented header ${name}`);
     }
   }
   const rate = MEANINGFUL_HEADERS.filter((name) => name.startsWith('RateLimit-') && headers.has(name));
@@ -145,7 +145,7 @@ function checkHeaders(what: string, documented: Documented, headers: Headers): v
 
 /** Checks a value against a schema of the document; without a schema, no value is valid. @throws AssertionError */
 export function checkBody(what: string, schema: TSchema | undefined, value: unknown): void {
-  assert.ok(schema, `${what}: there is no schema`);
+  assert.ok(schema, `${what}: the document has no schema`);
   checkSchema(what, schema, value);
 }
 
@@ -157,7 +157,7 @@ function checkSchema(what: string, schema: TSchema, value: unknown): void {
   const found = [...check.Errors(value)].map(
     (error) => `${error.path}: ${error.message}, not ${JSON.stringify(error.value)?.slice(0, 200)}`,
   );
-  assert.fail(`${what} does not fit the document: ${found.slice(0, 5).join('; ')}`);
+  assert.fail(`${what} does not match the document: ${found.slice(0, 5).join('; ')}`);
 }
 
 function checkProblem(
@@ -167,7 +167,7 @@ function checkProblem(
 ): void {
   const { type, title, status: said, request_id } = membersOf(value);
   const code = String(type).split('/').at(-1) ?? '';
-  assert.ok(codes.includes(code), `${what} has the code ${code}, of which the document says nothing`);
+  assert.ok(codes.includes(code), `${what} has the undocumented code ${code}`);
   const kind = new Map<string, { status: number; title: string }>(Object.entries(PROBLEMS)).get(code);
   assert.deepEqual([title, said, kind?.status], [kind?.title, status, status], what);
   assert.match(String(type), new RegExp(`^https?://.*/errors/${code}$`), what);
@@ -214,7 +214,7 @@ function checkDetections(what: string, path: string, hasFields: boolean, value: 
   }
 }
 
-/** The paths of its fields, in order; for an object that is null, its first. */
+/** The paths of all fields, in order; an object that is null counts as its first field. */
 function leaves(value: unknown, prefix: string): string[] {
   return Object.entries(membersOf(value)).flatMap(([name, member]) => {
     const path = `${prefix}${name}`;
@@ -224,6 +224,6 @@ function leaves(value: unknown, prefix: string): string[] {
 }
 
 export function membersOf(value: unknown): Record<string, unknown> {
-  assert.ok(typeof value === 'object' && value !== null, `${JSON.stringify(value)} is no object`);
+  assert.ok(typeof value === 'object' && value !== null, `${JSON.stringify(value)} is not an object`);
   return { ...value };
 }

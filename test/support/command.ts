@@ -1,8 +1,7 @@
 /**
- * How tests start the program: `dist/main.cjs`, as `node build/bundle.mjs` writes it, or with WIREWATCH_PROGRAM that
- * executable. It gets settings and, of this process's environment, PATH alone, so that nothing set on a machine decides
- * what it does (the colours of a terminal, say); an executable not even that, and an empty folder to run in, since it
- * has to do without both.
+ * How tests start the program: `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names. Its environment has
+ * only the test's settings and PATH, so that variables of the machine (for terminal colours, say) have no effect. An
+ * executable does not even get PATH, and runs in an empty folder: it must need neither.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,11 +19,11 @@ export interface ProgramCommand {
   readonly options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string };
 }
 
-/** Why a test that preloads code with NODE_OPTIONS is skipped. */
+/** The reason to skip a test that preloads code with NODE_OPTIONS; false if the program is a bundle. */
 export const NO_PRELOAD =
-  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
+  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads no code from outside';
 
-/** @param settings its environment, besides PATH */
+/** @param settings environment variables, besides PATH */
 export function programCommand(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -45,7 +44,7 @@ export function programCommand(
   };
 }
 
-/** Runs the program to its end. @param cwd its working directory */
+/** Runs the program until it exits. @param cwd its working directory */
 export function runToEnd(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -58,7 +57,7 @@ export function runToEnd(
 
 let folders: { cwd: string; addon: string } | undefined;
 
-/** Shared by all starts of a test process, so that the addon is written once, and not to the home. */
+/** Shared by all runs of a test process, so that the addon is written only once, and not to the home folder. */
 function executableFolders(): { cwd: string; addon: string } {
   if (folders === undefined) {
     const cwd = mkdtempSync(join(tmpdir(), 'wirewatch-empty-'));

@@ -32,7 +32,7 @@ export async function send(
   return { status: response.statusCode, headers: response.headers, text };
 }
 
-/** What `wirewatch console` prints; `options` may name the person. */
+/** The link that `wirewatch console` prints; `options` may name the person. */
 export function linkOf(installation: Pick<Installation, 'cli'>, ...options: readonly string[]): string {
   return JSON.parse(installation.cli(['console', ...options, '--json']).stdout).url;
 }

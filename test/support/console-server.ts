@@ -1,4 +1,4 @@
-/** Serves the console's app with a test's responses, and the program's headers. */
+/** Serves the console's app with prepared responses and the program's headers. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ export interface Posted {
   readonly body: unknown;
 }
 
-export interface Answer {
+export interface JsonResponse {
   readonly status: number;
   readonly body: unknown;
 }
@@ -22,23 +22,23 @@ export interface Answer {
 export interface ConsoleServer {
   readonly url: string;
   /** By path; a test may change it. */
-  readonly answers: Record<string, unknown>;
+  readonly responses: Record<string, unknown>;
   /** The response to POST, by path; by default success. */
-  readonly results: Record<string, Answer>;
+  readonly results: Record<string, JsonResponse>;
   readonly posted: Posted[];
   /** Sends an event to every page. */
-  tell(event: string): void;
+  sendEvent(event: string): void;
   /** How many event streams are open. */
   streams(): number;
-  /** Ends the event streams; refused until it is opened again. */
+  /** `true` ends the event streams and refuses new ones, until `false`. */
   breakEvents(isBroken: boolean): void;
   close(): Promise<void>;
 }
 
-export async function startConsoleServer(answers: Record<string, unknown>): Promise<ConsoleServer> {
+export async function startConsoleServer(responses: Record<string, unknown>): Promise<ConsoleServer> {
   const streams = new Set<ServerResponse>();
   const posted: Posted[] = [];
-  const results: Record<string, Answer> = {};
+  const results: Record<string, JsonResponse> = {};
   let isBroken = false;
   const files = consoleFiles();
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
@@ -48,7 +48,8 @@ export async function startConsoleServer(answers: Record<string, unknown>): Prom
       response.writeHead(status, { 'Content-Type': contentType, 'Content-Security-Policy': POLICY });
       response.end(body);
     };
-    const sendJson = ({ status, body }: Answer) => send(status, 'application/json', JSON.stringify(body));
+    const sendJson = ({ status, body }: JsonResponse) =>
+      send(status, 'application/json', JSON.stringify(body));
     if (file !== undefined) send(200, TYPES[pathname.split('.')[1] ?? 'html'] ?? '', file);
     else if (request.method === 'POST') {
       posted.push({ path: pathname, body: JSON.parse(await text(request)) });
@@ -59,9 +60,9 @@ export async function startConsoleServer(answers: Record<string, unknown>): Prom
       response.write(':\n\n');
       streams.add(response);
       response.on('close', () => streams.delete(response));
-    } else if (answers[pathname] === undefined)
+    } else if (responses[pathname] === undefined)
       sendJson({ status: 404, body: { title: 'Not Found', detail: `there is no ${pathname}` } });
-    else sendJson({ status: 200, body: answers[pathname] });
+    else sendJson({ status: 200, body: responses[pathname] });
   };
   const server = createServer((request, response) => void respond(request, response));
   server.listen(0, '127.0.0.1');
@@ -70,10 +71,10 @@ export async function startConsoleServer(answers: Record<string, unknown>): Prom
   if (address === null || typeof address === 'string') throw new Error('it does not listen on a port');
   return {
     url: `http://127.0.0.1:${address.port}`,
-    answers,
+    responses,
     results,
     posted,
-    tell: (event) => {
+    sendEvent: (event) => {
       for (const stream of streams) stream.write(`event: ${event}\ndata: {}\n\n`);
     },
     streams: () => streams.size,

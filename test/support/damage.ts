@@ -1,4 +1,4 @@
-/** Damages a database, one place at a time, and walks its change stream. */
+/** Damages a database, one place at a time, and reads its change stream. */
 
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -15,25 +15,25 @@ export type Kind = 'bit' | 'block';
 /** What clients receive from a damaged database. */
 export type Outcome =
   /** Every row, unchanged. */
-  | 'all as it was'
-  /** Every row in order, but one with another text. */
-  | 'another text'
-  /** Every row with its text, each stream in its order, but one stream's before another's where it came behind it. */
-  | 'streams interleaved otherwise'
+  | 'unchanged'
+  /** Every row in order, but the text of one has changed. */
+  | 'other text'
+  /** Every row with its text and each stream in order, but the streams are interleaved differently. */
+  | 'streams interleaved differently'
   | 'refused'
-  /** A row too few or too many, or out of order, or not text: must never happen. */
-  | 'served wrong';
+  /** Missing, extra or reordered rows, or bytes that are not text: must never happen. */
+  | 'wrong rows';
 
 const BLOCK_BYTES = 64;
 const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 
 /**
- * Flips a bit, or overwrites a block, at so many random places of a database of some thousand rows, and walks its
- * stream after each.
+ * Flips a bit or overwrites a block of a database with 3,000 rows, each time at another random place, and reads the
+ * change stream after each.
  *
- * @returns how often what came of it
+ * @returns the count of each outcome
  */
-export function damageOften(kind: Kind, times: number, seed: string): Record<Outcome, number> {
+export function damageRandomly(kind: Kind, times: number, seed: string): Record<Outcome, number> {
   const store = createTestStore(7);
   const prng = seededPrng(seed, kind);
   const types: ContentType[] = ['text', 'image'];
@@ -59,11 +59,11 @@ export function damageOften(kind: Kind, times: number, seed: string): Record<Out
   store.reader.close();
   store.writer.close();
   const outcomes: Record<Outcome, number> = {
-    'all as it was': 0,
-    'another text': 0,
-    'streams interleaved otherwise': 0,
+    unchanged: 0,
+    'other text': 0,
+    'streams interleaved differently': 0,
     refused: 0,
-    'served wrong': 0,
+    'wrong rows': 0,
   };
   try {
     for (let time = 0; time < times; time += 1) {
@@ -88,15 +88,15 @@ function outcomeOf(path: string, before: Buffer): Outcome {
   try {
     db = openDatabase(path, 'read');
     const after = walk(db);
-    if (after.equals(before)) return 'all as it was';
+    if (after.equals(before)) return 'unchanged';
     // Overwritten text leaves everything else in place.
     const isSameLength = after.length === before.length;
     let changed = 0;
     for (let at = 0; isSameLength && at < after.length; at += 1) if (after[at] !== before[at]) changed += 1;
-    if (isSameLength && isUtf8(after) && changed <= BLOCK_BYTES) return 'another text';
+    if (isSameLength && isUtf8(after) && changed <= BLOCK_BYTES) return 'other text';
     return isSameLength && byStream(after) === byStream(before)
-      ? 'streams interleaved otherwise'
-      : 'served wrong';
+      ? 'streams interleaved differently'
+      : 'wrong rows';
   } catch (error) {
     if (isDamage(error)) return 'refused';
     throw error;
@@ -105,7 +105,7 @@ function outcomeOf(path: string, before: Buffer): Outcome {
   }
 }
 
-/** The rows of each stream, in their order. */
+/** The rows, grouped by stream. */
 function byStream(pages: Buffer): string {
   const rows: { subscription_id: number; content_type: string }[] = JSON.parse(
     `[${pages.toString().replaceAll('}{"id":', '},{"id":')}]`,
@@ -114,7 +114,7 @@ function byStream(pages: Buffer): string {
   return JSON.stringify([...streams].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** From the start until has_more is false. */
+/** Reads from the start until has_more is false. */
 function walk(db: Database): Buffer {
   const pages: Buffer[] = [];
   const query: Omit<ChangesQuery, 'start'> = {

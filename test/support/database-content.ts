@@ -23,8 +23,8 @@ export function contentOfDatabase(db: Database): Content {
 }
 
 /**
- * Of the detections.db of a data folder, without what the search for missing windows adds at every start; nobody may
- * write to it.
+ * The content of a data folder's detections.db, without what the search for missing windows adds at every start. The
+ * appliance must be stopped.
  */
 export function contentOfDetections(data: string): Content {
   const db = openDatabase(join(data, 'detections.db'), 'read');
@@ -51,7 +51,7 @@ export function assertSameContent(actual: Content, expected: Content, what = '')
   }
 }
 
-/** A delivery time left open by a kill is set by the next start, in its own entry. */
+/** Omits the last delivery time: after a kill it is still null, and the next start sets it in its own entry. */
 export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: Content): Content {
   const closed = delivery.map((row, index) =>
     index < delivery.length - 1 ? row : { ...Object(row), delivered_at: null },
@@ -59,7 +59,7 @@ export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: C
   return { ...others, delivery: closed };
 }
 
-/** Opens a database for reading while it is used. */
+/** Opens a database for reading, and closes it after `use`. */
 export function reading<Result>(path: string, use: (db: Database) => Result): Result {
   const db = openDatabase(path, 'read');
   try {

@@ -27,8 +27,8 @@ export async function startDemonstration(): Promise<Demonstration> {
     rmSync(data, { recursive: true, force: true });
   };
   try {
-    const text = await run.until('what it shows', () =>
-      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+    const text = await run.until('the output of the demonstration', () =>
+      /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
     );
     return { drop: join(data, 'drop'), shown: JSON.parse(text), stop };
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
- * Every call by which the program's own code changes files, in order, and what a power cut would take at any point:
- * content that was written and not synced, names in a folder that was not synced since. SQLite's own calls are not seen.
+ * Records every call with which the program's own code changes files, in order, and determines what a power cut would
+ * lose at any point: unsynced content, and names in folders that were not synced since. SQLite's own calls are not
+ * recorded.
  */
 import fs, { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -18,8 +19,8 @@ const WRITES = [
 
 type Call = (...args: unknown[]) => unknown;
 
-/** Patches `node:fs` in this thread. @param tell called before each call takes effect @returns ends it */
-export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
+/** Patches `node:fs` in this thread. @param onCall runs before each call takes effect @returns removes the patch */
+export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
   const originals = new Map<string, unknown>();
   const files = new Map<unknown, string>();
   const at = (path: unknown) =>
@@ -35,8 +36,8 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
     const path = at(args[0]);
     const flags = String(args[1] ?? 'r');
     const isNew = /[wa]/.test(flags) && !existsSync(path);
-    if (isNew) tell({ call: 'create', path });
-    else if (/w/.test(flags) && !flags.includes('x')) tell({ call: 'write', path });
+    if (isNew) onCall({ call: 'create', path });
+    else if (/w/.test(flags) && !flags.includes('x')) onCall({ call: 'write', path });
     const file = call(...args);
     files.set(file, path);
     return file;
@@ -46,12 +47,12 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
       files.delete(args[0]);
       return call(...args);
     });
-  // As streams do it.
+  // Streams open files with this call.
   patch('open', (call, args) => {
     const done = args.at(-1);
     if (typeof done !== 'function') throw new Error('fs.open: expected a callback');
     const path = at(args[0]);
-    if (!existsSync(path)) tell({ call: 'create', path });
+    if (!existsSync(path)) onCall({ call: 'create', path });
     return call(...args.slice(0, -1), (error: unknown, file: unknown) => {
       if (error === null) files.set(file, path);
       done(error, file);
@@ -60,19 +61,19 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
   for (const name of WRITES)
     patch(name, (call, args) => {
       const path = at(args[0]);
-      if (typeof args[0] !== 'number' && !existsSync(path)) tell({ call: 'create', path });
-      tell({ call: 'write', path });
+      if (typeof args[0] !== 'number' && !existsSync(path)) onCall({ call: 'create', path });
+      onCall({ call: 'write', path });
       return call(...args);
     });
   for (const name of ['fsyncSync', 'fdatasyncSync', 'fsync', 'fdatasync'])
     patch(name, (call, args) => {
-      tell({ call: 'sync', path: at(args[0]) });
+      onCall({ call: 'sync', path: at(args[0]) });
       return call(...args);
     });
   patch('copyFileSync', (call, args) => {
     const path = at(args[1]);
-    if (!existsSync(path)) tell({ call: 'create', path });
-    tell({ call: 'write', path });
+    if (!existsSync(path)) onCall({ call: 'create', path });
+    onCall({ call: 'write', path });
     return call(...args);
   });
   for (const [name, kind] of [
@@ -81,18 +82,18 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
   ] as const)
     patch(name, (call, args) => {
       const result = call(...args);
-      tell({ call: kind, path: at(args[0]), to: at(args[1]) });
+      onCall({ call: kind, path: at(args[0]), to: at(args[1]) });
       return result;
     });
   for (const name of ['rmSync', 'unlinkSync'])
     patch(name, (call, args) => {
       const path = at(args[0]);
-      if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) tell({ call: 'remove', path });
+      if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) onCall({ call: 'remove', path });
       return call(...args);
     });
   patch('mkdirSync', (call, args) => {
     const path = at(args[0]);
-    if (!existsSync(path)) tell({ call: 'create', path });
+    if (!existsSync(path)) onCall({ call: 'create', path });
     return call(...args);
   });
   syncBuiltinESMExports();
@@ -102,7 +103,7 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
   };
 }
 
-/** Runs `work`. @returns its calls */
+/** Runs `work` and returns its calls. */
 export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
   const calls: DiskCall[] = [];
   const end = recordDiskCalls((call) => calls.push(call));
@@ -116,7 +117,7 @@ export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
 
 const RECORDER = pathToFileURL(join(import.meta.dirname, 'record-disk.ts')).href;
 
-/** Records what the program does to the disk, unless it is an executable (NO_PRELOAD). @param folder for the record */
+/** Records the calls of a program that is not an executable (NO_PRELOAD). @param folder for the record */
 export function programCalls(folder: string) {
   const file = join(folder, 'calls');
   return {
@@ -130,7 +131,7 @@ export function programCalls(folder: string) {
   };
 }
 
-/** The paths that are synced next after a file or folder is created or renamed. */
+/** The next `count` paths that are synced after a file or folder gets the name `path`. */
 export function syncedAfter(calls: readonly DiskCall[], path: string, count: number): string[] {
   const at = calls.findIndex(
     (call) => ('to' in call ? call.to : call.call === 'create' && call.path) === path,
@@ -144,25 +145,25 @@ export class Unsynced {
   readonly #content = new Set<string>();
   readonly #names = new Set<string>();
   readonly #gone = new Set<string>();
-  /** Files named before their content was on the disk: a power cut could leave an empty file. */
+  /** Files that got their name before their content was synced: a power cut could leave them empty. */
   readonly tooEarly: string[] = [];
 
   constructor(calls: Iterable<DiskCall> = []) {
     for (const call of calls) this.note(call);
   }
 
-  /** Files with content that is not on the disk. */
+  /** Files with unsynced content. */
   get content(): string[] {
     return [...this.#content];
   }
 
-  /** Names that are not on the disk: of files and folders that were created, renamed or linked. */
+  /** Unsynced names of files and folders that were created, renamed or linked. */
   get names(): string[] {
     return [...this.#names];
   }
 
   /** Names that a rename removed, and that a power cut could restore. */
-  get gone(): string[] {
+  get removed(): string[] {
     return [...this.#gone];
   }
 
@@ -191,7 +192,7 @@ export class Unsynced {
 
   #name({ call, path, to }: Extract<DiskCall, { to: string }>): void {
     if (this.#content.has(path)) this.tooEarly.push(to);
-    // The rename replaced what had that name.
+    // The rename replaced an earlier file of this name.
     if (call === 'rename') this.#content.delete(to);
     const isWithin = (each: string) => each === path || each.startsWith(`${path}/`);
     for (const set of [this.#content, this.#names])

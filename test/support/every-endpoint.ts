@@ -67,7 +67,7 @@ export async function assertProblem(
   return problem;
 }
 
-/** Runs a test on its own server, if it would disturb the others. */
+/** Runs a test on its own server, so that it does not disturb other tests. */
 export async function withServer(
   options: TestServerOptions,
   use: (other: TestServer, key: string) => Promise<void>,

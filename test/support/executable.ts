@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 
 export const PROJECT = join(import.meta.dirname, '..', '..');
 
-/** Of the addon inside it. */
+/** The version of SQLite in the addon. */
 export function sqliteVersion(): unknown {
   const db = new Database(':memory:');
   try {
@@ -20,12 +20,12 @@ export function sqliteVersion(): unknown {
 
 export interface Executable {
   readonly path: string;
-  /** An empty home, with an empty folder for temporary files beside it. */
+  /** Creates an empty home, with an empty folder for temporary files beside it. */
   place(): { readonly home: string; readonly temporary: string };
   remove(): void;
 }
 
-/** @param entries of another program, by the names of its scripts; by default Wirewatch itself */
+/** @param entries the scripts of another program, by name; Wirewatch by default */
 export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>): Executable {
   mkdirSync(join(PROJECT, 'dist'), { recursive: true });
   const built = mkdtempSync(join(PROJECT, 'dist', 'test-'));
@@ -41,7 +41,7 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
     encoding: 'utf8',
   });
   assert.equal(result.status, 0, result.stderr);
-  assert.deepEqual(readdirSync(scratch), [], 'the build writes nothing elsewhere');
+  assert.deepEqual(readdirSync(scratch), [], 'the build wrote outside of its output folder');
   assert.deepEqual(readdirSync(built).sort(), [name, `${name}.cdx.json`, `${name}.sha256`]);
   let places = 0;
   return {

@@ -1,4 +1,4 @@
-/** Rows and files of exports, as a writer would create them; each file is for its own window. */
+/** Creates rows and export files, as a writer would; each file is for its own window. */
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { Form } from '../../src/ingest/format/file-name.ts';

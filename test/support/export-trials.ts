@@ -9,7 +9,7 @@ import type { Appliance } from './appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import type { LogLine } from './program.ts';
 
-/** @param appliance returns the one that runs now */
+/** @param appliance returns the current appliance */
 export function exportTrials(appliance: () => Appliance) {
   const inDrop = (...names: string[]) => join(appliance().drop, ...names);
   const reasonBeside = (destination: unknown) =>
@@ -20,7 +20,7 @@ export function exportTrials(appliance: () => Appliance) {
     return appliance().dropped(fileName('newswire', nextWindowMs(), form), content);
   }
 
-  /** Drops a file that must be applied, and compares how many rows it had. */
+  /** Drops a file that must be applied, and checks its row count. */
   async function applied(form: Form, content: string | Buffer, rows: readonly Row[]): Promise<LogLine> {
     const line = await dropped(form, content);
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
@@ -34,11 +34,11 @@ export function exportTrials(appliance: () => Appliance) {
     const line = await dropped(form, content);
     assert.equal(line.msg, 'file failed', JSON.stringify(line));
     const path = join(appliance().drop, String(line.destination));
-    assert.ok(readFileSync(path).equals(Buffer.from(content)), 'the file is kept as it was');
+    assert.ok(readFileSync(path).equals(Buffer.from(content)), 'the failed file must be unchanged');
     return JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
   }
 
-  /** Drops a file of these rows, which must be applied; @returns the detection of the last one, as the API shows it */
+  /** Drops a file with these rows, which must be applied; @returns the last row's detection, as the API shows it */
   async function detectionOf(
     rows: readonly Row[],
     exportName: ExportName = 'newswire',
@@ -51,8 +51,8 @@ export function exportTrials(appliance: () => Appliance) {
     return detection;
   }
 
-  /** Drops a file of a good row and then this one, which must fail it; @returns the reasons given for it */
-  async function reasonsAgainst(row: Row, exportName: ExportName = 'newswire') {
+  /** Drops a file with a good row and then this one, which must fail; @returns the errors of its reason file */
+  async function reasonsFor(row: Row, exportName: ExportName = 'newswire') {
     const good = newRow();
     const content = ndjson([good, row]);
     const line = await appliance().dropped(fileName(exportName, nextWindowMs()), content);
@@ -62,7 +62,7 @@ export function exportTrials(appliance: () => Appliance) {
     assert.equal(
       await appliance().detection(idOf(good, exportName)),
       null,
-      'nothing of a failed file is kept',
+      'no row of a failed file may be stored',
     );
     const reason = JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
     assert.equal(reason.errors_total, reason.errors.length);
@@ -70,8 +70,8 @@ export function exportTrials(appliance: () => Appliance) {
     return reason.errors;
   }
 
-  /** Drops another file and waits for it: by then, earlier files have been scanned. */
-  async function anotherRead(): Promise<void> {
+  /** Drops another file and waits for it: when it is applied, earlier files have been scanned. */
+  async function ingestAnother(): Promise<void> {
     const line = await appliance().dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
   }
@@ -87,10 +87,10 @@ export function exportTrials(appliance: () => Appliance) {
     applied,
     failed,
     detectionOf,
-    reasonsAgainst,
+    reasonsFor,
     inDrop,
     reasonBeside,
-    anotherRead,
+    ingestAnother,
     windowStatus,
   };
 }

@@ -4,8 +4,8 @@ import fs, { fstatSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
 /**
- * @param times so many reads fail, then they succeed; Infinity: all of them
- * @throws where fewer were made; what `work` throws
+ * @param times how many reads fail before they succeed again; Infinity: all of them
+ * @throws AssertionError if fewer reads were made; errors of `work`
  */
 export async function withFailingReads<Result>(
   path: string,
@@ -24,7 +24,7 @@ export async function withFailingReads<Result>(
   syncBuiltinESMExports();
   try {
     const result = await work();
-    assert.ok(left === 0 || times === Number.POSITIVE_INFINITY, `${left} reads were not made`);
+    assert.ok(left === 0 || times === Number.POSITIVE_INFINITY, `${left} fewer reads than expected`);
     return result;
   } finally {
     fs.readSync = readSync;

@@ -1,6 +1,4 @@
-/**
- * A proxy that injects faults of proxies and networks, in a given order, and forwards everything else.
- */
+/** A proxy that injects faults of proxies and networks, in a fixed order, and forwards everything else. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -16,35 +14,35 @@ export type Fault =
   /** A response by the proxy, in HTML. */
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }
   /** In the middle of the body, a callback runs; then the connection ends. */
-  | { readonly kind: 'event'; readonly happen: () => void };
+  | { readonly kind: 'event'; readonly run: () => void };
 
 export interface FaultyProxy {
   readonly url: string;
   /** Path and query of each request. */
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   close(): void;
 }
 
 export interface FaultyProxyOptions {
   readonly target: string;
-  /** One for each request; later requests are passed on. */
+  /** One for each request; later requests are forwarded. */
   readonly faults: readonly Fault[];
   /** Replaces the `limit` of every request, to get many pages. */
   readonly limit?: number;
 }
 
 export async function startFaultyProxy(options: FaultyProxyOptions): Promise<FaultyProxy> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = createServer((request, response) => {
-    const fault = options.faults[asked.length] ?? { kind: 'none' };
-    asked.push(request.url ?? '');
-    passOn(options, request, response, fault).catch(() => response.destroy());
+    const fault = options.faults[requests.length] ?? { kind: 'none' };
+    requests.push(request.url ?? '');
+    forward(options, request, response, fault).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    asked,
+    requests,
     close() {
       server.closeAllConnections();
       server.close();
@@ -52,7 +50,7 @@ export async function startFaultyProxy(options: FaultyProxyOptions): Promise<Fau
   };
 }
 
-async function passOn(
+async function forward(
   { target, limit }: FaultyProxyOptions,
   request: IncomingMessage,
   response: ServerResponse,
@@ -75,7 +73,7 @@ async function passOn(
   const url = new URL(request.url ?? '', target);
   if (limit !== undefined && url.searchParams.has('limit')) url.searchParams.set('limit', `${limit}`);
   const { authorization, 'content-type': contentType } = request.headers;
-  const answer = await fetch(url, {
+  const upstream = await fetch(url, {
     method: request.method ?? 'GET',
     headers: {
       ...(authorization === undefined ? {} : { authorization }),
@@ -83,24 +81,24 @@ async function passOn(
     },
     ...(sent === '' ? {} : { body: sent }),
   });
-  const body = Buffer.from(await answer.arrayBuffer());
+  const body = Buffer.from(await upstream.arrayBuffer());
   const half = body.subarray(0, Math.ceil(body.length / 2));
-  const type = { 'content-type': answer.headers.get('content-type') ?? '' };
+  const type = { 'content-type': upstream.headers.get('content-type') ?? '' };
   switch (fault.kind) {
     case 'none':
-      response.writeHead(answer.status, { ...type, 'content-length': body.length }).end(body);
+      response.writeHead(upstream.status, { ...type, 'content-length': body.length }).end(body);
       return;
     case 'half a body':
-      response.writeHead(answer.status, { ...type, 'content-length': half.length }).end(half);
+      response.writeHead(upstream.status, { ...type, 'content-length': half.length }).end(half);
       return;
     case 'cut body':
-      response.writeHead(answer.status, fault.chunked ? type : { ...type, 'content-length': body.length });
+      response.writeHead(upstream.status, fault.chunked ? type : { ...type, 'content-length': body.length });
       response.write(half, () => response.destroy());
       return;
     case 'event':
-      response.writeHead(answer.status, { ...type, 'content-length': body.length });
+      response.writeHead(upstream.status, { ...type, 'content-length': body.length });
       response.write(half, () => {
-        fault.happen();
+        fault.run();
         response.destroy();
       });
   }

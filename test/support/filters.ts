@@ -55,7 +55,7 @@ const filters: fc.Arbitrary<DetectionFilters> = fc.record({
   source_id: maybe(sourceId),
   article_id: maybe(fc.integer({ min: 1, max: 3 })),
 });
-/** Mostly few at a time: nothing would pass all of them. */
+/** At most two at a time: almost no row would pass all of them. */
 export const someFilters = fc
   .tuple(
     filters,
@@ -77,9 +77,9 @@ export const someFilters = fc
   )
   .map(([all, names]) => ({ ...NO_FILTERS, ...Object.fromEntries(names.map((name) => [name, all[name]])) }));
 
-/** Whether a row passes, by the contract's rules. */
-export function passes(given: TestRow, f: DetectionFilters): boolean {
-  const match = testMatch(given);
+/** Whether a row passes the filters, by the contract's rules. */
+export function passes(row: TestRow, f: DetectionFilters): boolean {
+  const match = testMatch(row);
   const publisherId = match.article.publisher?.id ?? null;
   const host = match.article.domain;
   const step = bandStep(match.content_type, match.strength.score);

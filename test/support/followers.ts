@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import type { Detection } from './appliance.ts';
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 export interface Page {
   readonly data: Detection[];
@@ -12,14 +12,14 @@ export interface Page {
   readonly has_more: boolean;
 }
 
-/** Sends a request to the appliance that runs now. */
+/** Sends a request to the current appliance. */
 export type Get = (path: string) => Promise<Page>;
 
-/** A copy as in the contract: never replaces a version by an older one. */
+/** Keeps a copy as the contract requires: never replaces a version by an older one. */
 export class Follower {
   readonly copy = new Map<string, Detection>();
   readonly #limit: number;
-  /** Its position: at first long ago, before any changed clock. */
+  /** The start of its next request. At first, a time before any that a test's wrong clock shows. */
   position: string;
 
   constructor(limit = 1000) {
@@ -27,7 +27,7 @@ export class Follower {
     this.position = `since=${formatMs(Date.now() - 3 * HOUR_MS)}`;
   }
 
-  /** Reads to the current end. @param pagesMax stops after so many pages */
+  /** Reads to the current end, or at most `pagesMax` pages. */
   async follow(get: Get, pagesMax = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pages = 0; pages < pagesMax; pages += 1) {
       const page = await get(`/v1/detections/changes?${this.position}&limit=${this.#limit}`);
@@ -41,7 +41,7 @@ export class Follower {
   }
 }
 
-/** What a new client gets. */
+/** A new client that has read to the current end. */
 export async function fresh(get: Get): Promise<Follower> {
   const client = new Follower();
   await client.follow(get);
@@ -50,13 +50,13 @@ export async function fresh(get: Get): Promise<Follower> {
 
 const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
 
-/** @returns the error in a copy; null: none */
-export function faultOf({ copy }: Follower, { copy: server }: Follower): string | null {
+/** @returns the first error in a copy; null: none */
+export function mismatchOf({ copy }: Follower, { copy: server }: Follower): string | null {
   for (const [id, row] of server) {
     const own = copy.get(id);
     if (own === undefined) return `${id} was skipped`;
     if (own.last_scored_at < row.last_scored_at)
-      return `${id}: version ${own.version} is kept, which is older than version ${row.version}`;
+      return `${id}: the copy has version ${own.version}, which is older than version ${row.version}`;
     if (own.last_scored_at === row.last_scored_at && content(own) !== content(row))
       return `${id}: versions ${own.version} and ${row.version} differ`;
   }
@@ -65,10 +65,12 @@ export function faultOf({ copy }: Follower, { copy: server }: Follower): string 
 
 /** Follows until all copies equal a new client's; a lost end is repaired only after a poll proves it. */
 export async function settle(followers: readonly Follower[], get: Get): Promise<Follower> {
-  for (const untilMs = performance.now() + PATIENCE_MS; ; await sleep(50)) {
+  for (const untilMs = performance.now() + TIMEOUT_MS; ; await sleep(50)) {
     for (const follower of followers) await follower.follow(get);
     const client = await fresh(get);
-    const faults = followers.map((follower) => faultOf(follower, client)).filter((fault) => fault !== null);
+    const faults = followers
+      .map((follower) => mismatchOf(follower, client))
+      .filter((fault) => fault !== null);
     if (faults.length === 0) return client;
     assert.ok(performance.now() < untilMs, faults.join('; '));
   }

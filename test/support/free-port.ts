@@ -1,4 +1,4 @@
-/** A port, for a setting where 0 has another meaning. */
+/** A free port, for settings where 0 has another meaning. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -9,6 +9,6 @@ export async function freePort(): Promise<number> {
   const address = server.address();
   server.close();
   await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  if (address === null || typeof address === 'string') throw new Error('expected a TCP port');
   return address.port;
 }

@@ -1,4 +1,4 @@
-/** A full disk for the log only, simulated in the threads of the program; not for an executable. */
+/** Simulates a full disk for the log only, in all threads of the program; not for an executable. */
 import { rmSync, writeFileSync } from 'node:fs';
 
 /** Fails every write to a log segment while the file named by WIREWATCH_TEST_FULL exists. */
@@ -14,7 +14,7 @@ const FULL = `
   syncBuiltinESMExports();
 `;
 
-/** The program's settings, and the switch. @param flag a path on any disk */
+/** The program's settings, and functions that fill the disk and free it. @param flag a path on any disk */
 export function fullLog(flag: string) {
   return {
     settings: {

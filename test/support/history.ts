@@ -1,4 +1,4 @@
-/** A data folder with detections.db and its log, written by the code of ingest, without files and threads. */
+/** A data folder with detections.db and its log, written directly by ingest code: no export files, no threads. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,14 +19,14 @@ export interface History {
   readonly folder: DataFolder;
   readonly db: () => Database;
   readonly writer: () => StreamWriter;
-  /** One transaction, in batches. */
+  /** Applies rows in one transaction, in batches. */
   apply(rows: readonly HistoryRow[], options?: ApplyOptions): void;
-  /** Closes everything, and opens it again like a start. */
+  /** Closes everything and opens it again, as a start does. */
   restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
   remove(subscription: number): Promise<void>;
   /** Purges removed rows from the log. @param between see LongWork */
   purge(between?: () => Promise<void>): Promise<string | null>;
-  /** Closes both, like a stop. */
+  /** Closes the database and the log, as a stop does. */
   stop(): void;
   delete(): void;
 }
@@ -52,7 +52,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     return nowMs;
   };
   const current = () => {
-    if (open === null) throw new Error('it is stopped');
+    if (open === null) throw new Error('the history is stopped');
     return open;
   };
 
@@ -139,7 +139,7 @@ export interface TestWriterOptions {
   readonly segmentBytes?: number;
 }
 
-/** @param folder its log is created in `log` */
+/** @param folder the log is created in its subfolder `log` */
 export function streamWriterOn(
   db: Database,
   folder: string,

@@ -1,8 +1,8 @@
 /** Which folder may import which, and the files that may import each dependency; structure.test.ts checks it. */
 
 /**
- * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. Each line is a
- * decision: other imports are refused, and listed ones must be in use.
+ * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. The test
+ * fails for any other import, and for listed ones that are unused.
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'addresses.ts': [],
@@ -195,7 +195,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'detection',
     'health',
     'history',
-    // It speaks TLS, and reads bodies, as the API does.
+    // It shares the API's TLS and its parsing of bodies.
     'http',
     'ingest',
     'limits',
@@ -247,7 +247,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'version.ts',
   ],
-  // Status and the console's overview share one query.
+  // `wirewatch status` and the console's overview share one query.
   cli: [
     'admin',
     'appliance-ingest.ts',

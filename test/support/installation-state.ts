@@ -14,7 +14,7 @@ import { until } from './until.ts';
 
 /** Names of files that ingest has not moved to their final folder. */
 export function filesWaiting(drop: string): string[] {
-  // In the order in which a file passes through them, so that none is missed.
+  // In the order in which a file moves through these folders, so that none is missed.
   const dropped = readdirSync(drop).filter((name) => /^(newswire|imagewire)\./.test(name));
   return [...dropped, ...readdirSync(join(drop, '.taken'))];
 }
@@ -25,15 +25,15 @@ export async function openAlertsOf({ data }: Pick<Installation, 'data'>): Promis
 }
 
 /** Waits until every file is ingested and in its final folder. */
-export async function atRest(
+export async function untilIdle(
   installation: Pick<Installation, 'data' | 'drop'>,
   serving: Serving,
 ): Promise<void> {
   const isBusy = () => isBehind(installation) || filesWaiting(installation.drop).length > 0;
-  await until('it comes to rest', () => !isBusy());
-  // What was logged until now has been read when the line of a request that was made now has been.
+  await until('ingest to be idle', () => !isBusy());
+  // Once the log line of a new request has arrived, all earlier lines have arrived, too.
   const id = (await serving.get('/v1/health')).headers.get('x-request-id');
-  await serving.logged('that it was asked', ({ request_id }) => request_id === id);
+  await serving.logged('the line of the request', ({ request_id }) => request_id === id);
 }
 
 /** Whether the database lacks entries of its log, or a backfill is unfinished. */
@@ -48,7 +48,7 @@ function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   }
 }
 
-/** A file's record, as the log has it. */
+/** A file's record in the log. */
 export interface LoggedFile {
   readonly number: number;
   readonly name: string;
@@ -58,11 +58,11 @@ export interface LoggedFile {
   readonly rows_applied: number;
 }
 
-export function isComplaint({ level }: LogLine): boolean {
+export function isErrorLine({ level }: LogLine): boolean {
   return level === 'error' || level === 'fatal';
 }
 
-/** Every record of a file in the log, in order, as it was at each time. */
+/** Every file record in the log, in order: one for each state of a file. */
 export function loggedFiles(data: string): LoggedFile[] {
   const files: LoggedFile[] = [];
   for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {

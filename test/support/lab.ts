@@ -23,7 +23,7 @@ export interface Lab {
   stop(): Promise<void>;
 }
 
-/** Starts a lab and waits until it is ready. @param folder of the test; the lab's data are below it */
+/** Starts a lab and waits until it is ready. @param folder the test's folder; the lab's data are below it */
 export async function startLab(folder: string, args: readonly string[] = []): Promise<Lab> {
   const data = join(folder, 'lab');
   const ready = join(folder, 'ready.json');
@@ -84,7 +84,7 @@ export async function withLab(
 export const CHANGES = '/v1/detections/changes';
 /** A time for labs: the night of a DST change in Europe. */
 export const SPRING = '2026-03-29T00:00Z';
-/** Everything that a lab has at its start. */
+/** Reads everything that a lab has at its start. */
 export const SINCE_SPRING = 'since=2026-03-28T23:59:00Z';
 
 export interface LabRow {

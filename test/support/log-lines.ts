@@ -37,6 +37,6 @@ export interface Line {
 export function linesOf(file: string): Line[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n');
-  assert.equal(lines.pop(), '', `${file} ends within a line`);
+  assert.equal(lines.pop(), '', `${file} ends in the middle of a line`);
   return lines.map((line) => JSON.parse(line));
 }

@@ -9,7 +9,7 @@ export function topic(name: string): string {
   return found.markdown;
 }
 
-/** @returns a topic as words with single spaces, without the marks of code */
+/** @returns a topic's text with single spaces and without backticks */
 export function words(name: string): string {
   return topic(name).replaceAll(/\s+/g, ' ').replaceAll('`', '');
 }
@@ -22,7 +22,7 @@ export function example(of: string, name: string): string {
   return code;
 }
 
-/** The cells of all table rows in a text, without heads. */
+/** The cells of all table rows in a text, without header rows. */
 export function tableRows(text: string): string[][] {
   return [...text.matchAll(/^\|(?!-)(.*)\|$(?!\n\|-)/gm)].map(([, row = '']) =>
     row.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|')),

@@ -1,4 +1,4 @@
-/** Generators of export rows for property tests: few detections, and values that often collide. */
+/** Generators of export rows for property tests: few detections, whose values often collide. */
 import fc from 'fast-check';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
@@ -10,12 +10,12 @@ export const EXPORTED_AT_DEFAULT = '2026-11-21T12:00:00Z';
 const time = fc.integer({ min: 0, max: 3 }).map((second) => `2026-11-20T08:00:0${second}Z`);
 const orNull = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { freq: 2 });
 
-/** Rows of few detections of one content type, with few times: ties of every kind are common. */
+/** Rows of few detections of one content type, with few different times, so that ties are common. */
 export function exportRow(contentType: ContentType): fc.Arbitrary<ExportRow> {
   const text = contentType === 'text';
   const ofText = <Value>(arbitrary: fc.Arbitrary<Value>) => (text ? orNull(arbitrary) : fc.constant(null));
   const ofImage = <Value>(arbitrary: fc.Arbitrary<Value>) => (text ? fc.constant(null) : orNull(arbitrary));
-  const given = fc.record({
+  const columns = fc.record({
     subscription_id: fc.constantFrom(7001, 7002),
     source_internal_id: fc.constantFrom(1, 2),
     article_id: fc.constantFrom(1, 2),
@@ -42,7 +42,7 @@ export function exportRow(contentType: ContentType): fc.Arbitrary<ExportRow> {
     article_print: text ? fc.boolean() : fc.constant(false),
     article_image_url: ofImage(fc.constant('https://cdn.example.com/1.jpg')),
   });
-  return given.map((row) => ({ ...EMPTY_ROW, ...row }));
+  return columns.map((row) => ({ ...EMPTY_ROW, ...row }));
 }
 
 export const contentType = fc.constantFrom<ContentType>('text', 'image');

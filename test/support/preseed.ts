@@ -29,13 +29,13 @@ export function written(text: string): string {
 export async function command(...args: string[]) {
   const run = runProgram(args);
   const code = await run.ended;
-  return { code, printed: run.printed(), told: run.told() };
+  return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
 
 export async function json(...args: string[]) {
-  const { code, printed, told } = await command(...args, '--json');
-  assert.equal(code, 0, told);
-  return JSON.parse(printed);
+  const { code, stdout, stderr } = await command(...args, '--json');
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
 }
 
 export async function generated(): Promise<Generated> {

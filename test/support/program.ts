@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { checkAnswersOf } from './checked-fetch.ts';
+import { checkResponsesOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 
-/** Much longer than anything here takes: only a failing test waits so long. */
-const PATIENCE_MS = 120_000;
+/** Much longer than any step takes: only a failing test waits this long. */
+const TIMEOUT_MS = 120_000;
 const CHECK_EVERY_MS = 10;
 
 export interface LogLine {
@@ -20,15 +20,15 @@ export interface LogLine {
 
 export interface RunningProgram {
   /** Its stdout so far. */
-  printed(): string;
+  stdout(): string;
   /** Its stderr so far: log lines, or an error message. */
-  told(): string;
+  stderr(): string;
   /** Grows while the program runs. */
   log(): readonly LogLine[];
   /** Removes the lines from memory: a run of hours would have millions. */
   takeLog(): LogLine[];
   /** Resolves when the condition holds; rejects if the program ends first. */
-  until<Value>(what: string, look: () => Value | undefined): Promise<Value>;
+  until<Value>(what: string, check: () => Value | undefined): Promise<Value>;
   /** Its URL, once it listens. */
   url(): Promise<string>;
   kill(signal: NodeJS.Signals): void;
@@ -41,11 +41,11 @@ export interface RunOptions {
   readonly through?: (program: string, args: readonly string[]) => [string, readonly string[]];
   /** A file descriptor instead of a pipe. */
   readonly stderr?: number;
-  /** The caller ends it, even within {@link inFolder}. */
+  /** The caller ends the program; {@link inFolder} does not. */
   readonly isKept?: boolean;
 }
 
-/** Starts `wirewatch` with these arguments, and only these settings in the environment. */
+/** Starts `wirewatch` with these arguments; its environment has only these settings. */
 export function runProgram(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -56,17 +56,17 @@ export function runProgram(
   const stdio: StdioOptions = ['ignore', 'pipe', stderr ?? 'pipe'];
   const child = spawn(program, all, { ...start.options, stdio });
   if (!isKept) running.add(child);
-  return followProgram(child, args);
+  return watchProgram(child, args);
 }
 
-function followProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
-  const printed: string[] = [];
-  const told: string[] = [];
+function watchProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
+  const stdout: string[] = [];
+  const stderr: string[] = [];
   const log: LogLine[] = [];
   let unfinished = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => printed.push(text));
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => stdout.push(text));
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    told.push(text);
+    stderr.push(text);
     const lines = (unfinished + text).split('\n');
     unfinished = lines.pop() ?? '';
     log.push(...lines.map(parseLine));
@@ -78,22 +78,22 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
     return typeof code === 'number' ? code : null;
   });
   const run: RunningProgram = {
-    printed: () => printed.join(''),
-    told: () => told.join(''),
+    stdout: () => stdout.join(''),
+    stderr: () => stderr.join(''),
     log: () => log,
     takeLog() {
-      told.length = 0;
+      stderr.length = 0;
       return log.splice(0);
     },
-    async until(what, find) {
-      const untilMs = performance.now() + PATIENCE_MS;
+    async until(what, check) {
+      const untilMs = performance.now() + TIMEOUT_MS;
       for (;;) {
         const wasOver = hasEnded;
-        const found = find();
+        const found = check();
         if (found !== undefined) return found;
         if (wasOver || performance.now() > untilMs) {
-          const why = wasOver ? 'it ended' : `not within ${PATIENCE_MS} ms`;
-          const output = `It printed:\n${run.printed()}\nand told:\n${run.told()}`;
+          const why = wasOver ? 'it ended' : `not within ${TIMEOUT_MS} ms`;
+          const output = `stdout:\n${run.stdout()}\nstderr:\n${run.stderr()}`;
           throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
         }
         await somethingNew(child);
@@ -101,7 +101,7 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
     },
     async url() {
       const line = await run.until('its address', () => log.find(({ msg }) => msg === 'listening'));
-      checkAnswersOf(String(line.url));
+      checkResponsesOf(String(line.url));
       return String(line.url);
     },
     kill: (signal) => child.kill(signal),
@@ -110,7 +110,7 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
   return run;
 }
 
-/** The condition may depend on a file, so check it without new output, too. */
+/** Resolves on new output, or after a moment: the condition may also depend on a file. */
 async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
   const over = new AbortController();
   const output = [stdout, stderr].flatMap((stream) =>
@@ -121,10 +121,10 @@ async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
   );
 }
 
-/** Running programs: a failed test may leave one, which would keep the test process alive. */
+/** A failed test may leave a program running, which would keep the test process alive. */
 const running = new Set<ChildProcess>();
 
-/** Runs a test in a temporary folder; afterwards ends the programs started meanwhile, and removes the folder. */
+/** Runs a test in a temporary folder; then ends the programs that it started, and removes the folder. */
 export async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const others = new Set(running);

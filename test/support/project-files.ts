@@ -8,9 +8,9 @@ export interface SourceFile {
   /** Relative to src/, with slashes. */
   readonly name: string;
   readonly text: string;
-  /** As written. */
+  /** The specifiers as written. */
   readonly imports: readonly string[];
-  /** Those that exist at run time. */
+  /** Without type imports. */
   readonly loaded: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export function roomOf(name: string): string {
   return name.split('/')[0] ?? name;
 }
 
-/** The files of the project: those that git tracks or would add; without git, all but generated ones. */
+/** The files that git tracks or would add; without git, all files except generated ones. */
 export function projectFiles(): string[] {
   if (existsSync(path.join(root, '.git'))) {
     const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];

@@ -1,4 +1,4 @@
-/** `wirewatch pull` in tests, and a service without rows that it can read. */
+/** Runs `wirewatch pull`, and a service without rows for it. */
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,37 +7,37 @@ import { inFolder, runProgram } from './program.ts';
 
 export async function pulled(
   args: string[],
-): Promise<{ code: number | null; told: string; printed: string }> {
+): Promise<{ code: number | null; stderr: string; stdout: string }> {
   const program = runProgram(args);
   const code = await program.ended;
-  return { code, told: program.told(), printed: program.printed() };
+  return { code, stderr: program.stderr(), stdout: program.stdout() };
 }
 
-/** A subscription as /v1/me has it. */
+/** A subscription as in the response of /v1/me. */
 export function subscription(id: number, ...content_types: string[]) {
   const start = new Date().toISOString();
   return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
 }
 
 /** The first responses of a service: status and headers. */
-export type Answers = [number, Record<string, string>][];
+export type Responses = [number, Record<string, string>][];
 
 /**
- * A service without rows, which notes each request but those for /v1/me.
+ * A service without rows, which records every request except those for /v1/me.
  *
- * @param answers to the first of those requests; every later one gets a good answer
+ * @param responses for the first recorded requests; later ones succeed
  */
 export async function withService(
   subscriptions: object[],
-  answers: Answers,
-  use: (to: string[], folder: string, asked: string[]) => Promise<void>,
+  responses: Responses,
+  use: (to: string[], folder: string, requests: string[]) => Promise<void>,
 ): Promise<void> {
   const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const isMe = request.url === '/v1/me';
-    if (!isMe) asked.push(request.url ?? '');
-    const [status, headers] = (isMe ? undefined : answers.shift()) ?? [200, {}];
+    if (!isMe) requests.push(request.url ?? '');
+    const [status, headers] = (isMe ? undefined : responses.shift()) ?? [200, {}];
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
     const body = isMe ? JSON.stringify({ subscriptions }) : page;
     response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
@@ -48,7 +48,7 @@ export async function withService(
     await inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');
       const to = ['pull', '--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
-      await use(to, folder, asked);
+      await use(to, folder, requests);
     });
   } finally {
     server.closeAllConnections();

@@ -1,4 +1,4 @@
-/** A log with several streams, to remove subscriptions from; created for each test. */
+/** A log with several streams, from which tests remove subscriptions; created for each test. */
 import assert from 'node:assert/strict';
 import { cpSync, rmSync, statSync } from 'node:fs';
 import { afterEach, beforeEach } from 'node:test';
@@ -10,7 +10,7 @@ import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
 import { createHistory, type History, type HistoryRow } from './history.ts';
 
-/** Interrupts work, like a stop. */
+/** Thrown to interrupt work, as a stop does. */
 export class Stopping extends Error {}
 
 export let history: History;
@@ -25,7 +25,7 @@ export async function startHistory(segmentBytes: number): Promise<void> {
 export const EPOCH = `INSERT INTO version_epoch (number, at, position, reason, orphans)
   VALUES ((SELECT count(*) + 1 FROM version_epoch), 1, 1, 'test', 'read')`;
 
-/** Both content types of each of these subscriptions, in turn, so that runs of new detections are of several streams. */
+/** Rows of these subscriptions in turn, with both content types, so that adjacent rows belong to different streams. */
 export const rowsOf = (
   subscriptions: readonly number[],
   from: number,
@@ -43,23 +43,23 @@ export const rowsOf = (
     ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
   }));
 
-export const again = (minute: number, score?: number) => ({
+export const rescored = (minute: number, score?: number) => ({
   last_scored_at: `2026-11-20T09:${minute}:00Z`,
   ...(score === undefined ? {} : { strength_score: score }),
 });
 
-/** Streams that are first seen before, between and after those of 7002; corrections, rescorings, a version epoch. */
+/** Creates streams before, between and after those of 7002, corrections, rescorings and a version epoch. */
 export async function fill(): Promise<void> {
   const all = [7001, 7002, 7003];
   history.apply(rowsOf([7001], 1, 20));
   history.apply(rowsOf(all, 1000, 120), { batchRows: 50 });
-  history.apply(rowsOf(all, 1000, 60, again(10, 90)));
-  history.apply(rowsOf(all, 1020, 40, again(11)), { with: (db) => db.exec(EPOCH) });
+  history.apply(rowsOf(all, 1000, 60, rescored(10, 90)));
+  history.apply(rowsOf(all, 1020, 40, rescored(11)), { with: (db) => db.exec(EPOCH) });
   await history.restart();
-  // Known rows and new ones; then new streams after those of 7002.
-  history.apply([...rowsOf(all, 1010, 30, again(12)), ...rowsOf([7002, 7004], 3000, 20)]);
-  history.apply(rowsOf(all, 1000, 50, again(13, 70)));
-  history.apply(rowsOf([7002], 1000, 30, again(14)));
+  // Known and new rows, and new streams after those of 7002.
+  history.apply([...rowsOf(all, 1010, 30, rescored(12)), ...rowsOf([7002, 7004], 3000, 20)]);
+  history.apply(rowsOf(all, 1000, 50, rescored(13, 70)));
+  history.apply(rowsOf([7002], 1000, 30, rescored(14)));
 }
 
 export function contentNow(): Content {
@@ -67,7 +67,7 @@ export function contentNow(): Content {
   return contentOfDatabase(history.db());
 }
 
-/** The content of the log alone. */
+/** The content of a database rebuilt from the log alone. */
 export async function contentOfLog({ log }: DataFolder = history.folder): Promise<Content> {
   const place = dataFolder(`${history.folder.root}-made`);
   cpSync(log, place.log, { recursive: true });
@@ -108,7 +108,7 @@ export const streamOf = (row: unknown) => {
   return { ordinal, subscription_id, sequence, removed };
 };
 
-/** Lines about detections of a subscription, by entry. */
+/** The entry numbers of all lines about detections of a subscription. */
 export function linesOf(subscription: number): number[] {
   const found: number[] = [];
   let entry = 1;
@@ -129,7 +129,7 @@ export const commits = () =>
 export const segments = () =>
   listSegments(history.folder.log).map(({ path }) => [path, statSync(path).ino, statSync(path).size]);
 
-/** Interrupts a purge at its n-th step, like a stop. @returns whether there was such a step */
+/** Interrupts a purge at its n-th step, as a stop does. @returns whether the purge has this step */
 export async function purgeUntil(turn: number): Promise<boolean> {
   let turns = 0;
   try {

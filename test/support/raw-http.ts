@@ -1,22 +1,22 @@
-/** Raw HTTP, so that a test can send what no client would. */
+/** Raw HTTP, for requests that no client library would send. */
 import { connect } from 'node:net';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { checkAnswer } from './checked-fetch.ts';
+import { checkResponse } from './checked-fetch.ts';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
 }
 
 /** Much longer than a response takes, even among hundreds. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 /** Sends bytes. @returns everything received until the connection ends, `isEnough` or the timeout */
 export function sendBytes(
   host: string,
   bytes: Buffer,
-  patienceMs = PATIENCE_MS,
+  timeoutMs = TIMEOUT_MS,
   isEnough: (received: Buffer) => boolean = () => false,
 ): Promise<Buffer> {
   const { hostname, port } = new URL(`http://${host}`);
@@ -27,7 +27,7 @@ export function sendBytes(
       socket.destroy();
       resolve(Buffer.concat(chunks));
     };
-    socket.setTimeout(patienceMs, end);
+    socket.setTimeout(timeoutMs, end);
     socket.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       if (isEnough(Buffer.concat(chunks))) end();
@@ -39,16 +39,17 @@ export function sendBytes(
 }
 
 /**
- * The answers within bytes, one for each method, interim ones left out; fewer when fewer came.
+ * Parses received bytes into responses, without interim ones; there may be fewer than `methods`.
  *
- * @throws Error for what is no well-formed answer
+ * @param methods of the requests, in order
+ * @throws Error if a response is malformed or incomplete
  */
-export function parseAnswers(bytes: Buffer, methods: readonly string[]): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+export function parseResponses(bytes: Buffer, methods: readonly string[]): RawResponse[] {
+  const responses: RawResponse[] = [];
   let at = 0;
   while (at < bytes.length) {
     const end = bytes.indexOf('\r\n\r\n', at);
-    if (end < 0) throw new Error(`half a head: ${bytes.toString('latin1', at, at + 200)}`);
+    if (end < 0) throw new Error(`incomplete head: ${bytes.toString('latin1', at, at + 200)}`);
     const [line = '', ...fields] = bytes.toString('latin1', at, end).split('\r\n');
     const [, code] = /^HTTP\/1\.1 (\d{3}) /.exec(line) ?? [];
     if (code === undefined) throw new Error(`no status line: ${line.slice(0, 200)}`);
@@ -58,16 +59,20 @@ export function parseAnswers(bytes: Buffer, methods: readonly string[]): RawAnsw
     );
     at = end + 4;
     if (status < 200) continue;
-    const hasBody = methods[answers.length] !== 'HEAD' && status !== 304 && status !== 204;
+    const hasBody = methods[responses.length] !== 'HEAD' && status !== 304 && status !== 204;
     const length = hasBody ? Number(headers.get('content-length')) : 0;
     if (!Number.isInteger(length) || at + length > bytes.length) {
-      throw new Error(`${line}: ${length} bytes were said to come, ${bytes.length - at} came`);
+      throw new Error(`${line}: Content-Length is ${length}, but ${bytes.length - at} bytes were received`);
     }
     const sent = bytes.subarray(at, at + length);
-    answers.push({ status, headers, body: unpacked(sent, headers.get('content-encoding')).toString('utf8') });
+    responses.push({
+      status,
+      headers,
+      body: unpacked(sent, headers.get('content-encoding')).toString('utf8'),
+    });
     at += length;
   }
-  return answers;
+  return responses;
 }
 
 /** HEAD has no body to decode. */
@@ -77,9 +82,9 @@ function unpacked(bytes: Buffer, encoding: string | null): Buffer {
 }
 
 /**
- * Sends bytes, and with `thenEnd` the end of what is sent; the way back stays open.
+ * Sends bytes, and with `thenEnd` closes this side of the connection.
  *
- * @returns all that comes back until the server ends the connection; what was cut off ends in `reset`
+ * @returns everything received until the server ends the connection, with `reset` at the end if it was reset
  */
 export function exchangeBytes(port: number, bytes: string | Buffer, thenEnd = false): Promise<string> {
   return new Promise((resolve) => {
@@ -96,15 +101,15 @@ export function exchangeBytes(port: number, bytes: string | Buffer, thenEnd = fa
 }
 
 /** The responses to requests written as `METHOD target`, each checked against the document. */
-export function checkedAnswers(received: string, requests: readonly string[]): RawAnswer[] {
+export function checkedResponses(received: string, requests: readonly string[]): RawResponse[] {
   const parts = requests.map((request) => request.split(' '));
-  const answers = parseAnswers(
+  const responses = parseResponses(
     Buffer.from(received, 'latin1'),
     parts.map(([method = '']) => method),
   );
-  for (const [at, answer] of answers.entries()) {
+  for (const [at, answer] of responses.entries()) {
     const [method = '', target = ''] = parts[at] ?? [];
-    checkAnswer({ method, target, ...answer });
+    checkResponse({ method, target, ...answer });
   }
-  return answers;
+  return responses;
 }

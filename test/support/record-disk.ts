@@ -1,4 +1,6 @@
-/** Preloaded into the program (`--import`): appends its {@link DiskCall}s to the file that WIREWATCH_TEST_CALLS names. */
+/**
+ * Preloaded into the program (`--import`): appends each {@link DiskCall} to the file that WIREWATCH_TEST_CALLS names.
+ */
 import { openSync, writeSync } from 'node:fs';
 import { recordDiskCalls } from './disk-calls.ts';
 

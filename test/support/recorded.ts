@@ -1,4 +1,4 @@
-/** The content of a data folder, independent of the database schema: for recorded logs. */
+/** The content of a data folder, independent of the database schema, for comparison with recorded logs. */
 
 import { join } from 'node:path';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
@@ -15,7 +15,7 @@ const BASE_URL = Buffer.from('https://api.example');
 export interface Recorded {
   /** Every version in the order of the change stream, each with its position, as served. */
   readonly changes: readonly { readonly position: number; readonly text: string }[];
-  /** Every detection as it is now, as served. */
+  /** The current state of every detection, as served. */
   readonly detections: readonly string[];
   /** Rows of the tables that the logs name. */
   readonly tables: Readonly<Record<string, readonly unknown[]>>;
@@ -64,7 +64,7 @@ function changesOf(db: Database): Recorded['changes'][number][] {
   }
 }
 
-/** A recorded log lacks columns of later schemas: compare only its own. */
+/** All rows of a table, sorted, with blobs in hexadecimal. */
 function rowsOf(db: Database, table: string): unknown[] {
   const rows = db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all();
   const texts = rows.map((row) =>

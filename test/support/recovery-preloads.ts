@@ -1,4 +1,4 @@
-/** Code to preload into the program, for tests of its recovery; not into an executable (NO_PRELOAD). */
+/** Code that tests of recovery preload into the program; not into an executable (NO_PRELOAD). */
 
 /** Delays reading each frame of the log by WIREWATCH_TEST_SLOW_MS, in every thread. */
 const SLOWLY = `
@@ -13,7 +13,7 @@ const SLOWLY = `
 `;
 export const SLOW = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOWLY)}` };
 
-/** Refuses to copy a segment while the file that WIREWATCH_TEST_FULL names exists, as a full disk does. */
+/** Fails every write to a copy of a segment with ENOSPC while the file that WIREWATCH_TEST_FULL names exists. */
 const FULL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';

@@ -15,12 +15,12 @@ export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 export let appliance: Appliance;
 export let work: string;
-/** A folder and a file, of the same moment; 50 detections. */
+/** Two backups of the same moment, a folder and a file, with 50 detections. */
 export let backup: string;
 export let file: string;
-/** The data folder with one more detection: 51. */
+/** A copy of the data folder with 51 detections. */
 export let stopped: string;
-/** A time before that detection. */
+/** A time before the 51st detection. */
 export let backedUpAtMs: number;
 showLogOfFailures(() => appliance?.serving());
 before(async () => {
@@ -33,7 +33,7 @@ before(async () => {
   appliance.cli(['backup', backup]);
   appliance.cli(['backup', file]);
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
-  // Times of entries are in seconds.
+  // Entries have times in whole seconds.
   await sleep(1100 - (Date.now() % 1000));
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   stopped = await stoppedCopy('stopped');
@@ -105,7 +105,7 @@ export async function served(data: string): Promise<readonly Record<string, unkn
   const serving = runProgram(['serve', '--data', data, '--port', '0']);
   await serving.url();
   if (!isThere)
-    await serving.until('that it was made', () =>
+    await serving.until('detections.db to be rebuilt', () =>
       serving.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
     );
   serving.kill('SIGTERM');

@@ -66,7 +66,7 @@ export function keyOf(row: SampleRow): string {
   return `${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
 }
 
-/** A strict parser of RFC 4180: the columns of the header, and the text of each field. */
+/** Parses CSV strictly by RFC 4180. @returns each row's fields as text, by column */
 export function csvValues(text: string): Record<string, string>[] {
   assert.ok(text.endsWith('\r\n'));
   return parse(text, { columns: true, record_delimiter: '\r\n' });

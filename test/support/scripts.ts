@@ -1,4 +1,4 @@
-/** Runs other processes for tests: without the program's settings, or a few lines as a module. */
+/** Runs other processes without the program's settings, and short scripts as modules. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,12 +11,12 @@ export function cleanEnv(env: Readonly<Record<string, string>> = {}): NodeJS.Pro
   return { ...Object.fromEntries(own), ...env };
 }
 
-/** A source file, quoted, as a script imports it. */
+/** The quoted URL of a source file, to import it in a script. */
 export function source(file: string): string {
   return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
 }
 
-/** Runs a few lines as a module, for what no command does. */
+/** Runs a short script as a module. */
 export function runScript(
   code: string,
   env: Readonly<Record<string, string>> = {},

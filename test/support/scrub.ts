@@ -1,4 +1,4 @@
-/** A history with detections in every state, and scrubs of it. */
+/** Fills a history with detections in every state, and scrubs it. */
 import assert from 'node:assert/strict';
 import { type ScrubResult, scrub } from '../../src/history/scrub.ts';
 import type { Database } from '../../src/store/database.ts';

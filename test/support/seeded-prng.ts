@@ -1,9 +1,9 @@
-/** Repeatable random choices. */
+/** Reproducible random choices. */
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 
 /**
- * @param purpose keeps the choices of two uses of one seed apart
- * @param number of one of many alike, each with choices of its own
+ * @param purpose makes the choices of two uses of one seed independent
+ * @param number makes the choices of several items with the same purpose independent
  */
 export function seededPrng(seed: string | number, purpose: string, number = 0): Prng {
   const prng = createPrng();

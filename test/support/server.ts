@@ -20,10 +20,10 @@ import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { checkAnswersOf } from './checked-fetch.ts';
+import { checkResponsesOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 
-/** fetch would request a compressed response. */
+/** Without this, fetch requests a compressed response. */
 export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
@@ -62,9 +62,9 @@ export interface TestServerOptions {
   readonly onEndLost?: (position: number) => void;
   readonly conditions?: Pick<Conditions, 'set'>;
   readonly metrics?: RequestMetrics;
-  /** Instead of one that is always healthy. */
+  /** By default always healthy. */
   readonly health?: HealthSource;
-  /** Instead of a missing folder. */
+  /** The photo folder; by default one that does not exist. */
   readonly photos?: string;
   readonly requests_per_minute?: number;
   readonly token_requests_per_minute?: number;
@@ -73,11 +73,11 @@ export interface TestServerOptions {
   readonly port?: number;
   readonly disabled?: readonly ContentType[];
   readonly times?: ConnectionTimes;
-  /** Instead of `lines`. */
+  /** By default a logger that writes to `lines`. */
   readonly log?: Logger;
 }
 
-const WELL: HealthSource = {
+const HEALTHY: HealthSource = {
   health: () => ({
     status: 'ok',
     exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
@@ -107,7 +107,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     config: configOf(options),
     detections: () => store.reader,
     access: reader,
-    health: options.health ?? WELL,
+    health: options.health ?? HEALTHY,
     conditions: options.conditions ?? { set: () => {} },
     secret: TEST_SECRET,
     recentDeliveries,
@@ -116,14 +116,14 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     dailyRows,
     keyUses,
     metrics: options.metrics ?? null,
-    log: options.log ?? pino({ base: null }, lineCollector(lines)),
+    log: options.log ?? pino({ base: null }, logCollector(lines)),
     now: () => nowMs,
     ...(options.times === undefined ? {} : { times: options.times }),
   }).catch((error: unknown) => {
     closeStores();
     throw error;
   });
-  checkAnswersOf(running.url);
+  checkResponsesOf(running.url);
   return {
     url: running.url,
     port: Number(new URL(running.url).port),
@@ -207,7 +207,7 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
   };
 }
 
-function lineCollector(lines: Record<string, unknown>[]): Writable {
+function logCollector(lines: Record<string, unknown>[]): Writable {
   return new Writable({
     write(chunk, _encoding, done) {
       lines.push(JSON.parse(String(chunk)));

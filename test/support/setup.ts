@@ -1,4 +1,4 @@
-/** Runs `wirewatch setup` below its own root. */
+/** Runs `wirewatch setup` below a temporary root. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export const UNIT = '/etc/systemd/system/wirewatch.service';
 
 export const USER = '/etc/sysusers.d/wirewatch.conf';
 
-/** Exists in every system, and is not a home. */
+/** A program that exists on every system, and is not in a home folder. */
 export const PROGRAM = '/bin/sh';
 
 export const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
@@ -43,7 +43,7 @@ export interface Result {
   readonly next: readonly string[];
 }
 
-/** Sets up a service below a root; @returns what `--json` prints */
+/** Sets up a service below a root; @returns the parsed output of `--json` */
 export function setup(root: string, ...more: string[]): Result {
   const { stdout, stderr } = wirewatch(
     'setup',
@@ -59,7 +59,7 @@ export function setup(root: string, ...more: string[]): Result {
   return JSON.parse(stdout);
 }
 
-/** The message of the refusal. */
+/** Runs a setup that must be refused with this exit code. @returns its message */
 export function refused(status: number, ...args: string[]): string {
   const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
   assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
@@ -72,7 +72,7 @@ export function outcomes({ files }: Result): string[] {
 
 export const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
 
-/** Except the program, which every root has. */
+/** All files below a root, without the program. */
 export function everyFile(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())

@@ -1,4 +1,4 @@
-/** Logs with small segments, for tests that copy them: a database cannot apply their entries. */
+/** Logs with small segments, for tests that copy them. Their entries cannot be applied to a database. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { LogKind } from '../../src/history/format.ts';
 import { decodeLines, encodeFrame } from '../../src/history/frame.ts';
@@ -23,7 +23,7 @@ export function addEntries(writer: LogWriter, entries: number): void {
   }
 }
 
-/** Rewrites a segment as a removal does: entries keep their ids and lose rows. @returns the old content */
+/** Rewrites a segment as a removal does: entries keep their ids but lose rows. @returns the old content */
 export function rewrite(path: string): Buffer {
   const before = readFileSync(path);
   const frames: Buffer[] = [];

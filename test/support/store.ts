@@ -1,4 +1,4 @@
-/** A detections.db for one test, filled directly: transactions, rows, finished windows. */
+/** A detections.db for one test, which the test fills directly with transactions, rows and finished windows. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseInstant } from '../../src/time.ts';
 
-/** One version of a detection, as it arrives. */
+/** One version of a detection. */
 export interface TestRow {
   readonly content_type: ContentType;
   readonly version: number;
@@ -79,7 +79,7 @@ export function testId(match: Match): string {
 const INSERT_DELIVERY = `INSERT INTO delivery (first_position, last_position, delivered_at) VALUES (?, ?, ?)`;
 const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, 'done', ?)`;
 
-/** @param gap positions left out between two rows, as the real ones grow with the clock */
+/** @param gap the distance between the positions of two rows; real positions follow the clock and have gaps */
 export function createTestStore(gap = 1): TestStore {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const path = join(folder, 'detections.db');

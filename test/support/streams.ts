@@ -1,4 +1,4 @@
-/** The invariants of the streams in every detections.db. */
+/** Checks the invariants of the streams in a detections.db. */
 import assert from 'node:assert/strict';
 import { streamOfId } from '../../src/detection/id.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -31,7 +31,7 @@ const SELECT_ORDINALS = 'SELECT ordinal FROM stream ORDER BY ordinal';
 const LOST_TEXTS = 'SELECT count(*) FROM rescored WHERE place NOT IN (SELECT place FROM detection)';
 
 /**
- * Ordinals and sequences without gaps, versions without gaps, and the last version of each detection is the current one.
+ * Checks that ordinals, sequences and versions have no gaps, and that each detection's last version is the current one.
  *
  * @throws AssertionError
  */
@@ -66,7 +66,7 @@ export function checkStreams(db: Database): void {
     if (rescored === null) continue;
     const { event: _, last_scored_at: __, exported_at: ___, ...shown } = parse(announced);
     const { last_scored_at: ____, exported_at: _____, ...now } = parse(rescored);
-    assert.deepEqual(now, shown, 'the stream announced what is current');
+    assert.deepEqual(now, shown, 'a visible change was not announced on the stream');
   }
   assert.equal(db.prepare(LOST_TEXTS).pluck().get(), 0);
 }

@@ -29,7 +29,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 export const terminalMissing: string | false =
   spawnSync('python3', ['-c', 'import pty']).status === 0 ? false : 'python3 is not installed';
 
-/** A command line that runs another one on a pseudo-terminal. */
+/** Wraps a command line so that it runs on a pseudo-terminal. */
 export function onTerminal(program: string, args: readonly string[]): [string, string[]] {
   return ['python3', ['-c', RUN_ON_TERMINAL, program, ...args]];
 }

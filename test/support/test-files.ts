@@ -8,7 +8,7 @@ const LONG = `long${path.sep}`;
  * The test files of a project, in the order of their names.
  *
  * @param tests the folder of all tests
- * @param which those that take minutes (`test/long`), or the others
+ * @param which `long`: those in `test/long`, which take minutes; `short`: the others
  */
 export function testFiles(tests: string, which: 'long' | 'short'): string[] {
   return globSync('**/*.test.ts', { cwd: tests })
@@ -24,7 +24,7 @@ export function testsByName(tests: string): Map<string, string> {
 }
 
 /**
- * Whether a test file starts the program, by way of what it imports.
+ * Whether a test file starts the program, directly or through its imports.
  *
  * @param tests the folder of all tests
  */

@@ -1,4 +1,4 @@
-/** A client of POST /oauth/token: its requests, and the checks of every response. */
+/** Sends requests to POST /oauth/token, and checks the responses. */
 import assert from 'node:assert/strict';
 import type { TestServer } from './server.ts';
 
@@ -16,7 +16,7 @@ export function makeClient(at: TestServer, terms: Parameters<TestServer['makeKey
   return { id, key, secret: key.slice(-52) };
 }
 
-/** The body with both parts of the credentials. */
+/** A request body with the client id and secret. */
 export function inBody({ id, secret }: { id: string; secret: string }, more: Record<string, string> = {}) {
   return { ...GRANT, client_id: id, client_secret: secret, ...more };
 }
@@ -25,7 +25,6 @@ export function basic(userPass: string): { authorization: string } {
   return { authorization: `Basic ${Buffer.from(userPass).toString('base64')}` };
 }
 
-/** @param at the server, by its address */
 export function postToken(
   at: Pick<TestServer, 'url'>,
   body: Record<string, string> | string | Uint8Array<ArrayBuffer>,

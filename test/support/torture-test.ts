@@ -9,11 +9,11 @@ import type { Outcome, Part } from '../torture/part.ts';
 const SEED = 20261122;
 
 export interface TortureTest {
-  /** Of the whole part: 0.01 is a hundredth. */
+  /** How much of the part to run: 0.01 is a hundredth. */
   readonly share: number;
   /** Figures that must be above 0, so that the test is not vacuous. */
   readonly fired: readonly string[];
-  /** Another seed, if this share of the usual one does not fire everything. */
+  /** Another seed, if this share of the default one does not fire everything. */
   readonly seed?: number;
   /** Further checks of the figures. */
   readonly check?: (figures: Outcome['figures']) => void;
@@ -23,8 +23,8 @@ export function tortureTest(part: Part, { share, fired, seed = SEED, check = () 
   test(`${part.about} (a share of ${share}, seed ${seed})`, async (context) => {
     const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
     try {
-      const tell = (progress: string) => context.diagnostic(progress);
-      const { figures, failures } = await part.run({ seed, share, folder, tell });
+      const onProgress = (progress: string) => context.diagnostic(progress);
+      const { figures, failures } = await part.run({ seed, share, folder, onProgress });
       assert.deepEqual(failures, []);
       const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
       const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));

@@ -10,7 +10,7 @@ const PACKAGES = join(import.meta.dirname, '..', '..', 'node_modules');
 const STRICT = ['--strict', '--noEmit', '--skipLibCheck', '--allowImportingTsExtensions', '--types', 'node'];
 const MODERN = ['--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'];
 
-/** Writes a client that Node runs, without its types. @param source imports the packages of this project */
+/** Writes a client that Node can run by stripping its types. @param source may import this project's packages */
 export function writeTypedClient(folder: string, source: string): void {
   symlinkSync(PACKAGES, join(folder, 'node_modules'), 'junction');
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -18,9 +18,9 @@ export function writeTypedClient(folder: string, source: string): void {
 }
 
 /**
- * Makes the types of a client that was written, `api.ts`, and compiles both.
+ * Generates the types of a written client (`api.ts`), and compiles both.
  *
- * @param document OpenAPI, as JSON
+ * @param document the OpenAPI document as JSON
  */
 export async function compileTypedClient(folder: string, document: string): Promise<void> {
   writeFileSync(join(folder, 'openapi.json'), document);
@@ -30,10 +30,10 @@ export async function compileTypedClient(folder: string, document: string): Prom
 
 async function run(folder: string, script: string, ...args: string[]): Promise<void> {
   const child = spawn(process.execPath, [join(PACKAGES, script), ...args], { cwd: folder, stdio: 'pipe' });
-  const [out, told, [code]] = await Promise.all([
+  const [out, stderr, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
     once(child, 'close'),
   ]);
-  assert.equal(code, 0, `${script}: ${out}${told}`);
+  assert.equal(code, 0, `${script}: ${out}${stderr}`);
 }

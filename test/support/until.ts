@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Much longer than anything takes: only a failing test waits so long. */
-const PATIENCE_MS = 120_000;
+/** Much longer than any step takes: only a failing test waits this long. */
+const TIMEOUT_MS = 120_000;
 
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS;
+  const endMs = performance.now() + TIMEOUT_MS;
   while (!(await condition())) {
-    assert.ok(performance.now() < endMs, `${what}: not within ${PATIENCE_MS} ms`);
+    assert.ok(performance.now() < endMs, `${what}: not within ${TIMEOUT_MS} ms`);
     await wait(5);
   }
 }

@@ -1,16 +1,16 @@
 /**
- * Flipped bits, torn ends, lost, doubled and swapped segments, overwritten pages, in the logs, the databases and the
- * backup: what cannot be trusted is refused or repaired, never served.
+ * Damages logs, databases and backups: flipped bits, overwritten pages, truncated files, lost, duplicated and swapped
+ * segments. Damaged data must be refused or repaired, never served.
  *
  * | damaged | required outcome |
  * |---|---|
- * | the log, beside its database | a start is refused and changes nothing, or has all as it was |
- * | the log, from which the database is made | the same |
- * | the log, compared | the scrub tells it; what lies behind the last entry, the next start |
- * | `detections.db` | the scrub tells it, or all is as it was; a start makes good what is noted |
- * | the change stream of a database | no client is served a row less, more, or in another place |
- * | `access.db` and its log | a start is refused, or all is as it was |
- * | a backup | it is not restored, or what was in it is |
+ * | the log, beside its database | a start is refused and changes nothing, or the content is unchanged |
+ * | the log, without its database | the same |
+ * | the log, scrubbed | the scrub reports the damage, or the next start detects it |
+ * | `detections.db` | the scrub reports the damage, or the content is unchanged; a start repairs reported damage |
+ * | the change stream of a database | no client gets missing, extra or reordered rows |
+ * | `access.db` and its log | a start is refused, or the content is unchanged |
+ * | a backup | a restore is refused, or restores the complete content |
  */
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ import { Refused } from '../../src/refused.ts';
 import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteIdentity } from '../../src/store/file-identity.ts';
-import { damageOften } from '../support/damage.ts';
+import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,
   type Content,
@@ -37,8 +37,8 @@ import {
 } from '../support/database-content.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import { type Files, isSame, SPOILS, type Spoil, spoiled } from './damage/spoil.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 
 export const damage: Part = {
   name: 'damage',
@@ -48,48 +48,48 @@ export const damage: Part = {
   run,
 };
 
-type Came = 'refused' | 'as it was' | 'told';
+type Result = 'refused' | 'as it was' | 'told';
 
 interface Target {
   readonly name: string;
   readonly times: number;
-  readonly spoils: readonly Spoil[];
-  /** What is damaged, of all files that there are. */
+  readonly kinds: readonly DamageKind[];
+  /** The files to damage. */
   paths(): readonly string[];
-  /** @throws what must not be; @returns what came of it */
-  check(time: number): Promise<Came>;
+  /** @throws Error if the outcome is not allowed */
+  check(time: number): Promise<Result>;
 }
 
-/** All that is damaged, as it is while nothing is. */
+/** The undamaged files and their content. */
 interface Scene {
   readonly history: History;
   readonly content: Content;
   readonly access: Content;
   readonly backup: string;
-  /** The data folder, and the backup. */
+  /** All files of the data folder and the backup. */
   readonly files: Files;
 }
 
-async function run({ seed, share, folder, tell }: Order): Promise<Outcome> {
+async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
   const prng = seededPrng(seed, 'damage');
-  const scene = await makeScene(folder);
+  const scene = await prepare(folder);
   const figures: Record<string, number> = {};
   const failures: string[] = [];
   try {
     for (const target of targetsOf(scene)) {
       const times = Math.ceil(target.times * share);
       for (let time = 0; time < times; time += 1) {
-        const spoil = target.spoils[time % target.spoils.length] ?? 'bit';
-        const came = await damageOnce(scene, target, { spoil, prng, time }).catch((error: unknown) => {
+        const kind = target.kinds[time % target.kinds.length] ?? 'bit';
+        const result = await damageOnce(scene, target, { kind, prng, time }).catch((error: unknown) => {
           failures.push(
-            `seed ${seed}, ${target.name}, ${spoil}, number ${time}: ${String(error).slice(0, 300)}`,
+            `seed ${seed}, ${target.name}, ${kind}, number ${time}: ${String(error).slice(0, 300)}`,
           );
           return 'WRONG';
         });
-        count(figures, `${target.name}, ${spoil}`);
-        count(figures, `${target.name}: ${came}`);
+        count(figures, `${target.name}, ${kind}`);
+        count(figures, `${target.name}: ${result}`);
       }
-      tell(`${target.name}: ${times} times`);
+      onProgress(`${target.name}: ${times} times`);
     }
     damageStreams(seed, share, figures, failures);
   } finally {
@@ -105,21 +105,21 @@ function count(figures: Record<string, number>, name: string, by = 1): void {
 async function damageOnce(
   { files }: Scene,
   target: Target,
-  { spoil, prng, time }: { spoil: Spoil; prng: Prng; time: number },
-): Promise<Came> {
+  { kind, prng, time }: { kind: DamageKind; prng: Prng; time: number },
+): Promise<Result> {
   let changed: Files = files;
-  // Some damage comes to nothing: one page in the place of an equal one, a segment changed for itself.
-  while (isSame(files, changed)) changed = spoiled(files, spoil, { prng, paths: target.paths() });
-  lay(files, changed);
+  // Some damage changes nothing: a page replaced by an equal one, a segment swapped with itself.
+  while (isSame(files, changed)) changed = damaged(files, kind, { prng, paths: target.paths() });
+  writeFiles(files, changed);
   try {
     return await target.check(time);
   } finally {
-    lay(files, files);
+    writeFiles(files, files);
   }
 }
 
-/** Makes the folders hold these files and no others. @param sound those that are there while nothing is damaged */
-function lay(sound: Files, files: Files): void {
+/** Makes the folders contain exactly these files. @param sound the undamaged files */
+function writeFiles(sound: Files, files: Files): void {
   const folders = new Set([...sound.keys()].map(dirname));
   for (const folder of folders) {
     mkdirSync(folder, { recursive: true });
@@ -137,7 +137,7 @@ function isAbove(path: string, folders: ReadonlySet<string>): boolean {
   return [...folders].some((folder) => folder.startsWith(`${path}/`));
 }
 
-/** Runs what may refuse; then nothing may be changed. @returns whether it did */
+/** Runs work that may be refused; a refusal must change no file. @returns whether it was refused */
 async function refuses(paths: readonly string[], work: () => unknown): Promise<boolean> {
   const before = readAll(paths);
   try {
@@ -146,7 +146,7 @@ async function refuses(paths: readonly string[], work: () => unknown): Promise<b
   } catch (error) {
     if (!(error instanceof Refused) && !(error instanceof LogDamage)) throw error;
     if (!isSame(before, readAll(paths)))
-      throw new Error(`it refused, and changed something: ${error.message}`);
+      throw new Error(`it was refused, but changed files: ${error.message}`);
     return true;
   }
 }
@@ -173,7 +173,7 @@ function targetsOf(scene: Scene): Target[] {
     [...files.keys()].filter((each) => each.startsWith(`${path}/`)).sort();
   const segments = within(folder.log);
   const asItWas = () => assertSameContent(contentOfDetections(folder.root), content);
-  const start = async (): Promise<Came> => {
+  const start = async (): Promise<Result> => {
     if (await refuses([folder.log], () => history.restart())) return 'refused';
     history.stop();
     asItWas();
@@ -181,12 +181,12 @@ function targetsOf(scene: Scene): Target[] {
   };
   const scrubbed = () => scrub({ folder, between: async () => {}, onProgress: () => {} });
   return [
-    { name: 'log beside its database', times: 1500, spoils: SPOILS, paths: segments, check: start },
+    { name: 'log beside its database', times: 1500, kinds: DAMAGE_KINDS, paths: segments, check: start },
     {
       name: 'log without a database',
       times: 1500,
-      spoils: SPOILS,
-      // Of the newest, nothing but a database could tell that its end is missing.
+      kinds: DAMAGE_KINDS,
+      // Without a database, a missing end of the newest segment cannot be detected.
       paths: () => segments().slice(0, -1),
       async check() {
         rmSync(folder.detections);
@@ -196,19 +196,20 @@ function targetsOf(scene: Scene): Target[] {
     {
       name: 'log, compared',
       times: 1500,
-      spoils: SPOILS,
+      kinds: DAMAGE_KINDS,
       paths: segments,
       async check() {
         const { findings } = await scrubbed();
         if (findings.some(({ kind }) => kind === 'log damaged')) return 'told';
-        // Behind the last entry of the database somebody may be writing: that is for the next start to judge.
+        // A scrub ignores the log after the database's last entry, which may still be written: the next start checks
+        // it.
         return start();
       },
     },
     {
       name: 'detections.db',
       times: 1500,
-      spoils: ['bit', 'block', 'page', 'torn end', 'lost'],
+      kinds: ['bit', 'block', 'page', 'torn end', 'lost'],
       paths: () => [folder.detections],
       async check(time) {
         const { findings } = await scrubbed();
@@ -222,16 +223,16 @@ function targetsOf(scene: Scene): Target[] {
     {
       name: 'access.db and its log',
       times: 1000,
-      spoils: ['bit', 'block', 'page', 'torn end', 'lost', 'doubled'],
+      kinds: ['bit', 'block', 'page', 'torn end', 'lost', 'doubled'],
       paths: () => [folder.access, ...within(folder.accessLog)()],
       check: async () => startOfAccess(scene),
     },
-    { name: 'backup', times: 1000, spoils: SPOILS, paths: within(backup), check: () => restored(scene) },
+    { name: 'backup', times: 1000, kinds: DAMAGE_KINDS, paths: within(backup), check: () => restored(scene) },
   ];
 }
 
-/** As an appliance opens it at its start. */
-async function startOfAccess({ history, access }: Scene): Promise<Came> {
+/** Opens access.db as a start does. */
+async function startOfAccess({ history, access }: Scene): Promise<Result> {
   const { root, accessLog } = history.folder;
   const open = () => openAccess(root, { operation: { kind: 'test' }, compare: true }).close();
   if (await refuses([accessLog], open)) return 'refused';
@@ -239,7 +240,7 @@ async function startOfAccess({ history, access }: Scene): Promise<Came> {
   return 'as it was';
 }
 
-async function restored({ history, backup, content, access }: Scene): Promise<Came> {
+async function restored({ history, backup, content, access }: Scene): Promise<Result> {
   const data = join(dirname(backup), 'restored');
   const options = {
     source: backup,
@@ -253,7 +254,7 @@ async function restored({ history, backup, content, access }: Scene): Promise<Ca
     if (await refuses([backup], () => restore({ ...options, onProgress: () => {} }))) return 'refused';
     const own = ['version_epoch', 'log_mark'];
     assertSameContent(without(contentOfDetections(data), own), without(content, own));
-    // Where the end of a log may be lost, a restore ends the console's sessions.
+    // If the end of a log may be lost, a restore ends the console's sessions.
     assertSameContent(without(contentOfAccess(history, data), ['console']), without(access, ['console']));
     return 'as it was';
   } finally {
@@ -275,7 +276,7 @@ function contentOfAccess({ folder }: History, root = folder.root): Content {
   }
 }
 
-/** What clients get from a damaged database. */
+/** Checks what clients receive from a damaged database. */
 function damageStreams(
   seed: number,
   share: number,
@@ -283,14 +284,14 @@ function damageStreams(
   failures: string[],
 ): void {
   for (const kind of ['bit', 'block'] as const) {
-    const outcomes = damageOften(kind, Math.ceil(1000 * share), `${seed}`);
+    const outcomes = damageRandomly(kind, Math.ceil(1000 * share), `${seed}`);
     for (const [what, times] of Object.entries(outcomes)) count(figures, `change stream: ${what}`, times);
-    if (outcomes['served wrong'] > 0)
-      failures.push(`seed ${seed}, change stream, ${kind}: served wrong ${outcomes['served wrong']} times`);
+    if (outcomes['wrong rows'] > 0)
+      failures.push(`seed ${seed}, change stream, ${kind}: wrong rows ${outcomes['wrong rows']} times`);
   }
 }
 
-async function makeScene(work: string): Promise<Scene> {
+async function prepare(work: string): Promise<Scene> {
   const history = await createHistory();
   const { folder } = history;
   const rows = (from: number, count: number, members = {}) =>
@@ -329,7 +330,7 @@ async function makeScene(work: string): Promise<Scene> {
   };
 }
 
-/** Accounts, and a key that was revoked: it must stay so. */
+/** Accounts, and a revoked key, which must stay revoked. */
 function makeAccess(root: string): void {
   const db = openAccess(root, { create: true, operation: { kind: 'test' } });
   for (let number = 0; number < 20; number += 1)

@@ -1,11 +1,11 @@
 /**
- * Every call on a file fails once, with one of four errors: the program retries, or an alert or an exit code says what
- * is wrong. After a restart at the latest, nothing is lost and the program continues.
+ * Makes every call on a file fail once, with one of four errors. The program must retry, or report the error with an
+ * alert or an exit code. After a restart at the latest, it must continue, and nothing may be lost.
  */
 import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
-import type { Trial } from './scenario/life.ts';
-import { torment } from './scenario/trials.ts';
+import type { Trial } from './scenario/recording.ts';
+import { runTrials } from './scenario/trials.ts';
 
 /** Reading cannot fill a disk. */
 const OF_READS: readonly ErrorName[] = ['EIO', 'EBUSY', 'ESTALE'];
@@ -14,11 +14,11 @@ const READING =
 
 export const faults: Part = {
   name: 'faults',
-  about: 'every call on a file fails once with EIO, ENOSPC, EBUSY or ESTALE, in the same life',
+  about: 'every file call of the kill scenario fails once with EIO, ENOSPC, EBUSY or ESTALE',
   minutes: 920,
   needs: ['gcc'],
-  run: (order) =>
-    torment(order, {
+  run: (options) =>
+    runTrials(options, {
       counted: 'changes and reads',
       injections: ({ number, name }: Call, prng) => {
         const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
@@ -32,12 +32,12 @@ export const faults: Part = {
     }),
 };
 
-/** An error may prevent a start or end a command. A running appliance continues, or says that it cannot. */
+/** An error may prevent a start or end a command. A running appliance must continue, or report that it cannot. */
 function check({ events }: Trial): string | null {
   const ended = events.find((event) => /^the appliance, run:/.test(event) || event.endsWith('killed'));
-  if (ended !== undefined) return `it ended by itself: ${ended}`;
+  if (ended !== undefined) return `the appliance exited: ${ended}`;
   const mute = events.find((event) => /exit code \d+ *$/.test(event) || /^command [^:]*: \d+ *$/.test(event));
-  return mute === undefined ? null : `it did not say why: ${mute}`;
+  return mute === undefined ? null : `no error message: ${mute}`;
 }
 
 /** How the program recovered. */

@@ -1,7 +1,7 @@
 /**
- * Random histories of an installation: files in any order and number, kills, changed clocks, backups, restores, older
- * copies restored by hand, a removal, several commands at once. Three clients follow, each at its own pace. In the end
- * all of them equal the model, which is computed from the dropped rows alone.
+ * Random histories of an installation: files in any order and number, kills, clock changes, backups, restores, older
+ * copies restored by hand, a removal, several commands at once. Three clients follow the stream at different speeds. In
+ * the end, all of them must equal the model, which is computed from the dropped rows alone.
  */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, rmSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
-import { atRest } from '../support/installation-state.ts';
+import { untilIdle } from '../support/installation-state.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -25,20 +25,20 @@ const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'h
 
 export const histories: Part = {
   name: 'histories',
-  about: 'lives 300 random histories of files, kills, clocks, backups, restores and commands',
+  about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   minutes: 60,
   needs: [],
   run,
 };
 
-async function run({ seed, share, tell }: Order): Promise<Outcome> {
+async function run({ seed, share, onProgress }: PartOptions): Promise<Outcome> {
   const figures: Record<string, number> = { histories: 0 };
   const failures: string[] = [];
   const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
   for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
     const history = new History(`${seed} ${number}`, figures);
     try {
-      await history.live();
+      await history.run();
     } catch (error) {
       failures.push(
         `TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
@@ -47,7 +47,7 @@ async function run({ seed, share, tell }: Order): Promise<Outcome> {
       history.remove();
     }
     figures.histories = (figures.histories ?? 0) + 1;
-    tell(`history ${number + 1}: ${history.steps.join(', ')}`);
+    onProgress(`history ${number + 1}: ${history.steps.join(', ')}`);
   }
   return { figures, failures };
 }
@@ -61,7 +61,7 @@ interface Expected {
 
 interface Copy {
   readonly path: string;
-  /** The last entry of the log when it was made. */
+  /** The last entry of the log at the time of the copy. */
   readonly entry: number;
 }
 
@@ -79,7 +79,7 @@ class History {
   #backups: string[] = [];
   /** Copies of detections.db, and of the whole data folder. */
   #copies: { databases: Copy[]; folders: Copy[] } = { databases: [], folders: [] };
-  /** One always at the head, one that polls seldom, one that reads a page now and then. */
+  /** One client stays at the head, one polls rarely, one reads a few pages now and then. */
   readonly #eager = new Follower(3);
   readonly #lazy = new Follower();
   readonly #slow = new Follower(2);
@@ -92,14 +92,14 @@ class History {
     this.#installation = createInstallation(SETTINGS);
   }
 
-  async live(): Promise<void> {
+  async run(): Promise<void> {
     await this.#start();
     await this.#drop();
     const kinds = Object.entries(this.#kinds());
     for (let step = 0; step < STEPS; step += 1) {
-      const [kind, carryOut] = this.#prng.pick(kinds);
+      const [kind, run] = this.#prng.pick(kinds);
       this.steps.push(kind);
-      if ((await carryOut()) !== false) this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+      if ((await run()) !== false) this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
       await this.#followers();
     }
     await this.#rest();
@@ -114,7 +114,7 @@ class History {
     this.#installation.remove();
   }
 
-  /** The possible steps; one that returns false was not possible now. */
+  /** All steps, by name; a step returns false if it was not possible. */
   #kinds(): Record<string, () => Promise<unknown>> {
     return {
       drop: () => this.#drop(),
@@ -148,7 +148,7 @@ class History {
     for (let tries = 0; ; tries += 1) {
       const answer = await fetch(`${this.#serving?.url}${path}`, { headers });
       const text = await answer.text();
-      // 500 while the database is rebuilt; the contract has clients retry.
+      // 500 while the database is rebuilt: the contract tells clients to retry.
       if (answer.status === 200) return JSON.parse(text);
       if (answer.status < 500 || tries > 200) throw new Error(`${path}: ${answer.status} ${text}`);
       await sleep(50);
@@ -172,7 +172,7 @@ class History {
   }
 
   async #rest(): Promise<void> {
-    if (this.#serving !== null) await atRest(this.#installation, this.#serving);
+    if (this.#serving !== null) await untilIdle(this.#installation, this.#serving);
   }
 
   /** A file with recurring detections and a new one, so that every file changes something. */
@@ -191,7 +191,7 @@ class History {
   #row(article: number): Row {
     this.#rows += 1;
     const subscription = this.#prng.pick(this.#subscriptions);
-    // In no order, and no time twice.
+    // Unordered and unique.
     const scoredAt = formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000);
     const row = {
       subscription_id: subscription,
@@ -212,7 +212,7 @@ class History {
     return row;
   }
 
-  /** A file that was applied before changes nothing. */
+  /** Drops an earlier file again, which changes nothing. */
   async #dropAgain(): Promise<boolean> {
     if (this.#subscriptions.length === 1) return false;
     const { name, content } = this.#prng.pick(this.#dropped);
@@ -268,11 +268,11 @@ class History {
     await this.#start();
   }
 
-  /** Sometimes beside the -wal file of the newer one. */
+  /** Sometimes the newer database's -wal file stays beside it. */
   async #putDatabaseBack(): Promise<void> {
     if (this.#copies.databases.length === 0) await this.#copy('databases');
     await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
-    // A start refuses one that has more than the log.
+    // A start refuses a database that is ahead of the log.
     const copies = this.#copies.databases.filter((copy) => copy.entry <= this.#lastEntry());
     const copy = copies.length === 0 ? null : this.#prng.pick(copies);
     if (copy === null) return this.#start();
@@ -282,7 +282,7 @@ class History {
     await this.#start();
   }
 
-  /** The archive stays, as if on another disk. A client ahead of the log proves that its end is lost. */
+  /** The archive stays, as if on another disk. A client ahead of the log proves that the log's end is lost. */
   async #putFolderBack(): Promise<void> {
     if (this.#copies.folders.length === 0) await this.#copy('folders');
     await this.#rest();
@@ -296,11 +296,10 @@ class History {
     cpSync(this.#prng.pick(this.#copies.folders).path, data, { recursive: true, preserveTimestamps: true });
     cpSync(archive, join(data, 'drop', 'archive'), { recursive: true });
     await this.#start();
-    // Only a client that is ahead proves it.
     await this.#caughtUp();
   }
 
-  /** Polls until what the model has is served again. */
+  /** Polls until every detection of the model is served again. */
   async #caughtUp(): Promise<void> {
     for (let tries = 0; ; tries += 1) {
       await this.#eager.follow(this.#get);
@@ -308,7 +307,7 @@ class History {
       const client = new Follower();
       await client.follow(this.#get);
       if ([...this.#model.keys()].every((id) => client.copy.has(id))) return;
-      assert.ok(tries < 200, 'what was lost with the end of the log is not read again');
+      assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);
     }
   }
@@ -325,7 +324,7 @@ class History {
     return true;
   }
 
-  /** While a file is read. Each succeeds or refuses. */
+  /** Runs commands while a file is read. Each must succeed or be refused. */
   async #severalCommands(): Promise<void> {
     await this.#drop(false);
     const commands = [

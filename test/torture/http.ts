@@ -1,6 +1,6 @@
 /**
- * Hostile input: generated requests, thousands of bad clients, hostile exports. Afterwards, the installation's secrets
- * are searched for in everything that the program wrote or printed.
+ * Hostile input: generated requests, thousands of bad clients, hostile exports. Then searches everything that the
+ * program wrote or printed for the installation's secrets.
  */
 
 import type { LogLine } from '../support/program.ts';
@@ -12,28 +12,31 @@ import { runCommands } from './http/operator.ts';
 import { createSecrets, type Secrets } from './http/secrets.ts';
 import { startTarget, type Target } from './http/target.ts';
 import { readMetrics } from './metrics.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 
 const REQUESTS = 2_000_000;
-/** Five thousand of them at once: the others soon close their connection. */
+/** Five thousand of them stay connected at the same time; the others soon close their connection. */
 const CLIENTS = 7000;
 const EXPORTS = 2000;
-/** What the requests must reach to be meaningful. */
+/** Statuses that the requests must cause: otherwise they test too little. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
 
 export const http: Part = {
   name: 'http',
-  about: 'made-up requests, bad clients, hostile exports; secrets searched for in all that comes out',
+  about: 'generated requests, bad clients, hostile exports; searches all output for secrets',
   minutes: 150,
   needs: ['mkfifo'],
-  run: (order) => httpWith(order, { isHurried: false }),
+  run: (options) => httpWith(options, { hasShortTimeouts: false }),
 };
 
-/** @param isHurried shortens the program's idle timeouts, so that a test need not wait */
-export async function httpWith(order: Order, { isHurried }: { isHurried: boolean }): Promise<Outcome> {
-  const { folder, share, tell } = order;
+/** @param hasShortTimeouts whether to shorten the program's idle timeouts, so that a test need not wait */
+export async function httpWith(
+  options: PartOptions,
+  { hasShortTimeouts }: { hasShortTimeouts: boolean },
+): Promise<Outcome> {
+  const { folder, share, onProgress } = options;
   const secrets = createSecrets();
-  const target = await startTarget(secrets, isHurried);
+  const target = await startTarget(secrets, hasShortTimeouts);
   const { appliance } = target;
   const failures: string[] = [];
   let logLines = 0;
@@ -49,30 +52,30 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
   try {
     const exports = await dropHostile(appliance, {
       count: Math.max(EXPORTS_MIN, Math.round(EXPORTS * share)),
-      prng: seededPrng(order.seed, 'exports'),
+      prng: seededPrng(options.seed, 'exports'),
       folder,
       memoryMib: () => memoryMib(target),
     });
-    tell('the hostile exports are dropped');
+    onProgress('the hostile exports are dropped');
     const [clients, requests] = await Promise.all([
       runClients(target, {
         count: Math.max(CLIENTS_MIN, Math.round(CLIENTS * share)),
-        prng: seededPrng(order.seed, 'clients'),
+        prng: seededPrng(options.seed, 'clients'),
         secrets,
       }),
       runCampaign({
         facts: target.facts,
-        seed: `${order.seed}`,
+        seed: `${options.seed}`,
         requests: Math.round(REQUESTS * share),
         secrets,
-        onProgress: (answers) => tell(`${answers} requests answered`),
+        onProgress: (responses) => onProgress(`${responses} requests answered`),
       }),
     ]);
     const operator = await runCommands(target, secrets, folder);
     failures.push(...exports.failures, ...clients.failures, ...requests.failures, ...operator.failures);
     for (const status of STATUSES)
       if (!requests.statuses.has(status)) failures.push(`no request was answered ${status}`);
-    if ((await appliance.get('/v1/me')).status !== 200) failures.push('it no longer answers');
+    if ((await appliance.get('/v1/me')).status !== 200) failures.push('the program no longer responds');
     await appliance.serving().stop();
     readLog();
     searchFiles(secrets, appliance.data, folder);
@@ -95,16 +98,16 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
   }
 }
 
-function figuresOf({ answers, connections, statuses }: CampaignOutcome): Outcome['figures'] {
+function figuresOf({ responses, connections, statuses }: CampaignOutcome): Outcome['figures'] {
   const counts = [...statuses].sort(([a], [b]) => a - b);
   return {
-    requests: answers,
+    requests: responses,
     connections,
     ...Object.fromEntries(counts.map(([status, count]) => [`answered ${status}`, count])),
   };
 }
 
-/** A failed file is logged as an error, the only expected one. */
+/** A failed file is the only expected error in the log. */
 function isOfHostileFile({ msg }: LogLine): boolean {
   return msg === 'file failed';
 }
@@ -114,9 +117,9 @@ async function memoryMib({ admin }: Target): Promise<number> {
   return bytes / 2 ** 20;
 }
 
-/** Searches the disk: only the secret's own files may contain it, and none a key or token. */
+/** Searches the disk: only the installation's secret file may contain its secret, and no file a key or token. */
 function searchFiles(secrets: Secrets, data: string, folder: string): void {
   secrets.searchFolder(data, ['secret']);
-  // Files for the commands, and the one file that must contain the installation's secret.
+  // The input files of the commands, and the backup, which must contain the installation's secret.
   secrets.searchFolder(folder, ['secret', 'not-a-key', 'backup.tar']);
 }

@@ -1,22 +1,23 @@
 /**
- * Kills the program before each call that changes a file, and in the middle of each write. Then the program is started
- * again and the interrupted operation repeated, as an operator would.
+ * Kills the program before each call that changes a file, and in the middle of writes. Then starts it again and repeats
+ * the interrupted operation, as an operator would.
  */
 import type { Part } from './part.ts';
-import { torment } from './scenario/trials.ts';
+import { runTrials } from './scenario/trials.ts';
 
 export const kill: Part = {
   name: 'kill',
-  about: 'killed at every call that changes a file, in a life that has it all',
+  about: 'kills the program at every call that changes a file, in a scenario with all operations',
   minutes: 185,
   needs: ['gcc'],
-  run: (order) =>
-    torment(order, {
+  run: (options) =>
+    runTrials(options, {
       counted: 'changes',
       injections: ({ number, name }, prng) => [
         { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
       ],
-      check: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
+      check: ({ events }) =>
+        events.some((event) => event.endsWith('killed')) ? null : 'no process was killed',
       kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],
     }),
 };

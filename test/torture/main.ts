@@ -1,4 +1,4 @@
-/** `npm run torture -- [--only PART,…] [--seed N] [--share X]`: every part in turn, for hours. */
+/** `npm run torture -- [--only PART,…] [--seed N] [--share X]`: runs every part in turn, for hours. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -13,13 +13,13 @@ import { planted } from './planted.ts';
 import { power } from './power.ts';
 import { soak } from './soak.ts';
 
-/** Each in a file of its name, in the order in which they run. */
+/** In the order in which they run; each is in a file of its name. */
 const PARTS: readonly Part[] = [kill, faults, power, histories, damage, http, soak, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
   const minutes = PARTS.reduce((sum, part) => sum + part.minutes, 0);
-  return `Tries to make the program lose or serve something wrong. Exit code 1: it did.
+  return `Tries to make the program lose data or serve wrong data. Exit code 1: it succeeded.
 
   npm run torture -- [--only PART,PART] [--seed N] [--share X]
 
@@ -39,7 +39,7 @@ interface Wanted {
   readonly share: number;
 }
 
-/** @returns null if the usage is asked for; @throws Error for an unknown option or value */
+/** @returns null for --help; @throws Error for an unknown option or value */
 function readOptions(args: string[]): Wanted | null {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
@@ -56,7 +56,8 @@ function readOptions(args: string[]): Wanted | null {
 
 function partOf(name: string): Part {
   const part = PARTS.find((each) => each.name === name);
-  if (part === undefined) throw new Error(`--only: expected of ${PARTS.map((each) => each.name).join(', ')}`);
+  if (part === undefined)
+    throw new Error(`--only: expected some of ${PARTS.map((each) => each.name).join(', ')}`);
   return part;
 }
 
@@ -64,7 +65,7 @@ function isOnPath(tool: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
 }
 
-/** @returns whether everything held; false if the part cannot run here */
+/** @returns whether everything held; false also if the part cannot run on this machine */
 async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const missing = part.needs.filter((tool) => !isOnPath(tool));
   if (missing.length > 0) {
@@ -73,8 +74,8 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   }
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
-  const tell = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures, kept } = await part.run({ seed, share, folder, tell });
+  const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
+  const { figures, failures, kept } = await part.run({ seed, share, folder, onProgress });
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   console.log(`${part.name}: ${failures.length === 0 ? 'held' : 'BROKEN'}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);

@@ -1,14 +1,14 @@
-/** A part of the torture: its input and its result. */
+/** A part of the torture tests: its options and its result. */
 
-export interface Order {
-  /** The same seed, the same run. */
+export interface PartOptions {
+  /** The same seed repeats the same choices. */
   readonly seed: number;
   /** How much of the part to run: 1 in `npm run torture`, less in `npm run test:long`. */
   readonly share: number;
   /** An empty folder, removed afterwards if nothing failed. */
   readonly folder: string;
   /** Prints progress. */
-  tell(progress: string): void;
+  onProgress(progress: string): void;
 }
 
 export interface Outcome {
@@ -21,13 +21,13 @@ export interface Outcome {
 }
 
 export interface Part {
-  /** As `--only` takes it. */
+  /** The name for `--only`. */
   readonly name: string;
-  /** One line for the usage. */
+  /** One line for the usage text. */
   readonly about: string;
   /** Measured on two cores. */
   readonly minutes: number;
   /** Commands that must be on the PATH. */
   readonly needs: readonly string[];
-  run(order: Order): Promise<Outcome>;
+  run(options: PartOptions): Promise<Outcome>;
 }

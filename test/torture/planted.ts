@@ -1,7 +1,9 @@
 /**
- * Plants small faults in the source, one at a time: each must make a test fail. If none fails, a test is missing.
+ * Mutation tests: plants small faults in the source, one at a time. Each must make a test fail; otherwise a test is
+ * missing.
  *
- * Each is planted in a copy of the project, where only its test file runs, after that file passed without the fault.
+ * A fault is planted in a copy of the project, where only its test file runs. That file must first pass without the
+ * fault.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +13,7 @@ import { basename, join } from 'node:path';
 import { transform } from 'esbuild';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 import { ACCESS_FAULTS } from './planted/access.ts';
 import { DISK_FAULTS } from './planted/disk.ts';
 import type { PlantedFault } from './planted/fault.ts';
@@ -21,7 +23,7 @@ import { LOG_FAULTS } from './planted/log.ts';
 import { READ_FAULTS } from './planted/reads.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
-/** Omitted from a copy, or linked. */
+/** Not copied; node_modules is linked. */
 const NOT_COPIED = new Set(['node_modules', 'dist', '.git', 'wirewatch-data', 'wirewatch-demo']);
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 /** Much longer than any of these tests takes. */
@@ -38,19 +40,19 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
 
 export const planted: Part = {
   name: 'planted',
-  about: 'plants small faults in the source, each of which must turn a test red',
+  about: 'plants small faults in the source, each of which must make a test fail',
   minutes: 5,
   needs: [],
-  run: (order) => plantFaults(PLANTED_FAULTS, order),
+  run: (options) => plantFaults(PLANTED_FAULTS, options),
 };
 
 export async function plantFaults(
   all: readonly PlantedFault[],
-  { seed, share, folder, tell }: Order,
+  { seed, share, folder, onProgress }: PartOptions,
 ): Promise<Outcome> {
   const failures: string[] = [];
   const faults = chosen(
-    all.filter((fault) => isInPlace(fault, failures)),
+    all.filter((fault) => matchesSource(fault, failures)),
     seed,
     share,
   );
@@ -61,15 +63,15 @@ export async function plantFaults(
   await inEach(copies, tests, async (copy, test) => {
     bundle(copy, test);
     const { passed, failed } = await runTest(copy, test);
-    if (passed === 0 || failed.length > 0) failures.push(`${test} is not green without a fault`);
-    tell(`${test}: ${passed} tests are green without a fault`);
+    if (passed === 0 || failed.length > 0) failures.push(`${test} fails without a fault`);
+    onProgress(`${test}: ${passed} tests pass without a fault`);
   });
   let caught = 0;
   await inEach(copies, faults, async (copy, fault) => {
-    const { seenBy, notSeen } = await plant(copy, fault);
-    if (notSeen === null) caught += 1;
-    else failures.push(`${fault.file}: ${oneLine(fault.find)}: ${notSeen} (${fault.breaks})`);
-    tell(`${fault.file}, ${fault.breaks}: ${notSeen ?? `seen by ${fault.test}: ${seenBy}`}`);
+    const { caughtBy, missed } = await plant(copy, fault);
+    if (missed === null) caught += 1;
+    else failures.push(`${fault.file}: ${oneLine(fault.find)}: ${missed} (${fault.breaks})`);
+    onProgress(`${fault.file}, ${fault.breaks}: ${missed ?? `caught by ${fault.test}: ${caughtBy}`}`);
   });
   for (const copy of copies) rmSync(copy, { recursive: true });
   return {
@@ -84,10 +86,12 @@ export async function plantFaults(
 }
 
 /** @param failures receives entries that no longer match the source */
-function isInPlace({ file, find, replace }: PlantedFault, failures: string[]): boolean {
+function matchesSource({ file, find, replace }: PlantedFault, failures: string[]): boolean {
   const found = readFileSync(join(PROJECT, 'src', file), 'utf8').split(find).length - 1;
   if (found !== 1 || replace === find)
-    failures.push(`${file} has ${found} times: ${oneLine(find)}. Correct the list of planted faults`);
+    failures.push(
+      `${file}: expected exactly one, found ${found}: ${oneLine(find)}. Correct the list of planted faults`,
+    );
   return found === 1;
 }
 
@@ -119,11 +123,11 @@ async function inEach<Item>(
   await Promise.all(copies.map(worker));
 }
 
-/** @returns `notSeen`: why the fault was not caught; null if a test failed */
+/** @returns `missed`: why the fault was not caught; null if it was */
 async function plant(
   copy: string,
   { file, find, replace, test }: PlantedFault,
-): Promise<{ seenBy: string; notSeen: string | null }> {
+): Promise<{ caughtBy: string; missed: string | null }> {
   const path = join(copy, 'src', file);
   const sound = readFileSync(path, 'utf8');
   const faulty = sound.replace(find, () => replace);
@@ -132,10 +136,10 @@ async function plant(
     writeFileSync(path, faulty);
     bundle(copy, test);
     const { passed, failed, isOver } = await runTest(copy, test);
-    const [seenBy = ''] = failed;
-    if (!isOver) return { seenBy, notSeen: `${test} does not end` };
-    if (passed + failed.length === 0) return { seenBy, notSeen: `${test} cannot be run` };
-    return { seenBy, notSeen: failed.length > 0 ? null : `no test of ${test} turns red` };
+    const [caughtBy = ''] = failed;
+    if (!isOver) return { caughtBy, missed: `${test} does not end` };
+    if (passed + failed.length === 0) return { caughtBy, missed: `${test} cannot be run` };
+    return { caughtBy, missed: failed.length > 0 ? null : `no test of ${test} fails` };
   } finally {
     writeFileSync(path, sound);
   }
@@ -192,7 +196,7 @@ function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }
 

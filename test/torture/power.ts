@@ -1,16 +1,16 @@
 /**
- * Power cuts: records what the real program does to its files, and builds from the record the disks that a power cut
- * may leave at any moment. Each is recovered; what clients had received must still hold.
+ * Power cuts: records how the real program changes its files, and from the record builds disk images that a power cut
+ * may leave at any moment. Each image is recovered; everything that clients had received must still hold.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../src/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences } from './power/disk.ts';
-import { LEFTS, type Leaving, pickLeaving, writeImage } from './power/image.ts';
+import { pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/image.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
 import { startOn } from './power/start.ts';
 import { recordStory, type Story } from './power/story.ts';
@@ -19,45 +19,45 @@ const IMAGES = 20_000;
 const STARTS = 200;
 /** How often the power is cut again while the real program recovers an image. */
 const CUTS_A_START = 10;
-/** One image in so many is compared with its log, or has its backup read. */
+/** Every tenth image is compared with its log; of every fourth, the backup is verified. */
 const SCRUB_EVERY = 10;
 const BACKUP_EVERY = 4;
-/** One cause makes many images fail. */
+/** The same bug makes many images fail. */
 const FAILURES_MAX = 10;
-const TELL_EVERY = 500;
+const PROGRESS_EVERY = 500;
 
 export const power: Part = {
   name: 'power',
-  about: 'the power is cut at any moment, with any part of what was not synced',
+  about: 'cuts the power at any moment, keeping any part of the unsynced data',
   minutes: 40,
   needs: ['gcc'],
-  run: async (order) => cutPower(await recordPower(order), order),
+  run: async (options) => cutPower(await recordPower(options), options),
 };
 
-/** Records a run of the real program in the folder of the order. */
-export function recordPower({ seed, folder }: Order): Promise<Story> {
+/** Records a run of the real program in the part's folder. */
+export function recordPower({ seed, folder }: PartOptions): Promise<Story> {
   const prng = seededPrng(seed, 'power story');
   return recordStory(folder, prng);
 }
 
-/** @param isForgotten which syncs to leave out, as if the program had not made them */
+/** @param isOmitted which syncs to ignore, as if the program had not made them */
 export async function cutPower(
   story: Story,
-  order: Order,
-  isForgotten: (path: string) => boolean = () => false,
+  options: PartOptions,
+  isOmitted: (path: string) => boolean = () => false,
 ): Promise<Outcome> {
-  order.tell(`recorded ${story.events.length} calls and answers`);
-  // In memory if possible: an image is read once.
-  const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : order.folder, 'wirewatch-power-'));
+  options.onProgress(`recorded ${story.events.length} calls and responses`);
+  // In memory if possible: each image is read only once.
+  const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : options.folder, 'wirewatch-power-'));
   try {
-    const cuts = new Cuts(story, order, join(images, 'image'));
+    const cuts = new Cuts(story, options, join(images, 'image'));
     for (const [index, event] of story.events.entries()) {
       await cuts.cutBefore(index);
       if (cuts.failures.length >= FAILURES_MAX) break;
       const isSync = event.kind === 'sync' || event.kind === 'sync folder';
-      cuts.play(event, isSync && isForgotten(event.path));
+      cuts.play(event, isSync && isOmitted(event.path));
     }
-    return { figures: cuts.figures(), failures: [...cuts.failures, ...cuts.doubts()] };
+    return { figures: cuts.figures(), failures: [...cuts.failures, ...cuts.unmetExpectations()] };
   } finally {
     rmSync(images, { recursive: true, force: true });
   }
@@ -67,7 +67,7 @@ class Cuts {
   readonly failures: string[] = [];
   readonly #story: Story;
   readonly #disk: Disk;
-  readonly #order: Order;
+  readonly #options: PartOptions;
   readonly #image: string;
   readonly #images: number;
   readonly #starts: number;
@@ -76,37 +76,39 @@ class Cuts {
   #known: Known = NOTHING_KNOWN;
   #number = 0;
 
-  constructor(story: Story, order: Order, image: string) {
+  constructor(story: Story, options: PartOptions, image: string) {
     this.#story = story;
     this.#disk = new Disk(story.root);
-    this.#order = order;
+    this.#options = options;
     this.#image = image;
-    this.#images = Math.max(1, Math.round(IMAGES * order.share));
-    this.#starts = Math.max(1, Math.round(STARTS * order.share));
+    this.#images = Math.max(1, Math.round(IMAGES * options.share));
+    this.#starts = Math.max(1, Math.round(STARTS * options.share));
     this.#printed = commandsByPrint(story.events);
   }
 
-  play(event: IoEvent, isForgotten: boolean): void {
-    if (isForgotten) this.#count('syncs left out');
+  play(event: IoEvent, isOmitted: boolean): void {
+    if (isOmitted) this.#count('syncs left out');
     else this.#disk.play(event);
     this.#known = learn(this.#known, event, this.#story, this.#printed);
   }
 
-  /** Makes the images of this moment, spread evenly over the record. */
+  /** Builds and checks this moment's images, which are spread evenly over the record. */
   async cutBefore(index: number): Promise<void> {
     const until = ((index + 1) / this.#story.events.length) * this.#images;
     for (; this.#number < until && this.failures.length < FAILURES_MAX; this.#number += 1) {
       await this.#cut(index, this.#number);
-      if (this.#number % TELL_EVERY === 0)
-        this.#order.tell(`${this.#number} of ${this.#images} images, ${this.failures.length} failures`);
+      if (this.#number % PROGRESS_EVERY === 0)
+        this.#options.onProgress(
+          `${this.#number} of ${this.#images} images, ${this.failures.length} failures`,
+        );
     }
   }
 
   async #cut(index: number, number: number): Promise<void> {
-    const prng = seededPrng(this.#order.seed, 'power image', number);
-    const leaving = pickLeaving(prng);
-    this.#countLeft(leaving);
-    writeImage(this.#disk, leaving, prng, this.#image);
+    const prng = seededPrng(this.#options.seed, 'power image', number);
+    const survivors = pickSurvivors(prng);
+    this.#countSurvivors(survivors);
+    writeImage(this.#disk, survivors, prng, this.#image);
     const every = this.#images / this.#starts;
     const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
     try {
@@ -114,15 +116,15 @@ class Cuts {
         await this.#start(prng);
       } else this.#countChecked(await this.#check(number));
     } catch (error) {
-      this.#fail(index, number, leaving, error);
+      this.#fail(index, number, survivors, error);
     }
   }
 
-  /** Recovers the image with the real program, and cuts the power again meanwhile. */
+  /** Recovers the image with the real program, and cuts the power again during the recovery. */
   async #start(prng: Prng): Promise<void> {
     const disk = new Disk(this.#image);
     disk.load();
-    const record = join(this.#order.folder, 'record-of-start');
+    const record = join(this.#options.folder, 'record-of-start');
     await startOn(this.#image, this.#story, this.#known, record);
     this.#count('started by the real program');
     const events = readRecord(record);
@@ -131,7 +133,7 @@ class Cuts {
     let known = this.#known;
     for (const [index, event] of events.entries()) {
       for (; cuts[0] === index; cuts.shift()) {
-        writeImage(disk, pickLeaving(prng), prng, again);
+        writeImage(disk, pickSurvivors(prng), prng, again);
         await checkImage(again, this.#story, known, { scrub: false, backup: false });
         this.#count('cut again while it was brought back');
       }
@@ -139,7 +141,8 @@ class Cuts {
       known = learn(known, event, this.#story, this.#printed);
     }
     const [missed] = differences(disk);
-    if (missed !== undefined) throw new Error(`the record of a start is not what became of ${missed}`);
+    if (missed !== undefined)
+      throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
   }
 
   async #check(number: number): Promise<Checked> {
@@ -150,28 +153,28 @@ class Cuts {
     return checked;
   }
 
-  /** Leaves the image as the power cut left it. */
-  #fail(index: number, number: number, { content, names }: Leaving, error: unknown): void {
-    const prng = seededPrng(this.#order.seed, 'power image', number);
-    const left = join(this.#order.folder, `image-${number}`);
-    writeImage(this.#disk, pickLeaving(prng), prng, left);
+  /** Notes a failure, and keeps the image for inspection. */
+  #fail(index: number, number: number, { content, names }: Survivors, error: unknown): void {
+    const prng = seededPrng(this.#options.seed, 'power image', number);
+    const left = join(this.#options.folder, `image-${number}`);
+    writeImage(this.#disk, pickSurvivors(prng), prng, left);
     const event = this.#story.events[index];
     const before = event === undefined || !('path' in event) ? event?.kind : `${event.kind} ${event.path}`;
     const message = error instanceof Error ? error.message : String(error);
     this.failures.push(
-      `seed ${this.#order.seed}, image ${number}, cut before call ${index} (${before}), of what was not synced ${content} of the content and ${names} of the names: ${message}`,
+      `seed ${this.#options.seed}, image ${number}, cut before call ${index} (${before}); kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`,
     );
   }
 
-  #countLeft({ content, names }: Leaving): void {
+  #countSurvivors({ content, names }: Survivors): void {
     this.#count('images');
     if (this.#disk.unsynced.size > 0) this.#count(`with unsynced content: ${content} of it left`);
     if (this.#disk.pending.length > 0) this.#count(`with unsynced names: ${names} of them left`);
   }
 
-  #countChecked({ applied, madeAnew }: Checked): void {
+  #countChecked({ applied, isRebuilt }: Checked): void {
     if (applied > 0) this.#count('whose database was behind the log');
-    if (madeAnew) this.#count('whose database was made anew');
+    if (isRebuilt) this.#count('whose database was made anew');
   }
 
   #count(what: string): void {
@@ -189,19 +192,23 @@ class Cuts {
     };
   }
 
-  /** Reasons to doubt that everything held: a call missing in the record, a kind of power cut that did not happen. */
-  doubts(): string[] {
+  /** Failures of the test itself: calls that were not recorded, kinds of power cuts that did not occur. */
+  unmetExpectations(): string[] {
     if (this.failures.length > 0) return [];
     const wanted = [
-      ...LEFTS.map((left) => `with unsynced content: ${left} of it left`),
-      ...LEFTS.filter((left) => left !== 'torn').map((left) => `with unsynced names: ${left} of them left`),
+      ...SURVIVALS.map((left) => `with unsynced content: ${left} of it left`),
+      ...SURVIVALS.filter((left) => left !== 'torn').map(
+        (left) => `with unsynced names: ${left} of them left`,
+      ),
       'whose database was behind the log',
       'with a backup that was read',
       'compared with the log',
       'started by the real program',
       'cut again while it was brought back',
     ];
-    const missed = differences(this.#disk).map((path) => `the record is not what became of ${path}`);
+    const missed = differences(this.#disk).map(
+      (path) => `the record does not match ${path}: a call was not recorded`,
+    );
     const unfired = wanted.filter((what) => !this.#counts.has(what)).map((what) => `no image ${what}`);
     return [...missed, ...unfired];
   }

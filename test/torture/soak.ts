@@ -1,8 +1,8 @@
 /**
- * Two hours of normal life in fast motion: windows, corrections, followers, keys made and revoked, backups, scrubs,
- * removals. Memory, open files, disk and write-ahead logs are sampled after each round, and must be flat.
+ * Two hours of accelerated normal operation: windows, corrections, followers, keys created and revoked, backups,
+ * scrubs, removals. Memory, open files, disk and write-ahead logs are sampled after each round, and must not grow.
  *
- * Each round is the same work on every machine, so the result does not depend on speed.
+ * Each round does the same work on every machine, so the result does not depend on speed.
  */
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,43 +12,46 @@ import { startAppliance } from '../support/appliance.ts';
 import { freePort } from '../support/free-port.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { readMetrics } from './metrics.ts';
-import type { Order, Outcome, Part } from './part.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
 import { growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/flat.ts';
-import { beginLife } from './soak/life.ts';
 import { svgOf, textOf } from './soak/plot.ts';
+import { startWorkload } from './soak/workload.ts';
 
 const MINUTES = 120;
 const MIB = 1024 * 1024;
 /**
- * The heap is collected when V8 likes. And the C library keeps what was freed in up to eight arenas for each processor,
- * which threads that come and go fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use.
+ * V8 collects garbage at its own time. The C library also keeps freed memory in up to eight arenas per processor, which
+ * short-lived threads fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use.
  */
 const MEMORY_GROWTH_MAX_MIB = 48;
-/** Connections of the torture itself come and go. */
+/** The test's own connections come and go. */
 const FILES_GROWTH_MAX = 6;
 /**
- * What a round leaves for good: its windows, its keys, its entries in the logs, its corrections. Its passing rows are
+ * The permanent data of a round: its windows, keys, log entries and corrections. The temporary subscription's rows take
  * forty times as much.
  */
 const DISK_PER_ROUND_MAX_MIB = 0.0625;
-/** SQLite brings a write-ahead log into its database at 1,000 pages, of 16 KiB here, and begins it anew. */
+/** SQLite checkpoints a write-ahead log at 1,000 pages (16 KiB each), and then reuses it. */
 const WAL_GROWTH_MAX_MIB = 20;
 
 export const soak: Part = {
   name: 'soak',
-  about: 'normal life in fast motion; memory, open files, disk and write-ahead logs must be flat',
+  about: 'accelerated normal operation; memory, open files, disk and write-ahead logs must not grow',
   minutes: MINUTES,
   needs: [],
-  run: (order) => soakWith(order, {}),
+  run: (options) => soakWith(options, {}),
 };
 
-/** @param settings of the program, by which a test plants a leak */
-export async function soakWith(order: Order, settings: Readonly<Record<string, string>>): Promise<Outcome> {
-  const { seed, share, folder, tell } = order;
+/** @param settings of the program; a test uses them to plant a leak */
+export async function soakWith(
+  options: PartOptions,
+  settings: Readonly<Record<string, string>>,
+): Promise<Outcome> {
+  const { seed, share, folder, onProgress } = options;
   const adminPort = await freePort();
   const appliance = await startAppliance({
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
-    // A scrub may follow the one before it after 18 seconds.
+    // Shortens the minimum time between two scrubs to 18 seconds.
     WIREWATCH_HASTE: '200',
     ...settings,
   });
@@ -58,14 +61,14 @@ export async function soakWith(order: Order, settings: Readonly<Record<string, s
   const failures: string[] = [];
   const endMs = performance.now() + MINUTES * 60_000 * share;
   try {
-    const life = await beginLife(appliance, { prng, folder, scrubRecord: dataFolder(data).verified });
+    const workload = await startWorkload(appliance, { prng, folder, scrubRecord: dataFolder(data).verified });
     try {
       for (let round = 0; round < SAMPLES_MIN || performance.now() < endMs; round += 1) {
-        await life.round(round);
+        await workload.round(round);
         samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`));
-        if (round % 10 === 0) tell(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
+        if (round % 10 === 0) onProgress(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
       }
-      await life.end();
+      await workload.end();
     } catch (error) {
       failures.push(`seed ${seed}, round ${samples.length}: ${inspect(error)}`);
     }
@@ -73,7 +76,11 @@ export async function soakWith(order: Order, settings: Readonly<Record<string, s
     const series = seriesOf(samples);
     writeFileSync(join(folder, PLOT), svgOf(series));
     if (samples.length >= SAMPLES_MIN) failures.push(...series.flatMap((each) => notFlat(each) ?? []));
-    return { figures: { rounds: samples.length, ...life.done, ...figuresOf(series) }, failures, kept: PLOT };
+    return {
+      figures: { rounds: samples.length, ...workload.counts, ...figuresOf(series) },
+      failures,
+      kept: PLOT,
+    };
   } finally {
     await appliance.stop();
     rmSync(join(folder, 'backup'), { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** The search for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+/** The search for missing windows, on a real database and a real drop folder, with the test's own clock. */
 
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { MissingWindows } from '../../src/windows/overdue-search.ts';
 import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
-/** From a window's start until it is missing. */
+/** The time from a window's start until it is missing. */
 const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
 
 let folder: string;
@@ -70,8 +70,8 @@ function starts(status: WindowStatus, exportName: ExportName = 'newswire'): numb
   return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
 }
 
-/** What happens at a time when nothing waits to be read. */
-async function look(ms: number, isSteady = true): Promise<void> {
+/** Runs the search at a time when no file waits to be read. */
+async function search(ms: number, isSteady = true): Promise<void> {
   nowMs = ms;
   await missingWindows.search(ms, isSteady);
 }
@@ -89,8 +89,8 @@ function put(windowStart: number, into = ''): string {
 
 describe('which windows are expected', () => {
   test('a new installation has no gaps', async () => {
-    await look(START);
-    await look(START + 400 * DAY_MS);
+    await search(START);
+    await search(START + 400 * DAY_MS);
     assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10 }), []);
   });
 
@@ -98,7 +98,7 @@ describe('which windows are expected', () => {
     finish(START);
     finish(START - 5 * WINDOW_MS);
     finish(START + 3 * WINDOW_MS);
-    await look(START + MISSING_AFTER + 4 * WINDOW_MS);
+    await search(START + MISSING_AFTER + 4 * WINDOW_MS);
     assert.deepEqual(
       starts('missing'),
       [1, 2, 4].map((count) => START + count * WINDOW_MS),
@@ -116,18 +116,18 @@ describe('which windows are expected', () => {
   test('none by a window that ended more than 90 days before it was read', async () => {
     const old = START - 90 * DAY_MS - WINDOW_MS;
     finish(old - WINDOW_MS);
-    await look(START + MISSING_AFTER);
+    await search(START + MISSING_AFTER);
     assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
     nowMs = START;
     finish(old);
-    await look(START + 3 * DAY_MS);
-    assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
+    await search(START + 3 * DAY_MS);
+    assert.ok(starts('missing').length > 12_000, 'ended exactly 90 days ago: it still counts');
   });
 
   test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', async () => {
     finish(START);
     finish(START + WINDOW_MS);
-    await look(START + MISSING_AFTER + 10 * WINDOW_MS);
+    await search(START + MISSING_AFTER + 10 * WINDOW_MS);
     assert.equal(starts('missing').length, 9);
     assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
     assert.deepEqual(
@@ -135,7 +135,7 @@ describe('which windows are expected', () => {
       [8, 9, 10].map((count) => START + count * WINDOW_MS),
     );
     assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
-    await look(nowMs + WINDOW_MS);
+    await search(nowMs + WINDOW_MS);
     assert.deepEqual(
       starts('missing'),
       [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
@@ -145,7 +145,7 @@ describe('which windows are expected', () => {
 
   test('not by a first window that failed', async () => {
     setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
-    await look(START + 10 * DAY_MS);
+    await search(START + 10 * DAY_MS);
     assert.deepEqual(starts('missing'), []);
   });
 
@@ -154,7 +154,7 @@ describe('which windows are expected', () => {
     open(['imagewire']);
     finish(START, 'newswire');
     finish(START + 2 * WINDOW_MS, 'imagewire');
-    await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+    await search(START + MISSING_AFTER + 3 * WINDOW_MS);
     assert.deepEqual(starts('missing', 'newswire'), []);
     assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
   });
@@ -162,27 +162,27 @@ describe('which windows are expected', () => {
 
 describe('when the search runs', () => {
   test('once a day, and at every start', async () => {
-    await look(START);
+    await search(START);
     finish(START);
-    await look(START + MISSING_AFTER + WINDOW_MS);
+    await search(START + MISSING_AFTER + WINDOW_MS);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
     const lookedAt = nowMs;
-    await look(lookedAt + DAY_MS - 1);
+    await search(lookedAt + DAY_MS - 1);
     assert.equal(starts('missing').length, 1);
-    await look(lookedAt + DAY_MS);
+    await search(lookedAt + DAY_MS);
     assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
     db.close();
     open();
-    await look(lookedAt + DAY_MS + HOUR_MS);
+    await search(lookedAt + DAY_MS + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
   });
 
   test('again once the clock runs evenly after a jump, not right after it', async () => {
     finish(START);
-    await look(START + MISSING_AFTER + WINDOW_MS);
-    await look(nowMs + HOUR_MS, false);
+    await search(START + MISSING_AFTER + WINDOW_MS);
+    await search(nowMs + HOUR_MS, false);
     assert.equal(starts('missing').length, 1);
-    await look(nowMs + HOUR_MS);
+    await search(nowMs + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (2 * HOUR_MS) / WINDOW_MS);
   });
 
@@ -193,32 +193,32 @@ describe('when the search runs', () => {
       turns += 1;
       if (turns === 3) throw new Error('stopping');
     };
-    await assert.rejects(look(START + 100 * DAY_MS), /stopping/);
+    await assert.rejects(search(START + 100 * DAY_MS), /stopping/);
     const found = starts('missing').length;
     assert.ok(found > 0 && found <= 3000, `${found}`);
-    await look(nowMs);
+    await search(nowMs);
     const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
     assert.equal(starts('missing').length, all);
   });
 
   test("a year's stop is searched in groups, and its missing windows are not abandoned at once", async () => {
     finish(START);
-    await look(START + 365 * DAY_MS);
+    await search(START + 365 * DAY_MS);
     assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
     assert.deepEqual(starts('abandoned'), []);
     assert.ok(betweens >= 52, `${betweens} turns for others`);
     const before = betweens;
-    await look(nowMs + DAY_MS);
-    assert.ok(betweens - before <= 2, 'a day later only the day is looked at');
+    await search(nowMs + DAY_MS);
+    assert.ok(betweens - before <= 2, 'a day later, only one more day may be searched');
   });
 
   test('missing windows by a clock that was ahead are withdrawn', async () => {
     finish(START);
-    await look(START + 100 * DAY_MS);
+    await search(START + 100 * DAY_MS);
     const right = START + MISSING_AFTER + 2 * WINDOW_MS;
-    await look(right);
+    await search(right);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
-    await look(right + DAY_MS);
+    await search(right + DAY_MS);
     assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
   });
 });
@@ -231,10 +231,10 @@ describe('a file that waits', () => {
     test(`${what}: its window is not missing, until the file is gone`, async () => {
       finish(START);
       const path = put(START + WINDOW_MS, into);
-      await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+      await search(START + MISSING_AFTER + 3 * WINDOW_MS);
       assert.deepEqual(starts('missing'), [START + 2 * WINDOW_MS, START + 3 * WINDOW_MS]);
       rmSync(path);
-      await look(nowMs + DAY_MS);
+      await search(nowMs + DAY_MS);
       assert.ok(starts('missing').includes(START + WINDOW_MS));
     });
   }
@@ -243,15 +243,15 @@ describe('a file that waits', () => {
     finish(START);
     writeFileSync(`${put(START + WINDOW_MS)}.tmp`, '');
     rmSync(join(folder, 'drop', `newswire.${formatWindowStart(START + WINDOW_MS)}.ndjson`));
-    await look(START + MISSING_AFTER + WINDOW_MS);
+    await search(START + MISSING_AFTER + WINDOW_MS);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
   });
 
   test('keeps a missing window from being abandoned', async () => {
     finish(START);
-    await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+    await search(START + MISSING_AFTER + 2 * WINDOW_MS);
     put(START + WINDOW_MS);
-    await look(nowMs + 30 * DAY_MS);
+    await search(nowMs + 30 * DAY_MS);
     assert.deepEqual(starts('abandoned'), [START + 2 * WINDOW_MS]);
     assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'missing');
   });
@@ -259,14 +259,14 @@ describe('a file that waits', () => {
 
 test('a window is abandoned 30 days after it became missing, and stays so', async () => {
   finish(START);
-  await look(START + MISSING_AFTER + WINDOW_MS);
+  await search(START + MISSING_AFTER + WINDOW_MS);
   const missingSince = nowMs;
-  await look(missingSince + 30 * DAY_MS - HOUR_MS);
+  await search(missingSince + 30 * DAY_MS - HOUR_MS);
   assert.deepEqual(starts('abandoned'), []);
-  await look(missingSince + 31 * DAY_MS);
+  await search(missingSince + 31 * DAY_MS);
   assert.deepEqual(starts('abandoned'), [START + WINDOW_MS]);
   assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.since, nowMs);
-  await look(nowMs + 5 * DAY_MS);
+  await search(nowMs + 5 * DAY_MS);
   assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'abandoned');
 });
 
@@ -280,8 +280,8 @@ test('failed and done windows are left as they are', async () => {
     since: START,
     file: 3,
   });
-  await look(START + MISSING_AFTER + 2 * WINDOW_MS);
-  await look(nowMs + 60 * DAY_MS);
+  await search(START + MISSING_AFTER + 2 * WINDOW_MS);
+  await search(nowMs + 60 * DAY_MS);
   assert.deepEqual(starts('failed'), [START + 2 * WINDOW_MS]);
   assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
   assert.equal(findWindow(db, 'newswire', START + 2 * WINDOW_MS)?.since, START);

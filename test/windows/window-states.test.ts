@@ -15,10 +15,10 @@ import {
 import { createTestStore } from '../support/store.ts';
 
 const START = Date.parse('2026-11-01T10:10:00Z');
-/** Ten minutes long, due ten minutes after its end, missing a day later. */
+/** A window lasts ten minutes, is due ten minutes after its end, and missing a day later. */
 const MISSING_FROM = START + WINDOW_MS + 10 * MINUTE_MS + DAY_MS;
 
-function onLook(
+function onSearch(
   known: Known | undefined,
   nowMs: number,
   isWaiting = false,
@@ -29,19 +29,19 @@ function onLook(
 
 describe('an unknown window', () => {
   test('is missing exactly a day after it was due', () => {
-    assert.equal(onLook(undefined, MISSING_FROM - 1), undefined);
-    assert.equal(onLook(undefined, MISSING_FROM), 'missing');
+    assert.equal(onSearch(undefined, MISSING_FROM - 1), undefined);
+    assert.equal(onSearch(undefined, MISSING_FROM), 'missing');
   });
 
   test('is not missing while its file waits in the drop folder', () => {
-    assert.equal(onLook(undefined, MISSING_FROM + 90 * DAY_MS, true), undefined);
+    assert.equal(onSearch(undefined, MISSING_FROM + 90 * DAY_MS, true), undefined);
   });
 
   test('is not expected before the first finished window, nor while none has finished', () => {
     const later = MISSING_FROM + 90 * DAY_MS;
-    assert.equal(onLook(undefined, later, false, START + WINDOW_MS), undefined);
-    assert.equal(onLook(undefined, later, false, null), undefined);
-    assert.equal(onLook(undefined, later, false, START), 'missing');
+    assert.equal(onSearch(undefined, later, false, START + WINDOW_MS), undefined);
+    assert.equal(onSearch(undefined, later, false, null), undefined);
+    assert.equal(onSearch(undefined, later, false, START), 'missing');
   });
 
   test('the bound of the search is the same rule', () => {
@@ -54,17 +54,17 @@ describe('an unknown window', () => {
 describe('a known window', () => {
   test('is abandoned 30 days after it became missing, whatever its age', () => {
     const since = MISSING_FROM + 200 * DAY_MS;
-    assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS - 1), 'missing');
-    assert.equal(onLook({ status: 'missing', since }, since + 30 * DAY_MS), 'abandoned');
+    assert.equal(onSearch({ status: 'missing', since }, since + 30 * DAY_MS - 1), 'missing');
+    assert.equal(onSearch({ status: 'missing', since }, since + 30 * DAY_MS), 'abandoned');
   });
 
   test('stays missing while its file waits', () => {
-    assert.equal(onLook({ status: 'missing', since: START }, START + 60 * DAY_MS, true), 'missing');
+    assert.equal(onSearch({ status: 'missing', since: START }, START + 60 * DAY_MS, true), 'missing');
   });
 
   test('done, failed and abandoned do not change', () => {
     for (const status of ['done', 'failed', 'abandoned'] as const) {
-      assert.equal(onLook({ status, since: START }, START + 400 * DAY_MS), status);
+      assert.equal(onSearch({ status, since: START }, START + 400 * DAY_MS), status);
     }
   });
 });
@@ -110,21 +110,21 @@ test('the progress of an export names the earlier windows that were not read', (
       since: START,
       file: null,
     });
-  const told = () => reachText(readReach(store.reader, 'newswire', START + DAY_MS));
+  const reach = () => reachText(readReach(store.reader, 'newswire', START + DAY_MS));
   try {
-    assert.equal(told(), 'no window finished yet');
+    assert.equal(reach(), 'no window finished yet');
     assert.deepEqual(readReach(store.reader, 'imagewire', START), NOTHING_READ);
     set(0, 'done');
-    assert.equal(told(), 'read up to 2026-11-01T10:20:00Z');
+    assert.equal(reach(), 'read up to 2026-11-01T10:20:00Z');
     for (const count of [1, 2]) set(count, 'failed');
     set(8, 'done');
     set(6, 'missing');
     assert.equal(
-      told(),
+      reach(),
       'read up to 2026-11-01T11:40:00Z, except 7 windows: 2 failed, 1 missing, 4 not arrived',
     );
     for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
-    assert.equal(told(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
+    assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
   } finally {
     store.close();
   }

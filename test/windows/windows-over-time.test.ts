@@ -1,6 +1,6 @@
 /**
- * Windows over time in the real program. Its clock cannot be set, so the times that it has written down are moved
- * back while it stands still.
+ * Windows over time in the real program. Its clock cannot be set; instead, the stored times are moved back while it is
+ * stopped.
  */
 
 import assert from 'node:assert/strict';
@@ -26,7 +26,7 @@ const FIRST = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 2 * DAY_MS;
 const at = (count: number) => FIRST + count * WINDOW_MS;
 const late = newRow();
 
-/** What the appliance wrote down happened so much earlier. */
+/** Moves all stored times back by `ms`. */
 async function passTime(ms: number): Promise<void> {
   await appliance.serving().stop();
   const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
@@ -46,8 +46,10 @@ function alert(name: string): AlertDocument | undefined {
   return list.find((one) => one.name === name);
 }
 
-const looked = () =>
-  appliance.serving().logged('that it looked', ({ msg }) => msg === 'checked for missing windows');
+const lastSearch = () =>
+  appliance
+    .serving()
+    .logged('the search for missing windows', ({ msg }) => msg === 'checked for missing windows');
 
 async function gaps(): Promise<{ window_start: string; status: string }[]> {
   const answer = await appliance.get('/v1/me');
@@ -56,8 +58,8 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 
 test('a new installation has no missing windows, and every start searches for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
-  // Once this run has looked, nothing becomes missing until the next day or start.
-  await looked();
+  // After this run's first search, nothing becomes missing until the next day or start.
+  await lastSearch();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
@@ -70,7 +72,7 @@ test('a file that waits during a pause is not missing; one that has not come is'
   await passTime(DAY_MS);
   putFile(appliance.drop, fileName('newswire', at(1)), ndjson([newRow()]));
   await appliance.restart();
-  await looked();
+  await lastSearch();
   const missing = starts('missing');
   assert.deepEqual(missing.slice(0, 3), [formatMs(at(2)), formatMs(at(4)), formatMs(at(5))]);
   assert.ok(existsSync(join(appliance.drop, fileName('newswire', at(1)))));
@@ -86,15 +88,15 @@ test('missing windows are in the list, in gaps, and a non-urgent alert', async (
   const found = alert('missing windows');
   assert.equal(found?.page_worthy, false);
   assert.ok(found?.detail.includes(formatMs(at(2))));
-  const told = await gaps();
-  assert.deepEqual(told.at(-1), { window_start: formatMs(at(2)), status: 'missing' });
+  const gapList = await gaps();
+  assert.deepEqual(gapList.at(-1), { window_start: formatMs(at(2)), status: 'missing' });
 });
 
 test('a late file of a missing window is read when it arrives', async () => {
   const row = newRow();
   const arrived = await followStream(appliance);
   assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file applied');
-  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'it reaches the stream then');
+  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'then it must reach the stream');
   assert.ok(await appliance.detection(idOf(row)));
   assert.ok(!starts('missing').includes(formatMs(at(2))));
   assert.ok(starts('done').includes(formatMs(at(2))));
@@ -106,7 +108,7 @@ test('after 30 days missing windows are abandoned, but not one whose file waits'
   putFile(appliance.drop, name, ndjson([newRow()]));
   await appliance.restart();
   assert.equal((await appliance.processed(name)).msg, 'file applied');
-  await looked();
+  await lastSearch();
   assert.ok(starts('done').includes(formatMs(at(4))));
   assert.deepEqual(starts('abandoned')[0], formatMs(at(5)));
   assert.ok(alert('abandoned windows')?.what_to_do.includes('wirewatch window accept newswire'));
@@ -178,8 +180,8 @@ test('an accepted file that is bad makes the window failed', async () => {
 
 test('window expect sets the first expected window, with and without the appliance', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
-  const said = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
-  assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');
+  const message = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
+  assert.equal(text, `${message}\n`, 'earlier windows are done, failed or abandoned');
   await appliance.serving().stop();
   const never = starts('abandoned').length + starts('missing').length;
   assert.ok(never > 100);
@@ -194,7 +196,7 @@ test('window expect sets the first expected window, with and without the applian
   assert.deepEqual(starts('abandoned'), []);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
   await appliance.restart();
-  await looked();
+  await lastSearch();
   assert.deepEqual(starts('missing'), []);
   const future = formatMs(at(288 + 144));
   const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });

@@ -1,12 +1,12 @@
 /**
- * Sends generated requests and checks every response: never 500, always a request id and Cache-Control, a status, headers
- * and body as in the OpenAPI document, and no secret.
+ * Sends generated requests and checks every response: it is never 500, always has a request id and Cache-Control,
+ * matches the OpenAPI document in status, headers and body, and contains no secret.
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../../src/generate/prng.ts';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
-import { checkAnswer, checkBody } from '../../support/checked-fetch.ts';
-import { parseAnswers, type RawAnswer, sendBytes } from '../../support/raw-http.ts';
+import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
+import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
@@ -15,19 +15,19 @@ import type { Secrets } from './secrets.ts';
 export interface Campaign {
   readonly facts: FuzzFacts;
   readonly seed: string;
-  /** Requests to send, counted by responses. */
+  /** The number of responses after which it ends. */
   readonly requests: number;
   readonly secrets: Secrets;
-  /** Called now and then, with the number of responses so far. */
-  readonly onProgress: (answers: number) => void;
+  /** Called from time to time with the number of responses so far. */
+  readonly onProgress: (responses: number) => void;
 }
 
 export interface CampaignOutcome {
   readonly connections: number;
-  readonly answers: number;
+  readonly responses: number;
   /** The count of each status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** In words, with what is needed to repeat it. */
+  /** One sentence each, with the seed and connection that repeat it. */
   readonly failures: readonly string[];
 }
 
@@ -36,25 +36,25 @@ const FAILURES_MAX = 10;
 /** Concurrent connections, to keep the program busy. */
 const WORKERS = 4;
 const PROGRESS_EVERY_CONNECTIONS = 500;
-/** Both sides wait for the rest of bytes that may begin a request: not for long. */
-const UNSURE_PATIENCE_MS = 50;
+/** Malformed bytes may be the start of a request: then both sides wait for the other. */
+const UNSURE_TIMEOUT_MS = 50;
 
 export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> {
   const { facts, seed, requests, secrets, onProgress } = campaign;
   const statuses = new Map<number, number>();
   const failures: string[] = [];
   let connections = 0;
-  let answers = 0;
-  const note = (answer: RawAnswer) => {
-    answers += 1;
-    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+  let responses = 0;
+  const note = (response: RawResponse) => {
+    responses += 1;
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
     secrets.search(
-      `an answer ${answer.status}`,
-      `${[...answer.headers].map((header) => header.join(': ')).join('\n')}\n${answer.body}`,
+      `a response ${response.status}`,
+      `${[...response.headers].map((header) => header.join(': ')).join('\n')}\n${response.body}`,
     );
   };
   const work = async () => {
-    while (answers < requests && failures.length < FAILURES_MAX) {
+    while (responses < requests && failures.length < FAILURES_MAX) {
       const connection = connections;
       connections += 1;
       // The number of a connection determines what it sends.
@@ -66,55 +66,68 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
         const why = error instanceof Error ? error.message : error;
         failures.push(`seed ${seed}, connection ${connection}: ${why}`);
       }
-      if (connections % PROGRESS_EVERY_CONNECTIONS === 0) onProgress(answers);
+      if (connections % PROGRESS_EVERY_CONNECTIONS === 0) onProgress(responses);
     }
   };
   await Promise.all(Array.from({ length: WORKERS }, work));
-  return { connections, answers, statuses, failures };
+  return { connections, responses, statuses, failures };
 }
 
-async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+async function tryRequests(
+  prng: Prng,
+  facts: FuzzFacts,
+  note: (response: RawResponse) => void,
+): Promise<void> {
   const requests = Array.from({ length: 1 + prng.below(PIPELINED_MAX) }, () => makeRequest(prng, facts));
   const bytes = requests.map((request, at) => bytesOf(request, facts.host, at === requests.length - 1));
   const received = await sendBytes(facts.host, Buffer.concat(bytes));
-  const answers = parseAnswers(
+  const responses = parseResponses(
     received,
     requests.map(({ method }) => method),
   );
-  for (const [at, answer] of answers.entries()) {
-    note(answer);
+  for (const [at, response] of responses.entries()) {
+    note(response);
     const request = requests[at];
-    assert.ok(request, `an answer too many: ${answer.status} ${answer.body}`);
-    check(request, answer);
+    assert.ok(request, `an extra response: ${response.status} ${response.body}`);
+    check(request, response);
   }
   // A server may end the connection after a response with Connection: close.
-  const isEnded = answers.at(-1)?.headers.get('connection') === 'close';
-  assert.ok(isEnded, `${answers.length} answers to ${shown(Buffer.concat(bytes))}`);
+  const isEnded = responses.at(-1)?.headers.get('connection') === 'close';
+  assert.ok(isEnded, `${responses.length} responses to ${shown(Buffer.concat(bytes))}`);
 }
 
-function check(request: FuzzRequest, answer: RawAnswer): void {
+function check(request: FuzzRequest, response: RawResponse): void {
   const { method, target } = request;
   try {
-    assert.notEqual(answer.status, 500);
-    // Health may report that no export is recent; keys can be checked.
-    assert.ok(answer.status !== 503 || target.includes('/v1/health'), 'credentials can be verified');
-    checkAnswer({ method, target, ...answer });
+    assert.notEqual(response.status, 500);
+    // Only health may be 503: no export is recent.
+    assert.ok(
+      response.status !== 503 || target.includes('/v1/health'),
+      '503 means that keys cannot be checked',
+    );
+    checkResponse({ method, target, ...response });
   } catch (error) {
     const why = error instanceof Error ? error.message : error;
-    throw new Error(`${why}\n  ${JSON.stringify(request)}\n  ${answer.status} ${answer.body.slice(0, 500)}`);
+    throw new Error(
+      `${why}\n  ${JSON.stringify(request)}\n  ${response.status} ${response.body.slice(0, 500)}`,
+    );
   }
 }
 
-async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+async function tryMalformed(
+  prng: Prng,
+  facts: FuzzFacts,
+  note: (response: RawResponse) => void,
+): Promise<void> {
   const good = bytesOf(makeRequest(prng, facts), facts.host, true);
-  const { bytes, mustAnswer } = makeMalformed(prng, facts, good);
+  const { bytes, mustRespond } = makeMalformed(prng, facts, good);
   const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
-  const answersOf = (received: Buffer) => {
+  const responsesOf = (received: Buffer) => {
     try {
-      return parseAnswers(received, [isHead ? 'HEAD' : 'GET', 'GET']);
+      return parseResponses(received, [isHead ? 'HEAD' : 'GET', 'GET']);
     } catch (error) {
       // A server that cannot parse a request does not know that it was HEAD.
-      if (isHead) return parseAnswers(received, ['GET', 'GET']);
+      if (isHead) return parseResponses(received, ['GET', 'GET']);
       throw error;
     }
   };
@@ -122,32 +135,32 @@ async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnsw
   const received = await sendBytes(
     facts.host,
     bytes,
-    mustAnswer ? undefined : UNSURE_PATIENCE_MS,
+    mustRespond ? undefined : UNSURE_TIMEOUT_MS,
     (soFar) => {
       try {
-        return answersOf(soFar).length > 0;
+        return responsesOf(soFar).length > 0;
       } catch {
         return false;
       }
     },
   );
-  const [answer] = answersOf(received);
-  if (answer === undefined) {
-    assert.ok(!mustAnswer, `no answer to ${shown(bytes)}`);
+  const [response] = responsesOf(received);
+  if (response === undefined) {
+    assert.ok(!mustRespond, `no response to ${shown(bytes)}`);
     return;
   }
-  note(answer);
-  const what = `${shown(bytes)}: ${answer.status} ${answer.body.slice(0, 300)}`;
-  assert.ok(!mustAnswer || (answer.status >= 400 && answer.status < 500), what);
-  assert.notEqual(answer.status, 500, what);
-  assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, what);
-  assert.ok(answer.headers.has('cache-control'), what);
-  if (answer.headers.get('content-type') !== 'application/problem+json' || answer.body === '') return;
-  const problem = JSON.parse(answer.body);
+  note(response);
+  const what = `${shown(bytes)}: ${response.status} ${response.body.slice(0, 300)}`;
+  assert.ok(!mustRespond || (response.status >= 400 && response.status < 500), what);
+  assert.notEqual(response.status, 500, what);
+  assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, what);
+  assert.ok(response.headers.has('cache-control'), what);
+  if (response.headers.get('content-type') !== 'application/problem+json' || response.body === '') return;
+  const problem = JSON.parse(response.body);
   checkBody(what, SCHEMAS.Problem, problem);
   assert.deepEqual(
     [problem.status, problem.request_id],
-    [answer.status, answer.headers.get('x-request-id')],
+    [response.status, response.headers.get('x-request-id')],
     what,
   );
 }

@@ -1,12 +1,12 @@
 /**
- * Clients that are silent, send or read too slowly, or close the connection, thousands of them at once. Each must be
- * disconnected in the way that fits its fault, while a good client is answered.
+ * Thousands of concurrent clients that are silent, send or read too slowly, or close the connection. The program must
+ * disconnect each with the right status, and meanwhile respond to a good client.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/generate/prng.ts';
-import { parseAnswers } from '../../support/raw-http.ts';
+import { parseResponses } from '../../support/raw-http.ts';
 import { readMetrics } from '../metrics.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
@@ -25,10 +25,10 @@ interface Kind {
   /** Sent repeatedly, slower than the program accepts. */
   readonly trickle?: string;
   /** Whether the client never reads. */
-  readonly isDeaf?: boolean;
-  /** Whether and when it closes the connection: after the response has begun, or when the bytes are sent. */
-  readonly cuts?: 'at once' | 'in the answer';
-  /** Statuses that it gets before the program closes the connection; null: any, the client closes it. */
+  readonly neverReads?: boolean;
+  /** When the client closes the connection: once its bytes are sent, or during the response. Absent: it does not. */
+  readonly disconnects?: 'at once' | 'in the answer';
+  /** The statuses that it must receive before the program closes the connection; null: none. */
   readonly statuses: readonly number[] | null;
 }
 
@@ -39,16 +39,16 @@ const PIPELINED = 3;
 /** Slower than the program accepts. */
 const TRICKLE_EVERY_MS = 2000;
 /**
- * A client that never reads does not notice that its connection ended. Then it sends a byte, which is refused, and the
- * next write fails. Before that it is silent for longer than the program waits.
+ * A client that never reads does not notice that its connection was closed. It therefore sends two bytes after the
+ * program's timeout: the peer resets the connection after the first, and the second write fails.
  */
 const PROBES = 2;
 const BETWEEN_PROBES_MS = 1000;
 const OPENED_TOGETHER = 20;
-/** Open ones are counted while others are being opened: on a busy machine the first are closed by then. */
+/** Open connections are counted while others are still being opened: on a busy machine, the first soon time out. */
 const COUNTED_EVERY = 500;
 /** Much longer than any timeout of the program. */
-const GIVEN_UP_MS = 900_000;
+const ALL_CLOSED_TIMEOUT_MS = 900_000;
 
 function page(key: string): string {
   const since = new Date(Date.now() - 3_600_000).toISOString();
@@ -70,27 +70,27 @@ const KINDS: readonly Kind[] = [
   {
     name: 'cut in the head',
     first: ({ key }, prng) => page(key).slice(0, 1 + prng.below(page(key).length - 4)),
-    cuts: 'at once',
+    disconnects: 'at once',
     statuses: null,
   },
   {
     name: 'cut in the answer',
     first: ({ key }) => page(key).repeat(PIPELINED),
-    cuts: 'in the answer',
+    disconnects: 'in the answer',
     statuses: null,
   },
 ];
 
-const DEAF: Kind = {
+const NEVER_READS: Kind = {
   name: 'never reads',
   first: ({ largePhoto }) => `GET ${largePhoto} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(PIPELINED),
-  isDeaf: true,
+  neverReads: true,
   statuses: null,
 };
 
 /** Few never read: the system buffers megabytes for each. */
-const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat(), DEAF];
-/** So many include every kind. */
+const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat(), NEVER_READS];
+/** The smallest count that includes every kind. */
 export const CLIENTS_MIN = ROUND.length;
 
 export interface ClientsOutcome {
@@ -115,41 +115,45 @@ export async function runClients(
       if (kind.trickle !== undefined && client.socket.writable) client.socket.write(kind.trickle);
   }, TRICKLE_EVERY_MS);
   for (let at = 0; at < count; at += 1) {
-    const kind = ROUND[at % ROUND.length] ?? DEAF;
+    const kind = ROUND[at % ROUND.length] ?? NEVER_READS;
     const client = openClient(target, kind, kind.first(target, prng));
     open.push({ kind, client });
-    // A client that waits for its turn here would be late with its request, and be disconnected for that.
+    // Connecting all at once would delay requests, and the program would disconnect these clients as too slow.
     if (at % OPENED_TOGETHER === 0)
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
     if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
   }
-  let goodAnswers = 0;
-  const endMs = performance.now() + GIVEN_UP_MS;
+  let goodResponses = 0;
+  const endMs = performance.now() + ALL_CLOSED_TIMEOUT_MS;
   while (open.some(({ client }) => !client.isOver) && performance.now() < endMs) {
     const { status } = await appliance.get('/v1/me');
-    if (status === 200) goodAnswers += 1;
-    else failures.push(`a good client got ${status} among ${count} bad ones`);
+    if (status === 200) goodResponses += 1;
+    else failures.push(`a good client got ${status} beside ${count} bad ones`);
     heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
     await wait(100);
   }
   clearInterval(trickling);
   for (const { kind, client } of open) {
-    secrets.search(`the answers to a client that was ${kind.name}`, client.received);
-    const why = client.isOver ? wrongIn(kind, client) : 'is still connected';
+    secrets.search(`the responses to a client of the kind "${kind.name}"`, client.received);
+    const why = client.isOver ? errorIn(kind, client) : 'is still connected';
     client.socket.destroy();
     if (why === null) figures[kind.name] = (figures[kind.name] ?? 0) + 1;
-    else failures.push(`a client that was "${kind.name}" ${why}`);
+    else failures.push(`a client of the kind "${kind.name}" ${why}`);
   }
   for (const { name } of ROUND.slice(-KINDS.length - 1))
-    if (figures[name] === undefined) failures.push(`no client was "${name}"`);
-  failures.push(...(await notGivenBack(admin, filesBefore)));
+    if (figures[name] === undefined) failures.push(`no client of the kind "${name}"`);
+  failures.push(...(await unclosedFiles(admin, filesBefore)));
   return {
-    figures: { ...figures, 'connections held at once': heldMax, 'good answers meanwhile': goodAnswers },
+    figures: { ...figures, 'connections held at once': heldMax, 'good answers meanwhile': goodResponses },
     failures,
   };
 }
 
-function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes: string): Client {
+function openClient(
+  { facts, stalledTimeoutMs }: Target,
+  { neverReads, disconnects }: Kind,
+  bytes: string,
+): Client {
   const { hostname, port } = new URL(`http://${facts.host}`);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   const client: Client = { socket, received: '', isOver: false };
@@ -160,19 +164,19 @@ function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes:
   };
   if (bytes !== '') {
     socket.write(bytes, () => {
-      if (cuts === 'at once') cut();
+      if (disconnects === 'at once') cut();
     });
   }
-  if (isDeaf) {
+  if (neverReads) {
     const probe = () => {
       for (let at = 0; at < PROBES; at += 1) setTimeout(() => socket.write('x'), at * BETWEEN_PROBES_MS);
     };
-    const probing = setInterval(probe, givesUpMs);
+    const probing = setInterval(probe, stalledTimeoutMs);
     socket.once('close', () => clearInterval(probing));
   } else {
     socket.setEncoding('latin1').on('data', (piece: string) => {
       client.received += piece;
-      if (cuts === 'in the answer') cut();
+      if (disconnects === 'in the answer') cut();
     });
   }
   socket.on('end', () => socket.end());
@@ -184,29 +188,29 @@ function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes:
 }
 
 /** @returns null if the client was disconnected as required */
-function wrongIn({ statuses, cuts }: Kind, { received }: Client): string | null {
-  if (cuts === 'in the answer') return received === '' ? 'was cut before an answer' : null;
+function errorIn({ statuses, disconnects }: Kind, { received }: Client): string | null {
+  if (disconnects === 'in the answer') return received === '' ? 'was disconnected before the response' : null;
   if (statuses === null) return received === '' ? null : `got ${received.slice(0, 200)}`;
   try {
-    const answers = parseAnswers(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
-    const got = answers.map(({ status }) => status);
+    const responses = parseResponses(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
+    const got = responses.map(({ status }) => status);
     return `${got}` === `${statuses}` ? null : `got ${got}, not ${statuses}`;
   } catch (error) {
-    return `got no well-formed answer: ${error instanceof Error ? error.message : error}`;
+    return `got a malformed response: ${error instanceof Error ? error.message : error}`;
   }
 }
 
-/** Files that the program's own threads and connections may open meanwhile. */
+/** Files that the program itself may have opened since. */
 const OPEN_FILES_SLACK = 40;
-const GIVEN_BACK_MS = 300_000;
+const FILES_CLOSED_TIMEOUT_MS = 300_000;
 
-async function notGivenBack(admin: string, filesBefore: number): Promise<string[]> {
-  const endMs = performance.now() + GIVEN_BACK_MS;
+async function unclosedFiles(admin: string, filesBefore: number): Promise<string[]> {
+  const endMs = performance.now() + FILES_CLOSED_TIMEOUT_MS;
   for (;;) {
     const files = await openFiles(admin);
     if (files <= filesBefore + OPEN_FILES_SLACK) return [];
     if (performance.now() > endMs)
-      return [`${files} files are open after the clients have gone, ${filesBefore} were before them`];
+      return [`${files} files are open after the clients disconnected, ${filesBefore} were open before`];
     await wait(200);
   }
 }

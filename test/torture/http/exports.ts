@@ -15,14 +15,14 @@ interface HostileFile {
   readonly form: Form;
   readonly content: (prng: Prng) => Buffer;
   /** Its allowed outcomes. */
-  readonly ends: readonly Msg[];
+  readonly outcomes: readonly Msg[];
 }
 
 const MIB = 1024 * 1024;
-/** Much more than the program may ever hold of a file. */
+/** Much more than the program may keep of a file in memory. */
 const BOMB_MIB = 640;
 const MEMORY_GROWTH_MAX_MIB = 400;
-/** One KiB each: with shorter ones, reading a bomb takes minutes. */
+/** Lines of 1 KiB: with shorter ones, reading a bomb would take minutes. */
 const BLANK_LINE = `${' '.repeat(1023)}\n`;
 const FAILS: readonly Msg[] = ['file failed'];
 const EITHER: readonly Msg[] = ['file applied', 'file failed'];
@@ -31,7 +31,7 @@ function text(line: string): () => Buffer {
   return () => Buffer.from(`${JSON.stringify(newRow())}\n${line}\n`);
 }
 
-/** Members or frames of one mebibyte each. */
+/** Compressed members or frames of 1 MiB each. */
 function bomb(pack: (bytes: Buffer) => Buffer, filling: string): () => Buffer {
   return () => Buffer.concat(Array(BOMB_MIB).fill(pack(Buffer.alloc(MIB, filling))));
 }
@@ -44,108 +44,113 @@ function flipped(prng: Prng, bytes: Buffer): Buffer {
 const rowWith = (member: string) => text(JSON.stringify(newRow()).replace('{', `{${member},`));
 
 const FILES: readonly HostileFile[] = [
-  { kind: 'gzip bomb of one line', form: 'ndjson.gz', content: bomb(gzipSync, 'x'), ends: FAILS },
-  { kind: 'gzip bomb of blank lines', form: 'ndjson.gz', content: bomb(gzipSync, BLANK_LINE), ends: EITHER },
-  { kind: 'zstd bomb of one line', form: 'csv.zst', content: bomb(zstdCompressSync, 'x'), ends: FAILS },
+  { kind: 'gzip bomb of one line', form: 'ndjson.gz', content: bomb(gzipSync, 'x'), outcomes: FAILS },
+  {
+    kind: 'gzip bomb of blank lines',
+    form: 'ndjson.gz',
+    content: bomb(gzipSync, BLANK_LINE),
+    outcomes: EITHER,
+  },
+  { kind: 'zstd bomb of one line', form: 'csv.zst', content: bomb(zstdCompressSync, 'x'), outcomes: FAILS },
   {
     kind: 'zstd bomb of blank lines',
     form: 'ndjson.zst',
     content: bomb(zstdCompressSync, BLANK_LINE),
-    ends: EITHER,
+    outcomes: EITHER,
   },
-  { kind: 'endless line', form: 'ndjson', content: () => Buffer.alloc(8 * MIB, 'x'), ends: FAILS },
+  { kind: 'endless line', form: 'ndjson', content: () => Buffer.alloc(8 * MIB, 'x'), outcomes: FAILS },
   {
     kind: 'endless quote',
     form: 'csv',
     content: () => Buffer.concat([Buffer.from(`${csv([newRow()])}"`), Buffer.alloc(4 * MIB, 'y\n')]),
-    ends: FAILS,
+    outcomes: FAILS,
   },
-  { kind: 'deep nesting', form: 'ndjson', content: text('['.repeat(500_000)), ends: FAILS },
+  { kind: 'deep nesting', form: 'ndjson', content: text('['.repeat(500_000)), outcomes: FAILS },
   {
     kind: 'deep member',
     form: 'ndjson',
     content: rowWith(`"x":${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'invalid UTF-8',
     form: 'ndjson',
     content: () => Buffer.concat([text('')(), Buffer.from([0x22, 0xc0, 0xaf, 0xed, 0xa0, 0x80, 0x22, 0x0a])]),
-    ends: FAILS,
+    outcomes: FAILS,
   },
   {
     kind: 'a member __proto__',
     form: 'ndjson',
     content: rowWith('"__proto__":{"subscription_id":7002}'),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'a member constructor',
     form: 'ndjson',
     content: rowWith('"constructor":{"prototype":{"x":1}}'),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'integer above 2^53',
     form: 'ndjson',
     content: text(JSON.stringify(newRow()).replace('501', '9007199254740993')),
-    ends: FAILS,
+    outcomes: FAILS,
   },
   {
     kind: 'number without end',
     form: 'ndjson',
     content: text(JSON.stringify(newRow()).replace('61.5', '1e400')),
-    ends: FAILS,
+    outcomes: FAILS,
   },
   {
     kind: 'half of a surrogate pair',
     form: 'ndjson',
     content: rowWith('"article_headline":"\\ud800"'),
-    ends: FAILS,
+    outcomes: FAILS,
   },
-  { kind: 'NUL', form: 'ndjson', content: text('\u0000'.repeat(1000)), ends: FAILS },
+  { kind: 'NUL', form: 'ndjson', content: text('\u0000'.repeat(1000)), outcomes: FAILS },
   {
     kind: 'UTF-16',
     form: 'csv',
     content: () => Buffer.from(`\ufeff${csv([newRow()])}`, 'utf16le'),
-    ends: FAILS,
+    outcomes: FAILS,
   },
   {
     kind: 'wide header',
     form: 'csv',
     content: () => Buffer.from(Array.from({ length: 90_000 }, (_, at) => `c${at}`).join(',')),
-    ends: FAILS,
+    outcomes: FAILS,
   },
   {
     kind: 'truncated gzip',
     form: 'ndjson.gz',
     content: () => gzipSync(text('{}')()).subarray(0, -9),
-    ends: FAILS,
+    outcomes: FAILS,
   },
-  { kind: 'not gzip', form: 'csv.gz', content: () => Buffer.from(csv([newRow()])), ends: FAILS },
+  { kind: 'not gzip', form: 'csv.gz', content: () => Buffer.from(csv([newRow()])), outcomes: FAILS },
   {
     kind: 'flipped gzip',
     form: 'ndjson.gz',
     content: (prng) => flipped(prng, gzipSync(ndjson([newRow()]))),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'flipped zstd',
     form: 'csv.zst',
     content: (prng) => flipped(prng, zstdCompressSync(csv([newRow()]))),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'flipped text',
     form: 'csv',
     content: (prng) => flipped(prng, Buffer.from(csv([newRow(), newRow()]))),
-    ends: EITHER,
+    outcomes: EITHER,
   },
   {
     kind: 'random bytes',
     form: 'ndjson',
     content: (prng) => flipped(prng, Buffer.from(Array.from({ length: 5000 }, () => prng.below(256)))),
-    ends: FAILS,
+    outcomes: FAILS,
   },
 ];
 
@@ -170,7 +175,7 @@ export interface ExportsOutcome {
 /** Enough files for every kind. */
 export const EXPORTS_MIN = FILES.length;
 
-/** @param folder for what links point to; @param memoryMib of the program, now */
+/** @param folder for the targets of links; @param memoryMib returns the program's current memory */
 export async function dropHostile(
   appliance: Appliance,
   {
@@ -192,8 +197,8 @@ export async function dropHostile(
     if (file === undefined) break;
     const name = `${prng.pick(['newswire', 'imagewire'])}.backfill-h${number}.${file.form}`;
     const { msg } = await appliance.dropped(name, file.content(prng));
-    if (!file.ends.some((end) => end === msg))
-      failures.push(`file ${number}, ${file.kind}: ${msg}, not ${file.ends.join(' or ')}`);
+    if (!file.outcomes.some((end) => end === msg))
+      failures.push(`file ${number}, ${file.kind}: ${msg}, not ${file.outcomes.join(' or ')}`);
     note(file.kind);
     if (number % 5 === 0) {
       const oddName = (ODD_NAMES[(number / 5) % ODD_NAMES.length] ?? String)(number);
@@ -204,16 +209,17 @@ export async function dropHostile(
     }
     highest = Math.max(highest, await memoryMib());
   }
-  failures.push(...(await leaveAlone(appliance, folder, note)));
+  failures.push(...(await dropSpecialFiles(appliance, folder, note)));
   if (highest - before > MEMORY_GROWTH_MAX_MIB)
     failures.push(`memory rose from ${before} to ${highest} MiB, by more than ${MEMORY_GROWTH_MAX_MIB}`);
   const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  if (good.msg !== 'file applied') failures.push(`a good file after the hostile ones: ${good.msg}`);
+  if (good.msg !== 'file applied')
+    failures.push(`a good file after the hostile ones was not applied: ${good.msg}`);
   return { figures: { ...figures, 'MiB of memory at most': Math.round(highest) }, failures };
 }
 
-/** Anything but a regular file stays where it is, and nothing is read or written through it. */
-async function leaveAlone(
+/** Drops links, a FIFO and a folder: they must stay where they are, and nothing may be read or written through them. */
+async function dropSpecialFiles(
   appliance: Appliance,
   folder: string,
   note: (kind: string) => void,
@@ -237,19 +243,19 @@ async function leaveAlone(
     note(kind);
     return { kind, path, was: lstatSync(path).mode };
   });
-  // By the second good file, earlier ones have been scanned.
+  // Once a second good file is applied, all earlier entries have been scanned.
   for (let left = 2; left > 0; left -= 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const failures: string[] = [];
   for (const { kind, path, was } of made) {
     if (lstatSync(path, { throwIfNoEntry: false })?.mode !== was)
-      failures.push(`${kind}: it was not left alone`);
+      failures.push(`${kind}: it was moved or changed`);
     rmSync(path, { recursive: true, force: true });
   }
   const isUntouched =
     readFileSync(join(outside, 'secret.ndjson'), 'utf8') === content &&
     `${readdirSync(outside).sort()}` === 'empty,secret.ndjson' &&
     readdirSync(join(outside, 'empty')).length === 0;
-  if (!isUntouched) failures.push('something outside of the drop folder was touched');
+  if (!isUntouched) failures.push('files outside of the drop folder were changed');
   return failures;
 }

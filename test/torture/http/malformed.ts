@@ -1,4 +1,4 @@
-/** Malformed requests: a good one, broken in a way that HTTP forbids, or random bytes. */
+/** Malformed requests: violations of HTTP, and good requests with random bytes changed. */
 import type { Prng } from '../../../src/generate/prng.ts';
 import type { FuzzFacts } from './requests.ts';
 
@@ -33,17 +33,17 @@ const BREAKAGES: readonly Breakage[] = [
 
 export interface Malformed {
   readonly bytes: Buffer;
-  /** Whether a response is required: random bytes may look like the start of a request. */
-  readonly mustAnswer: boolean;
+  /** Whether a response is required: changed bytes may still be the start of a good request. */
+  readonly mustRespond: boolean;
 }
 
-/** @param good a well-formed request, to change some bytes of */
+/** @param good a well-formed request, some bytes of which may be changed */
 export function makeMalformed(prng: Prng, facts: FuzzFacts, good: Buffer): Malformed {
   if (prng.chance(0.6)) {
-    return { bytes: Buffer.from(prng.pick(BREAKAGES)(facts), 'latin1'), mustAnswer: true };
+    return { bytes: Buffer.from(prng.pick(BREAKAGES)(facts), 'latin1'), mustRespond: true };
   }
   const bytes = Buffer.from(good);
   for (let left = 1 + prng.below(4); left > 0; left -= 1) bytes[prng.below(bytes.length)] = prng.below(256);
   const cut = prng.chance(0.2) ? prng.below(bytes.length) : bytes.length;
-  return { bytes: bytes.subarray(0, cut), mustAnswer: false };
+  return { bytes: bytes.subarray(0, cut), mustRespond: false };
 }

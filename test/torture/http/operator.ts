@@ -1,11 +1,11 @@
-/** Runs an operator's commands, right and wrong ones, and searches their output for secrets. */
+/** Runs valid and invalid commands of an operator, and searches their output for secrets. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProgram } from '../../support/program.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
 
-/** Those that must succeed. */
+/** Commands that must succeed. */
 const RIGHT: readonly (readonly string[])[] = [
   ['status'],
   ['alert', 'list'],
@@ -21,7 +21,7 @@ export interface OperatorOutcome {
   readonly failures: readonly string[];
 }
 
-/** @param folder for backups and files of the commands */
+/** @param folder for backups and input files */
 export async function runCommands(
   target: Target,
   secrets: Secrets,
@@ -34,7 +34,7 @@ export async function runCommands(
     commands += 1;
     const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1', ...settings });
     const status = await command.ended;
-    const output = `${command.printed()}\n${command.told()}`;
+    const output = `${command.stdout()}\n${command.stderr()}`;
     secrets.search(`the output of wirewatch ${args[0]} ${args[1] ?? ''}`, output);
     return status;
   };
@@ -57,7 +57,7 @@ export async function runCommands(
   return { commands, failures };
 }
 
-/** Commands with a secret in a wrong place. @param folder for their files */
+/** Commands with a secret in the wrong place. @param folder for their input files */
 function wrongCommands({ facts, key }: Target, folder: string) {
   const [foreign = ''] = facts.misplaced;
   const [password = ''] = facts.misplaced.slice(-1);

@@ -1,4 +1,4 @@
-/** Generates requests that a client might send by mistake or on purpose, from the document and a list of oddities. */
+/** Generates valid and invalid requests from the OpenAPI document and a list of odd values. */
 import type { Prng } from '../../../src/generate/prng.ts';
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
 
@@ -10,7 +10,7 @@ export interface FuzzRequest {
   readonly body: Buffer | null;
 }
 
-/** What the installation has. */
+/** Existing keys, ids, cursors and photos. */
 export interface FuzzFacts {
   readonly host: string;
   /** Well-formed values of Authorization: keys, tokens, revoked ones. */
@@ -175,7 +175,7 @@ const HEADER_VALUES = [
   'Basic !!!',
 ] as const;
 
-/** Places where secrets do not belong. */
+/** Headers and parameters where a secret does not belong. */
 const MISPLACED_HEADERS = [
   'X-Request-Id',
   'Cookie',
@@ -197,7 +197,7 @@ export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
 
 /** The request with a key, a token or another secret where it does not belong. */
 function withMisplaced(prng: Prng, { credentials, misplaced }: FuzzFacts, request: FuzzRequest): FuzzRequest {
-  // A key or token may also be truncated; other secrets are recognized only by their length.
+  // Keys and tokens may also be changed; other secrets are recognized only at full length.
   const secret = prng.chance(0.5)
     ? prng.pick(misplaced)
     : mutated(prng, prng.pick(credentials).replace('Bearer ', ''), 0.3);
@@ -341,7 +341,7 @@ function tokenRequest(prng: Prng, { client }: FuzzFacts): FuzzRequest {
   };
 }
 
-/** With some characters changed, dropped or doubled. */
+/** Changes, drops or duplicates characters. */
 export function mutated(prng: Prng, text: string, probability = 1): string {
   if (text === '' || !prng.chance(probability)) return text;
   const at = prng.below(text.length);
@@ -360,7 +360,7 @@ function encodeLoosely(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** Encodes or drops what could end the request line or a header early: malformed.ts covers that. */
+/** Encodes characters that would end the request line early; malformed.ts covers those. */
 function targetSafe(text: string): string {
   const bytes = Buffer.from(text.toWellFormed()).toString('latin1');
   return bytes.replace(/[^\x21-\x7e]/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`);

@@ -1,13 +1,15 @@
-/** Known secrets, and the search for them where they must not be. */
+/** Registers secrets, and searches for them where they must not occur. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 export interface Secrets {
-  /** @param text only the secret part: at least 20 characters that occur nowhere else */
+  /** Registers a secret. @param text only the secret part: at least 20 characters that occur nowhere else */
   plant(what: string, text: string): void;
   /** Searches a text sent to a client, an operator or the log. */
   search(where: string, text: string): void;
-  /** Searches every file below a folder, and the names. @param mayHold names of files that may have secrets */
+  /**
+   * Searches the names and contents of all files below a folder. @param mayHold names of files that may contain secrets
+   */
   searchFolder(folder: string, mayHold?: readonly string[]): void;
   readonly planted: number;
   /** Texts and files searched. */
@@ -16,7 +18,7 @@ export interface Secrets {
   readonly found: readonly string[];
 }
 
-/** A changed or truncated secret still has one of its ends. */
+/** A truncated or changed secret still starts or ends with the same characters. */
 const END_CHARACTERS = 20;
 const FOUND_MAX = 20;
 const BEFORE_CHARACTERS = 120;
@@ -33,7 +35,7 @@ export function createSecrets(): Secrets {
     for (const needle of needles) {
       const at = lower.indexOf(needle.text);
       if (at < 0 || found.size >= FOUND_MAX) continue;
-      // Report it once: a text with a secret has both of its ends.
+      // Report it once: a complete secret matches at both ends.
       const place = `${needle.what} ${where}`;
       if (!found.has(place))
         found.set(

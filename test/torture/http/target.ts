@@ -1,4 +1,4 @@
-/** A running appliance with data: keys of every kind, tokens, detections, cursors, a photo. */
+/** Starts an appliance with keys of every kind, tokens, detections, cursors and a photo. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,10 +14,10 @@ const LARGE_PHOTO_ID = 602;
 /** More than the system buffers for a client that does not read. */
 const LARGE_PHOTO_BYTES = 16 * 1024 * 1024;
 const ROWS = 40;
-/** Twice its minute, since Node restarts the timeout during a write, plus some time to notice. */
-const GIVES_UP_MS = 150_000;
-/** The factor by which idle timeouts are shortened. */
-const HURRIED = 3;
+/** Twice the timeout of a minute, since Node restarts it during a write, plus some time to notice. */
+const STALLED_TIMEOUT_MS = 150_000;
+/** Idle timeouts are divided by this. */
+const TIMEOUT_DIVISOR = 3;
 
 /** No limits: a 429 would hide later checks, and every client has the same address. */
 const SETTINGS = {
@@ -39,34 +39,36 @@ export interface Target {
   /** The signed path of a photo that takes many writes. */
   readonly largePhoto: string;
   /** The longest time after which the program disconnects a client that never reads. */
-  readonly givesUpMs: number;
+  readonly stalledTimeoutMs: number;
 }
 
 /**
- * Preloaded into the program: shortens the timeouts of idle and stalled connections to a third. Other timeouts stay, so
- * that a good client on a busy machine is not taken for a slow one.
+ * Preloaded into the program: shortens the timeouts of idle and stalled connections. Other timeouts stay, so that a
+ * good client on a busy machine is not disconnected as too slow.
  */
-const HURRY = `
+const SHORT_TIMEOUTS = `
   import http from 'node:http';
   const { createServer } = http;
   http.createServer = ({ keepAliveTimeout = 0, ...options }, ...more) => {
-    const server = createServer({ keepAliveTimeout: keepAliveTimeout / ${HURRIED}, ...options }, ...more);
+    const server = createServer({ keepAliveTimeout: keepAliveTimeout / ${TIMEOUT_DIVISOR}, ...options }, ...more);
     const { setTimeout } = server;
-    server.setTimeout = (ms) => setTimeout.call(server, ms / ${HURRIED});
+    server.setTimeout = (ms) => setTimeout.call(server, ms / ${TIMEOUT_DIVISOR});
     return server;
   };
 `;
 
-/** @param secrets gets every secret of the installation; @param isHurried whether {@link HURRY} */
-export async function startTarget(secrets: Secrets, isHurried: boolean): Promise<Target> {
+/** @param secrets receives every secret of the installation; @param hasShortTimeouts see {@link SHORT_TIMEOUTS} */
+export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): Promise<Target> {
   const adminPort = await freePort();
   const password = `hunter2${randomBytes(16).toString('hex')}`;
   secrets.plant('a password in a setting', password);
   const appliance = await startAppliance({
     ...SETTINGS,
-    ...(isHurried ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(HURRY)}` } : {}),
+    ...(hasShortTimeouts
+      ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SHORT_TIMEOUTS)}` }
+      : {}),
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
-    // It fails each time, which must be logged.
+    // The command fails each time, which must be logged without the password.
     WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
   });
   const { cli } = appliance;
@@ -113,7 +115,7 @@ export async function startTarget(secrets: Secrets, isHurried: boolean): Promise
     admin: `http://127.0.0.1:${adminPort}`,
     key: every.key,
     largePhoto: largeImage.source.image_url.slice(url.length),
-    givesUpMs: GIVES_UP_MS / (isHurried ? HURRIED : 1),
+    stalledTimeoutMs: STALLED_TIMEOUT_MS / (hasShortTimeouts ? TIMEOUT_DIVISOR : 1),
   };
 }
 
@@ -139,7 +141,7 @@ async function fill(appliance: Appliance) {
   return { texts, images, large };
 }
 
-/** The secret part of a key or token: the last one; the rest is public. */
+/** The secret part of a key or token: the last one; the other parts are public. */
 function endOf(keyOrToken: string): string {
   return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
 }

@@ -1,4 +1,4 @@
-/** Counts a program's calls on files, and kills it at one of them or lets it fail (preload.h). */
+/** Counts a program's calls on files, and kills the program at one of them or makes it fail (preload.h). */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const SOURCE = join(import.meta.dirname, 'preload.c');
 
-/** As `struct control` has them. */
+/** The offsets of `struct control`'s members. */
 const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, midway: 32 };
 const NAME_AT = 36;
 const WHAT_AT = 68;
@@ -18,24 +18,24 @@ export const ERROR_NAMES = ['EIO', 'ENOSPC', 'EBUSY', 'ESTALE'] as const;
 export type ErrorName = (typeof ERROR_NAMES)[number];
 
 /**
- * Hits the first call of a name, or any without one, from a number on: no two runs make all calls in the same order.
- * Midway: half of a write is done first.
+ * Hits the first call with this name (or any call) whose number is at least `at`: the order of calls differs from run
+ * to run. `kill midway` kills after half of a write.
  */
 export type Injection = { readonly at: number; readonly name?: string } & (
   | { readonly how: 'kill' | 'kill midway' }
   | { readonly how: 'fail'; readonly error: ErrorName }
 );
 
-/** A call as it was counted. */
+/** A counted call. */
 export interface Call {
   readonly number: number;
-  /** The system's name for it; `create` and `open` for the two uses of that one. */
+  /** The name of the system call; `create` or `open` for the two uses of open. */
   readonly name: string;
-  /** Below the folder that is watched. */
+  /** The path, below the watched folder. */
   readonly path: string;
 }
 
-/** What was hit. */
+/** The call that was killed or failed. */
 export interface Hit {
   readonly pid: number;
   /** Name and path. */
@@ -44,19 +44,19 @@ export interface Hit {
 }
 
 export interface Injector {
-  /** What the program's environment needs. */
+  /** Environment variables for the program. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Counts from 0. @param injection null: nothing is hit */
+  /** Starts counting at 0. @param injection null: only count */
   begin(counted: Counted, injection: Injection | null, isTraced?: boolean): void;
-  /** Counts and hits nothing any more. */
+  /** Stops counting and injecting. */
   end(): void;
   calls(): number;
   hit(): Hit | null;
-  /** Since the last begin(), where it was traced. */
+  /** All calls since the last begin() with `isTraced`. */
   trace(): Call[];
 }
 
-/** @returns the path of the library that a program preloads; this takes gcc, and a second */
+/** Compiles the library that a program preloads; needs gcc. @returns its path */
 export function compileLibrary(folder: string): string {
   const library = join(folder, 'preload.so');
   const flags = ['-O2', '-Wall', '-Werror', '-shared', '-fPIC'];
@@ -65,9 +65,9 @@ export function compileLibrary(folder: string): string {
 }
 
 /**
- * @param library of {@link compileLibrary}
- * @param root only calls that concern files below this folder count
- * @param control a file of its own, outside of the root
+ * @param library from {@link compileLibrary}
+ * @param root only calls on files below this folder are counted
+ * @param control the path of the control file, outside of the root
  */
 export function createInjector(library: string, root: string, control: string): Injector {
   writeFileSync(control, Buffer.alloc(CONTROL_BYTES));

@@ -1,7 +1,7 @@
-/** What preload.c records: each change below a folder in the order in which it took effect, and what was told meanwhile. */
+/** Reads the record of preload.c: changes of files below a folder, in order, between responses and printed output. */
 import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 
-/** What one line says. Paths are absolute; inodes are those of the file system. */
+/** One record. Paths are absolute; inodes are those of the file system. */
 export type IoEvent = { readonly pid: number } & (
   | { readonly kind: 'create' | 'make folder'; readonly path: string; readonly inode: number }
   | { readonly kind: 'write'; readonly path: string; readonly inode: number; readonly change: Written }
@@ -9,16 +9,16 @@ export type IoEvent = { readonly pid: number } & (
   | { readonly kind: 'sync' | 'sync folder'; readonly path: string; readonly inode: number }
   | { readonly kind: 'rename' | 'link'; readonly path: string; readonly other: string }
   | { readonly kind: 'unlink' | 'remove folder'; readonly path: string }
-  /** Durable at once: what somebody else put there, who is not asked what became of it after a power cut. */
+  /** A file that the test dropped: durable immediately, since its writer is not part of the test. */
   | { readonly kind: 'put'; readonly path: string; readonly inode: number; readonly content: Buffer }
-  /** The beginning of an answer; the beginning of what a command prints; a note of the one who records. */
+  /** The start of a response; the start of a command's output; a note of the test. */
   | { readonly kind: 'answer' | 'print' | 'note'; readonly text: string }
 );
 
 export interface Written {
   readonly at: number;
   readonly data: Buffer;
-  /** Of the file, after it. */
+  /** The file's modification time after the change. */
   readonly modifiedNs: bigint;
 }
 
@@ -45,7 +45,7 @@ const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
   N: 'note',
 };
 
-/** @throws Error when the record holds a call that the recorder does not understand */
+/** @throws Error if the record contains an unsupported call */
 export function readRecord(path: string): IoEvent[] {
   const record = readFileSync(path);
   const events: IoEvent[] = [];
@@ -96,13 +96,13 @@ function parseLine(line: Buffer): IoEvent {
   }
 }
 
-/** Adds a line of the one who records, in its place among those of the program. */
+/** Adds a note of the test between the program's records. */
 export function note(record: string, text: string): void {
   appendLine(record, 'N', { data: Buffer.from(text) });
 }
 
-/** Drops a file as a careful writer does, and notes it before the program can see it. */
-export function dropNoted(
+/** Drops a file as a careful writer does, and records it before the program can see it. */
+export function dropRecorded(
   record: string,
   { draft, path, content }: { draft: string; path: string; content: Buffer },
 ): void {

@@ -1,4 +1,4 @@
-/** Faults in who may read what: ownership, revocation, expiry, scopes, secrets in the log. */
+/** Faults in access control: ownership, revocation, expiry, scopes, secrets in the log. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
@@ -6,20 +6,20 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       'if (version !== store.keysVersion) store',
       'if (false) store',
-      'a revoked key is not kept',
+      'a revoked key does not stay in the cache',
       'authorize',
     ],
     [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'authorize'],
     [
       'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
       'types',
-      'a key reads the types that it names',
+      'a key reads only the types that it names',
       'authorize',
     ],
     [
       'proves(cached ?? NO_KEY) && cached !== undefined',
       'cached !== undefined',
-      'a kept key is proven again',
+      'the secret of a cached key is checked again',
       'authorize',
     ],
   ]),
@@ -37,7 +37,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       'allowed.length > 0 && !isAddressListed(allowed, address)',
       'false',
-      'a key holds for its addresses',
+      'a key works only from its addresses',
       'authorize',
     ],
     [
@@ -49,10 +49,10 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       '  if (credential.scopes.includes(scope)) return;\n',
       '  return;\n',
-      'a scope that is missing is refused',
+      'a missing scope is refused',
       'authorize',
     ],
-    [' || !isCurrent', '', 'a token ends', 'token-grant'],
+    [' || !isCurrent', '', 'an expired token is refused', 'token-grant'],
   ]),
   ...faultsIn('auth/token.ts', [
     [
@@ -67,8 +67,13 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a clock that was set back does not prolong a token',
       'token-form',
     ],
-    ['[head, claims, hash]', '[head, claims]', 'a token ends with its key', 'token-form'],
-    ['[head, claims, hash]', '[head, hash]', 'a token says what it was issued with', 'token-form'],
+    ['[head, claims, hash]', '[head, claims]', 'a token is bound to its key', 'token-form'],
+    [
+      '[head, claims, hash]',
+      '[head, hash]',
+      'a token is bound to the claims that it was issued with',
+      'token-form',
+    ],
   ]),
   ...faultsIn('auth/client-credentials.ts', [
     [" || keyStatus(key, nowMs) !== 'active'", '', 'a revoked key gets no token', 'token-refusal'],
@@ -81,13 +86,13 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       'return names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null;',
       'return scopes;',
-      'a scope that the key lacks is refused',
+      'a scope that the key does not have is refused',
       'token-refusal',
     ],
     [
       'SCOPES.filter((scope) => has.includes(scope) && ',
       'SCOPES.filter((scope) => ',
-      'a token has no scope that its key lacks',
+      'a token has only scopes of its key',
       'token-refusal',
     ],
   ]),
@@ -103,17 +108,17 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {\n',
       '  if (false) {\n',
-      'a foreign subscription is refused',
+      'a subscription of another account is refused',
       'parameters',
     ],
-    ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads its own types', 'parameters'],
-    ['enabled.has(one) && ', '', 'an export that is off has no streams', 'parameters'],
+    ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads only its own types', 'parameters'],
+    ['enabled.has(one) && ', '', 'a disabled export has no streams', 'parameters'],
   ]),
   ...faultsIn('query/one-detection.ts', [
     [
       '  if (!streams.includes(streamOfId(id))) return null;\n',
       '',
-      'a foreign detection does not exist',
+      'a detection of another account does not exist',
       'changes-page',
     ],
   ]),
@@ -121,12 +126,12 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       '  if (streams.length < names.length) checkStreams(db);\n',
       '',
-      'a stream that is not found is not taken for empty',
+      'a stream that is not found does not count as empty',
       'stream-check',
     ],
   ]),
   ...faultsIn('query/stream-cursor.ts', [
-    ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'stream-cursor'],
+    ['block.readBigUInt64BE(0) !== 0n || ', '', 'only issued cursors are accepted', 'stream-cursor'],
   ]),
   ...faultsIn('seal.ts', [
     [
@@ -138,7 +143,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       'isSigned(bytes.subarray(-signatureBytes), content) ? content : null',
       'content',
-      'a cursor of the period endpoint is one that was given',
+      'only issued cursors of the period endpoint are accepted',
       'period-cursor',
     ],
   ]),
@@ -146,17 +151,17 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request)) {\n',
       '      if (false) {\n',
-      'a cursor holds for its own request',
+      'a cursor is valid only for its own request',
       'period-cursor',
     ],
   ]),
   ...faultsIn('query/period-request.ts', [
-    ['    normalForm(filters),\n', '', 'filters are fixed for a walk', 'period-parameters'],
-    ['    sort,\n', '', 'the sort is fixed for a walk', 'period-parameters'],
+    ['    normalForm(filters),\n', '', 'filters cannot change during a walk', 'period-parameters'],
+    ['    sort,\n', '', 'the sort cannot change during a walk', 'period-parameters'],
     [
       'selection.subscription_id?.toSorted(compare) ?? null',
       'null',
-      'subscriptions are fixed for a walk',
+      'subscriptions cannot change during a walk',
       'period-parameters',
     ],
   ]),
@@ -189,13 +194,23 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     [
       '[redacted]`.slice(0',
       '[redacted]`.concat(path.slice(index + run.length)).slice(0',
-      'what follows a key in a path is not logged',
+      'text after a key in a path is not logged',
       'routes',
     ],
-    [' && !KEY_OR_TOKEN.test(plain)', '', 'a key that was cut off is not logged', 'routes'],
-    ['const CHARACTERS_MAX = 256;', 'const CHARACTERS_MAX = 2560;', 'a path in the log is short', 'routes'],
+    [' && !KEY_OR_TOKEN.test(plain)', '', 'a truncated key is not logged', 'routes'],
+    [
+      'const CHARACTERS_MAX = 256;',
+      'const CHARACTERS_MAX = 2560;',
+      'a path in the log is truncated',
+      'routes',
+    ],
   ]),
   ...faultsIn('query/parameters.ts', [
-    ['const clean = cleanText(word);', 'const clean = word;', 'a key is not repeated', 'parameters'],
+    [
+      'const clean = cleanText(word);',
+      'const clean = word;',
+      'an error message does not repeat a key',
+      'parameters',
+    ],
   ]),
 ];

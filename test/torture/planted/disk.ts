@@ -3,41 +3,41 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/log-writer.ts', [
-    ['      fsyncSync(this.#file ?? -1);\n', '', 'an entry is durable once it is decided', 'durability'],
-    ['      syncFolder(folder);\n', '', 'a new segment has its name on the disk', 'durability'],
     [
-      '      syncFolder(dirname(folder));\n',
+      '      fsyncSync(this.#file ?? -1);\n',
       '',
-      'the folder of a log has its name on the disk',
+      'an entry is durable before its transaction commits',
       'durability',
     ],
-    ['      fsyncSync(this.#file);\n', '', 'an entry that was taken back stays so', 'durability'],
+    ['      syncFolder(folder);\n', '', 'the name of a new segment is synced', 'durability'],
+    ['      syncFolder(dirname(folder));\n', '', "the name of a log's folder is synced", 'durability'],
+    ['      fsyncSync(this.#file);\n', '', 'an undone entry does not reappear', 'durability'],
   ]),
   ...faultsIn('history/log-reader.ts', [
-    ['    fsyncSync(target);\n', '', 'a start relies on what is on the disk', 'durability'],
+    ['    fsyncSync(target);\n', '', 'a start relies only on synced data', 'durability'],
     [
       '      renameSync(draft, segment.path);\n      syncFolder(folder);\n',
       '      renameSync(draft, segment.path);\n',
-      'a start relies on what is on the disk',
+      'a start relies only on synced data',
       'durability',
     ],
   ]),
   ...faultsIn('history/recover.ts', [
-    ['  syncFile(draft);\n', '', 'a database made anew is on the disk before it has its name', 'durability'],
+    ['  syncFile(draft);\n', '', 'a rebuilt database is synced before it gets its name', 'durability'],
     [
       '    if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);\n',
       '',
-      'a start applies only what is on the disk',
+      'a start applies only synced entries',
       'durability',
     ],
   ]),
   ...faultsIn('history/open-access.ts', [
-    ['  syncFile(draft);\n', '', 'access.db is on the disk before it has its name', 'durability'],
-    ['  syncFolder(root);\n', '', 'access.db keeps its name', 'durability'],
+    ['  syncFile(draft);\n', '', 'access.db is synced before it gets its name', 'durability'],
+    ['  syncFolder(root);\n', '', 'the name of access.db is synced', 'durability'],
     [
       "  trustTail(accessLog, findTail(accessLog, 'access'));\n",
       '',
-      'access.db is made only of what is on the disk',
+      'access.db is rebuilt only from synced entries',
       'durability',
     ],
   ]),
@@ -45,120 +45,112 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     [
       '  fsyncSync(file);\n',
       '',
-      'a rewritten segment is on the disk before it takes its place',
+      'a rewritten segment is synced before it replaces the old one',
       'durability',
     ],
-    ['      syncFolder(folder);\n', '', 'a rewritten segment keeps its place', 'durability'],
+    ['      syncFolder(folder);\n', '', 'the name of a rewritten segment is synced', 'durability'],
   ]),
   ...faultsIn('history/replace-log.ts', [
     [
       '-new`);\n  syncFolder(dirname(log));\n',
       '-new`);\n',
-      'a new log has its name before the old one goes',
+      'the name of a new log is synced before the old log is renamed',
       'durability',
     ],
     [
       '  renameSync(fresh, log);\n  syncFolder(dirname(log));\n',
       '  renameSync(fresh, log);\n',
-      'a new log keeps its place',
+      'the name of a new log is synced',
       'durability',
     ],
   ]),
   ...faultsIn('store/secret.ts', [
-    ['    fsyncSync(file);\n', '', 'the secret is on the disk before it has its name', 'durability'],
+    ['    fsyncSync(file);\n', '', 'the secret is synced before it gets its name', 'durability'],
   ]),
   ...faultsIn('store/folder.ts', [
     [
       '  syncFolder(dirname(path));\n  return isOurs;\n',
       '  return isOurs;\n',
-      'the secret keeps its name',
+      'the name of the secret is synced',
       'durability',
     ],
     [
       '    writeFileSync(file, content);\n    fsyncSync(file);\n',
       '    writeFileSync(file, content);\n',
-      'a small file is on the disk before it has its name',
+      'a small file is synced before it gets its name',
       'durability',
     ],
     [
       '  renameSync(draft, path);\n  syncFolder(dirname(path));\n  return Buffer',
       '  renameSync(draft, path);\n  return Buffer',
-      'a small file keeps its name',
+      'the name of a small file is synced',
       'durability',
     ],
-    ['      syncName(path);\n', ';\n', 'a data folder keeps its name', 'durability'],
+    ['      syncName(path);\n', ';\n', 'the name of a data folder is synced', 'durability'],
   ]),
   ...faultsIn('store/database.ts', [
     [
       '    db.pragma(`synchronous = ',
       '    if (false) db.pragma(`synchronous = ',
-      'a change of access.db that was told is on the disk',
+      'a confirmed change of access.db is durable',
       'durability',
     ],
   ]),
   ...faultsIn('backup/log-copy.ts', [
-    ['    fsyncSync(target);\n', '', 'a backup names what is on the disk', 'durability'],
-    ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in their order', 'durability'],
-    ['  syncFolder(dirname(to));\n', '', 'the log of a backup has its name', 'durability'],
-    ['  syncFolder(aside);\n', '', 'a replaced segment is kept', 'durability'],
-    ['  syncFolder(dirname(aside));\n', '', 'a replaced segment is kept', 'durability'],
+    ['    fsyncSync(target);\n', '', 'the state file of a backup names only synced data', 'durability'],
+    ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in order', 'durability'],
+    ['  syncFolder(dirname(to));\n', '', "the name of a backup's log is synced", 'durability'],
+    ['  syncFolder(aside);\n', '', 'a replaced segment is kept aside', 'durability'],
+    ['  syncFolder(dirname(aside));\n', '', 'a replaced segment is kept aside', 'durability'],
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
       '0o700 });\n    syncFolder(dirname(target));\n',
       '0o700 });\n',
-      'the folder of a backup has its name',
+      "the name of a backup's folder is synced",
       'durability',
     ],
-    [
-      '      syncFolder(dirname(target));\n',
-      '',
-      'a backup in a file takes the place of another',
-      'durability',
-    ],
+    ['      syncFolder(dirname(target));\n', '', 'the name of a backup file is synced', 'durability'],
   ]),
-  ...faultsIn('backup/branch.ts', [['    syncFolder(folder);\n', '', 'a branch has its name', 'durability']]),
+  ...faultsIn('backup/branch.ts', [
+    ['    syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
+  ]),
   ...faultsIn('backup/tar-file.ts', [
-    [', flush: true', '', 'a backup in a file is on the disk before it has its name', 'durability'],
-    ['    syncFile(join(folder, name));\n', '', 'what is unpacked is on the disk', 'durability'],
+    [', flush: true', '', 'a backup file is synced before it gets its name', 'durability'],
+    ['    syncFile(join(folder, name));\n', '', 'unpacked files are synced', 'durability'],
   ]),
   ...faultsIn('backup/source.ts', [
-    ['  syncFile(stage.secret);\n', '', 'a restored secret is on the disk', 'durability'],
+    ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],
   ]),
   ...faultsIn('backup/restored-state.ts', [
-    ['    syncFile(stage.access);\n', '', 'a restored access.db is on the disk', 'durability'],
-    ['    syncFile(stage.detections);\n', '', 'a restored detections.db is on the disk', 'durability'],
+    ['    syncFile(stage.access);\n', '', 'a restored access.db is synced', 'durability'],
+    ['    syncFile(stage.detections);\n', '', 'a restored detections.db is synced', 'durability'],
   ]),
   ...faultsIn('backup/restore.ts', [
-    [
-      '      syncFolder(folder.root);\n',
-      '',
-      'the rename that decides a restore is on the disk',
-      'durability',
-    ],
+    ['      syncFolder(folder.root);\n', '', 'the rename that commits a restore is synced', 'durability'],
   ]),
   ...faultsIn('store/complete-restore.ts', [
-    ['    syncFolder(join(root, aside));\n', '', 'what is moved aside by a restore is kept', 'durability'],
-    ['      syncFolder(from);\n', '', 'a restore places each file once', 'durability'],
+    ['    syncFolder(join(root, aside));\n', '', 'files moved aside by a restore are kept', 'durability'],
+    ['      syncFolder(from);\n', '', 'a restore moves each file once', 'durability'],
     [
       '      syncFolder(from);\n      syncFolder(root);\n',
       '      syncFolder(from);\n',
-      'a restore places each file before the next',
+      'a restore syncs each move before the next',
       'durability',
     ],
   ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
-    ['    syncFile(path);\n', '', 'a taken file is on the disk before its entry', 'ready-files'],
+    ['    syncFile(path);\n', '', 'a taken file is synced before its entry', 'ready-files'],
     [
       "    syncFolder(join(this.root, '.taken'));\n",
       '',
-      'a taken file has its name before its entry',
+      'the name of a taken file is synced before its entry',
       'durability-program',
     ],
-    ['    syncName(root);\n', '', "the archive's folders have their names", 'durability-program'],
+    ['    syncName(root);\n', '', "the names of the archive's folders are synced", 'durability-program'],
   ]),
   ...faultsIn('ingest/drop/finished-file.ts', [
-    ['  syncFolder(dirname(target));\n', '', 'an archived file stays archived', 'durability-program'],
+    ['  syncFolder(dirname(target));\n', '', 'the name of an archived file is synced', 'durability-program'],
     [
       '  syncFolder(dirname(target));\n  syncFolder(dirname(taken));\n',
       '  syncFolder(dirname(target));\n',
@@ -168,12 +160,12 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     [
       '      syncFolder(dirname(taken));\n      rmSync(',
       '      rmSync(',
-      'a failed file goes where its record says',
+      'a failed file moves to the path in its record',
       'durability-program',
     ],
   ]),
   ...faultsIn('ingest/threads/reader-thread.ts', [
-    ['      fsyncSync(file);\n', '', 'rows that were left out are kept', 'durability-program'],
+    ['      fsyncSync(file);\n', '', 'the file of skipped rows is synced', 'durability-program'],
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
@@ -187,7 +179,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     [
       '        const entry = log.commit(lines, operation, now());\n',
       "        db.exec('COMMIT');\n        db.exec('BEGIN IMMEDIATE');\n        const entry = log.commit(lines, operation, now());\n",
-      'the log has an entry before the database has it',
+      'an entry is in the log before the database commits it',
       'durability',
     ],
     ['        setLogMark(db, entry);\n', '', 'a database names the last entry it has applied', 'durability'],

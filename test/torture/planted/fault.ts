@@ -5,7 +5,7 @@ export interface PlantedFault {
   /** Must occur exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** The promise, in words. */
+  /** The promise that the fault breaks, in words. */
   readonly breaks: string;
   /** The smallest test file that must fail: `NAME.test.ts`. */
   readonly test: string;

@@ -3,7 +3,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('detection/merge.ts', [
-    ['order < 0 ? a : b', 'order < 0 ? b : a', 'the first detection is the earliest', 'merge'],
+    ['order < 0 ? a : b', 'order < 0 ? b : a', 'the earliest first detection wins', 'merge'],
     [
       'a.first_detected_estimated ? b : a',
       'a.first_detected_estimated ? a : b',
@@ -13,24 +13,29 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       "    compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||\n",
       '',
-      'a tie goes to the later export',
+      'of equal scorings, the later export wins',
       'merge',
     ],
-    ['version: known.version + 1', 'version: known.version', 'a visible change raises the version', 'merge'],
+    [
+      'version: known.version + 1',
+      'version: known.version',
+      'a visible change increases the version',
+      'merge',
+    ],
     [
       "return newer ? { kind: 'rescored', known: next } : { kind: 'unchanged' };",
       "return { kind: 'unchanged' };",
-      'a new scoring is kept',
+      'a newer scoring is stored',
       'merge',
     ],
     [
       'match.article.print === true && !licensed ? null : match.article.url',
       'match.article.url',
-      'addresses of print articles need a licence',
+      'URLs of print articles need a licence',
       'merge',
     ],
-    ['    if (member !== null) sorted', '    sorted', 'an absent member is no change', 'merge'],
-    ['    exported_at: null,\n    article:', '    article:', 'a new export time is no new version', 'merge'],
+    ['    if (member !== null) sorted', '    sorted', 'an absent member equals null', 'merge'],
+    ['    exported_at: null,\n    article:', '    article:', 'a new export time creates no version', 'merge'],
   ]),
   ...faultsIn('detection/band.ts', [
     ['score >= threshold', 'score > threshold', 'a band begins at its threshold', 'vocabulary'],
@@ -41,13 +46,13 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       'if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;',
       '',
-      'what was changed is looked at again',
+      'a changed file is checked again',
       'ready-files',
     ],
     [
       '    return isSameSnapshot(this.snapshot(path), waiting.snapshot);\n',
       '    return true;\n',
-      'what was changed as it was taken is looked at again',
+      'a file that changed while it was taken is checked again',
       'ready-files',
     ],
   ]),
@@ -55,17 +60,17 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       'if (unchangedMs < settings.quiet_ms)',
       'if (unchangedMs + 1 < settings.quiet_ms)',
-      'a file is at rest for quiet_ms',
+      'a file must be unchanged for quiet_ms',
       'ready-files',
     ],
-    ['a.ino === b.ino && ', '', 'another file of the same size and time is seen', 'ready-files'],
-    ['a.mtimeNs === b.mtimeNs && ', '', 'a file written anew is seen', 'ready-files'],
+    ['a.ino === b.ino && ', '', 'another file of the same size and time is detected', 'ready-files'],
+    ['a.mtimeNs === b.mtimeNs && ', '', 'a rewritten file is detected', 'ready-files'],
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
       '    retireFailed(files, file);\n',
       '',
-      'a failed file is archived once its window was read',
+      'a failed file is archived once its window is done',
       'durability-program',
     ],
   ]),
@@ -97,17 +102,17 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       'const HISTORY_AFTER_MS = 90 * DAY_MS;',
       'const HISTORY_AFTER_MS = 91 * DAY_MS;',
-      'history begins no expectation',
+      'old windows do not set the first expected window',
       'overdue-search',
     ],
     [
       'const LOOK_EVERY_MS = DAY_MS;',
       'const LOOK_EVERY_MS = DAY_MS + 1;',
-      'windows are looked for once a day',
+      'missing windows are searched for once a day',
       'window-states',
     ],
-    [' || nowMs < lookedAtMs', '', 'a look in the future does not hold', 'window-states'],
-    ['  if (isWaiting) return known?.status;\n', '', 'a file that waits has arrived', 'window-states'],
+    [' || nowMs < lookedAtMs', '', 'a search time in the future is ignored', 'window-states'],
+    ['  if (isWaiting) return known?.status;\n', '', 'a waiting file counts as arrived', 'window-states'],
     [
       "  return status === 'done' ? 'done' : 'failed';\n",
       "  return 'failed';\n",
@@ -143,13 +148,13 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       "status IN ('missing', 'abandoned') AND window_start < :window_start",
       'window_start < :window_start',
-      'what was read stays when the beginning is set',
+      'done windows stay when the first expected window is set',
       'overdue-search',
     ],
     [
       '    db.prepare(INSERT_EXPECTATION).run(window);\n',
       '    db.prepare(SET_EXPECTATION).run(window);\n',
-      'the first window decides from where others are expected',
+      'the first window sets the first expected one',
       'overdue-search',
     ],
     [
@@ -160,26 +165,26 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('windows/overdue-search.ts', [
-    ['if (!isSteady || !(', 'if (!(', 'a clock that jumps makes nothing missing', 'overdue-search'],
+    ['if (!isSteady || !(', 'if (!(', 'after a clock jump no window becomes missing', 'overdue-search'],
     [
       'resumeFrom = Math.min(resumeFrom, start)',
       'resumeFrom = overdueBefore',
-      'a window whose file waits is looked for again',
+      'a window with a waiting file is searched for again',
       'overdue-search',
     ],
     [
       '    forgetNotYetDue(db, exportName, overdueBefore);\n',
       '',
-      'what a fast clock said is taken back',
+      'windows that a fast clock declared missing are reverted',
       'overdue-search',
     ],
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
-    ['    this.#aheadMs = aheadMs;\n', '', 'a clock that was set stays trusted', 'steady-clock'],
+    ['    this.#aheadMs = aheadMs;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
     [
       'Math.abs(aheadMs - this.#aheadMs)',
       '(aheadMs - this.#aheadMs)',
-      'a clock that goes back jumps, too',
+      'setting the clock back is a jump, too',
       'steady-clock',
     ],
   ]),
@@ -196,17 +201,22 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'health is degraded after an hour',
       'health',
     ],
-    ['nowMs - endMs <= ms', 'nowMs - endMs < ms', 'more than 45 minutes, and more than an hour', 'health'],
-    ['    !is_paused && [', '    [', 'a pause alone keeps health', 'health'],
+    [
+      'nowMs - endMs <= ms',
+      'nowMs - endMs < ms',
+      'exactly 45 minutes, and exactly an hour, are still allowed',
+      'health',
+    ],
+    ['    !is_paused && [', '    [', 'a pause alone does not degrade health', 'health'],
     [
       'pageWorthy > 0 || isOld',
       'pageWorthy > 1 || isOld',
       'an alert that needs someone degrades health',
       'health',
     ],
-    ['(isCheck || before.has(name))', 'isCheck', 'an alert that is open stays between checks', 'health'],
+    ['(isCheck || before.has(name))', 'isCheck', 'an open alert stays open between checks', 'health'],
   ]),
   ...faultsIn('ingest/threads/wakeable-timer.ts', [
-    ['        clearTimeout(timer);\n', '', 'a timer that is not needed any more is cleared', 'timers'],
+    ['        clearTimeout(timer);\n', '', 'an unneeded timer is cleared', 'timers'],
   ]),
 ];

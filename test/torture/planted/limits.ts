@@ -4,7 +4,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('limits/contract-limits.ts', [
     ['PAGE_ROWS_MAX = 1000', 'PAGE_ROWS_MAX = 1001', 'limit is at most 1000', 'parameters'],
-    ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 unless given', 'parameters'],
+    ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 by default', 'parameters'],
     ['STREAMS_MAX = 20;', 'STREAMS_MAX = 21;', 'a request reads 20 streams', 'stream-rules'],
     ['SUBSCRIPTIONS_MAX = 4;', 'SUBSCRIPTIONS_MAX = 5;', 'four subscriptions', 'parameters'],
     ['PUBLISHERS_MAX = 50;', 'PUBLISHERS_MAX = 51;', '50 publishers', 'parameters'],
@@ -18,7 +18,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       'PERIOD_ROWS_MAX = 200;',
       'PERIOD_ROWS_MAX = 201;',
-      '200 rows over several streams',
+      'several streams have pages of at most 200 rows',
       'period-parameters',
     ],
     ['PERIOD_DAYS_MAX = 31;', 'PERIOD_DAYS_MAX = 32;', '31 calendar days', 'period-parameters'],
@@ -82,7 +82,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       '[...any].length > maxLength',
       'any.length > maxLength',
-      'characters are counted, not halves of them',
+      'characters are counted, not UTF-16 code units',
       'parameters',
     ],
   ]),
@@ -117,7 +117,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       'streams.length > 1 ? Math.min',
       'streams.length > 2 ? Math.min',
-      '200 rows over two streams',
+      'two streams have pages of at most 200 rows',
       'period-parameters',
     ],
   ]),
@@ -125,17 +125,17 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     ['?? 0) > bytesMax', '?? 0) >= bytesMax', '4,096 announced bytes are accepted', 'token-refusal'],
   ]),
   ...faultsIn('limits/request-rate.ts', [
-    ['window.count < limit', 'window.count <= limit', 'so many requests a minute', 'limits'],
+    ['window.count < limit', 'window.count <= limit', 'the limit of requests per minute', 'limits'],
     [
       'nowMs < window.startMs + RATE_WINDOW_MS',
       'nowMs <= window.startMs + RATE_WINDOW_MS',
-      'after the reset the whole allowance is there',
+      'after the reset the full rate is available',
       'limits',
     ],
-    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'routes'],
+    ['nowMs >= window.startMs && ', '', 'a clock that was set back does not lock out clients', 'routes'],
   ]),
   ...faultsIn('bounded-map.ts', [
-    ['if (this.size > this.#entriesMax) {', 'if (false) {', 'what is remembered is bounded', 'routes'],
+    ['if (this.size > this.#entriesMax) {', 'if (false) {', 'stored entries are bounded', 'routes'],
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
     [
@@ -144,21 +144,16 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'an allowance resets at midnight',
       'limits',
     ],
-    [
-      'usedByAccount >= ofAccount',
-      'usedByAccount > ofAccount',
-      'an allowance that is used is used',
-      'limits',
-    ],
-    ['usedByKey < ofKey', 'usedByKey <= ofKey', "a key's allowance that is used is used", 'limits'],
+    ['usedByAccount >= ofAccount', 'usedByAccount > ofAccount', 'a used-up allowance is refused', 'limits'],
+    ['usedByKey < ofKey', 'usedByKey <= ofKey', 'a used-up allowance of a key is refused', 'limits'],
     ["      rows.add('key', reader.key_id, count, nowMs);\n", '', 'rows count for the key', 'limits'],
   ]),
   ...faultsIn('limits/daily-rows.ts', [
-    ['const DAYS_MAX = 3;', 'const DAYS_MAX = 1;', 'no day is given out twice', 'limits'],
+    ['const DAYS_MAX = 3;', 'const DAYS_MAX = 1;', "no day's allowance is granted twice", 'limits'],
     [
       'count !== undefined && count.rows === rows',
       'count !== undefined',
-      'rows read while counts are written are written',
+      'rows read during a write are written next',
       'limits',
     ],
   ]),
@@ -167,7 +162,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       '      if (isSeen(keyId, address, nowMs)) return null;\n',
       '',
-      'a key that was proven is not counted',
+      'a key that has been used is not counted',
       'limits',
     ],
   ]),
@@ -175,17 +170,12 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       'seen.isSeen(clientId, address, nowMs) ? owners : strangers',
       'strangers',
-      'nobody uses up what the owner may ask',
+      "strangers cannot use up the owner's rate",
       'token-form',
     ],
   ]),
   ...faultsIn('limits/usage-keeper.ts', [
-    [
-      '      if (timer !== null) clearInterval(timer);\n',
-      '',
-      'a keeper that is closed has no timer',
-      'timers',
-    ],
+    ['      if (timer !== null) clearInterval(timer);\n', '', 'a closed keeper has no timer', 'timers'],
   ]),
   ...faultsIn('http/pipeline.ts', [
     [
@@ -197,13 +187,13 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     [
       '    pipeline.allowance.require(again, atMs);\n',
       '',
-      'after a wait the allowance is asked again',
+      'after a wait the allowance is checked again',
       'long-poll',
     ],
     [
       '    if (route.scope !== null) requireScope(again, route.scope);\n',
       '',
-      'after a wait the scope is asked again',
+      'after a wait the scope is checked again',
       'long-poll',
     ],
   ]),

@@ -3,13 +3,13 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/frame.ts', [
-    [' || length === 0 ||', ' ||', 'zeros behind a torn write are no frame', 'log-entries'],
+    [' || length === 0 ||', ' ||', 'zeros after a torn write are not a frame', 'log-entries'],
   ]),
   ...faultsIn('history/segment.ts', [
-    [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is compared', 'log-entries'],
-    [' || checksum !== found.checksum', '', 'an entry has its own frames', 'log-entries'],
-    [' || after !== (previous?.id ?? null)', '', 'entries are of one history', 'log-entries'],
-    [' || header.wirewatch_log !== kind', '', 'a log is of the database', 'log-entries'],
+    [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is verified', 'log-entries'],
+    [' || checksum !== found.checksum', '', 'the checksum of an entry is verified', 'log-entries'],
+    [' || after !== (previous?.id ?? null)', '', 'an entry must follow the previous one', 'log-entries'],
+    [' || header.wirewatch_log !== kind', '', 'the kind of a log is checked', 'log-entries'],
     [
       '    if (header.format > LOG_FORMAT)',
       '    if (header.format > LOG_FORMAT + 1)',
@@ -21,17 +21,17 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       '      if (this.#file !== null) ftruncateSync(this.#file, this.#end);\n',
       '',
-      'what was rolled back is cut from the log',
+      'rolled-back data is truncated from the log',
       'log-entries',
     ],
+    ['      ftruncateSync(this.#file, begin.bytes);\n', '', 'an undone entry is truncated', 'access-log'],
+    ['    this.#end = this.#offset;\n', '', 'the next entry is written after the last', 'log-entries'],
     [
-      '      ftruncateSync(this.#file, begin.bytes);\n',
-      '',
-      'an entry that was taken back is cut',
-      'access-log',
+      'segment.program !== options.program',
+      'false',
+      'another version of the program starts a new segment',
+      'log-entries',
     ],
-    ['    this.#end = this.#offset;\n', '', 'the next entry goes behind the last', 'log-entries'],
-    ['segment.program !== options.program', 'false', 'another version begins a segment', 'log-entries'],
   ]),
   ...faultsIn('history/log-reader.ts', [
     [
@@ -40,17 +40,17 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a segment without a header is removed',
       'log-entries',
     ],
-    ['(isDoubtful && !mayBeDoubtful)', 'false', 'damage is not taken for a torn end', 'recovery-faults'],
+    ['(isDoubtful && !mayBeDoubtful)', 'false', 'damage is distinguished from a torn end', 'recovery-faults'],
     [
       'behind.some((entry) => entry !== next)',
       'false',
-      'damage before whole entries is not cut',
+      'damage before complete entries is not truncated',
       'log-entries',
     ],
     [
       "=== mark.id ? 'known' : 'foreign'",
       "=== mark.id ? 'known' : 'known'",
-      'another history is told',
+      'a log of another history is detected',
       'log-entries',
     ],
     [
@@ -62,7 +62,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       "part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning",
       'false) requireBeginning',
-      'a log has its beginning',
+      'the first segment of a log must exist',
       'log-entries',
     ],
   ]),
@@ -70,22 +70,22 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       '    if (tail.isDoubtful && !(isOurs && db !== null)) throw undecided(folder, tail);\n',
       '',
-      'a doubtful end is no torn end',
+      'a doubtful end does not count as a torn end',
       'recovery-faults',
     ],
     [
       '        if (!isContradiction(error)) throw error;\n',
       '        throw error;\n',
-      'a database that contradicts its mark is made anew',
+      'a database that contradicts its mark is rebuilt',
       'recovery-faults',
     ],
     [
       '    if (madeAnew !== null) rmSync(folder.damage, { force: true });\n',
       '    rmSync(folder.damage, { force: true });\n',
-      'damage that is found meanwhile stays noted',
+      'damage found meanwhile stays noted',
       'recovery-faults',
     ],
-    ['      rollBackJournal(draft);\n', '', 'a draft that was cut off is rolled back', 'recovery-faults'],
+    ['      rollBackJournal(draft);\n', '', 'an interrupted draft is rolled back', 'recovery-faults'],
     [
       "    return unusable('the file was replaced, or a power cut took the note of which file it is');\n",
       '    isOurs;\n',
@@ -95,13 +95,13 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       'if (tail.isDoubtful && !(isOurs && db !== null))',
       'if (tail.isDoubtful)',
-      'a torn end is cut if the database lacks it',
+      'a torn end is truncated if the database lacks it',
       'recovery-faults',
     ],
     [
       '  noteIdentity(options.folder.detections, true);\n',
       '',
-      'a start that is cut short knows its file',
+      'an interrupted start recognizes its database',
       'recovery-faults',
     ],
   ]),
@@ -109,44 +109,44 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       '  if (now.inode !== noted.inode) return false;\n',
       '',
-      'another file in its place is found',
+      'another file in its place is detected',
       'recovery-faults',
     ],
     [
       ' || entry >= (noted.entry ?? 0)',
       ' || entry >= 0',
-      'an older file with the same inode is found',
+      'an older file with the same inode is detected',
       'recovery-faults',
     ],
     [
       '  noteIdentity(db.name, true, before);\n',
       '',
-      'a checkpoint that is cut off leaves a known file',
+      'an interrupted checkpoint leaves a recognized file',
       'recovery-faults',
     ],
     [
       ' && now.modified_ns === noted.modified_ns',
       '',
-      'a file with other content is found',
+      'a file with other content is detected',
       'recovery-faults',
     ],
   ]),
   ...faultsIn('history/apply-log.ts', [
-    ['    setLogMark(this.#db, mark);\n', '', 'a database made anew knows where it is', 'recovery-faults'],
+    ['    setLogMark(this.#db, mark);\n', '', 'a rebuilt database stores its mark', 'recovery-faults'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
   ]),
   ...faultsIn('history/access-log.ts', [
-    ['      cutTorn(tail);\n', '', 'what a killed command left is cut', 'access-log'],
+    ['      cutTorn(tail);\n', '', 'the torn end of a killed command is truncated', 'access-log'],
     [
       '    if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();\n',
       '',
-      'an entry that the database refused is taken back',
+      'an entry that the database refused is undone',
       'access-log',
     ],
     [
       "  if (effects.take() !== '')\n",
       '  if (false)\n',
-      'what is written past the log is refused',
+      'changes that bypass the log are refused',
       'access-log',
     ],
     [
@@ -155,7 +155,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a log that ends before access.db is refused',
       'access-log-rebuild',
     ],
-    ['  trustTail(accessLog, tail);\n', '', 'an entry is applied once it is on the disk', 'durability'],
+    ['  trustTail(accessLog, tail);\n', '', 'an entry is applied only once it is synced', 'durability'],
     [
       '    if (part.commit.id === through?.id) return applied;\n',
       '',
@@ -167,7 +167,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [
       '    const [table] = compare ? differingTables(db, accessLog) : [];\n',
       '    const [table]: string[] = [];\n',
-      'at a start access.db is compared with its log',
+      'a start compares access.db with its log',
       'access-log-rebuild',
     ],
   ]),
@@ -180,17 +180,22 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a damaged segment is not rewritten',
       'purge-segments',
     ],
-    ['  if (freeBytes(path) >= bytes) return;\n', '  return;\n', 'ingest keeps its room', 'purge-segments'],
+    [
+      '  if (freeBytes(path) >= bytes) return;\n',
+      '  return;\n',
+      'a purge leaves disk space for ingest',
+      'purge-segments',
+    ],
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder, ended);\n', '', 'a log is looked through once', 'purge-segments'],
+    ['  notePurged(folder, ended);\n', '', 'a log is purged only once', 'purge-segments'],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [
       '    if (!isStill()) throw',
       '    if (false) throw',
-      'a segment that is rewritten meanwhile is copied again',
+      'a segment rewritten during the copy is copied again',
       'purge-backup',
     ],
     [
@@ -201,6 +206,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/scrub.ts', [
-    ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is told', 'scrub-damage'],
+    ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is reported', 'scrub-damage'],
   ]),
 ];

@@ -6,13 +6,13 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       'const position = Math.max(after, head.position);',
       'const position = head.position;',
-      'a cursor never goes back',
+      'a cursor never moves backwards',
       'changes-page',
     ],
     [
       'const position = reached ?? head.position;',
       'const position = reached ?? after;',
-      'at the end a cursor moves on',
+      'at the end the cursor advances',
       'changes-page',
     ],
     [
@@ -30,24 +30,24 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'stream-check',
     ],
     ['    checkHead(db, head.position);\n', '', 'the head of all streams is checked', 'stream-check'],
-    ['  checkText(page.data, page);\n', '', 'a page holds text', 'stream-check'],
+    ['  checkText(page.data, page);\n', '', 'the text of a page is checked', 'stream-check'],
     [
       'Math.min(from + query.limit, stream.sequence)',
       'from + query.limit + 1',
-      'a page has no more rows than asked for',
+      'a page has at most `limit` rows',
       'changes-page',
     ],
     [
       'page.rows === query.limit ? page.last : bound',
       'bound',
-      'a page with filters is gone on with behind its last row',
+      'a filtered page continues after its last row',
       'changes-page',
     ],
     [' AND position <= @bound$', '$', 'a page ends at its bound', 'changes-page'],
     [
       'withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data',
       'page.data',
-      'photo addresses begin with the base address',
+      'photo URLs start with the base URL',
       'changes-page',
     ],
   ]),
@@ -55,20 +55,20 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       'if (!isOfStream || !isBefore || !isBehind)',
       'if (!isOfStream || !isBefore)',
-      'an index that leads too early is found',
+      'an index that points too early is detected',
       'stream-check',
     ],
-    ['  if (endings !== rows) throw', '  if (false) throw', 'a damaged row is found', 'stream-check'],
+    ['  if (endings !== rows) throw', '  if (false) throw', 'a damaged row is detected', 'stream-check'],
     [
       'if (recorded !== head || delivered !== head)',
       'if (recorded !== head)',
-      'the last transaction is held against the head',
+      'the last transaction is compared with the head',
       'stream-check',
     ],
     [
       '  if (!ends.every((end, stream) => end === next[stream])) throw',
       '  if (false) throw',
-      'rows that are missing at the end are found',
+      'missing rows at the end are detected',
       'stream-check',
     ],
   ]),
@@ -76,7 +76,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       '(recent.get(position) ?? Infinity) >= sinceMs',
       '(recent.get(position) ?? 0) >= sinceMs',
-      'a change that is not stamped is not passed over',
+      'a change without a delivery time is not skipped',
       'changes-page',
     ],
     ['delivered_at >= @since', 'delivered_at > @since', 'since is inclusive', 'changes-page'],
@@ -89,7 +89,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       'before.delivered_at >= sinceMs)',
       'false)',
-      'an index of times that lacks one is found',
+      'a missing entry in the index of times is detected',
       'stream-check',
     ],
   ]),
@@ -108,8 +108,8 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('query/filters.ts', [
     ['const ROUNDING = 0.5;', 'const ROUNDING = 0.4;', 'min_score rounds half up', 'changes-page'],
     ['band >= @min_band', 'band > @min_band', 'min_band includes its band', 'changes-page'],
-    [' IS NULL OR ', ' IS NOT NULL AND ', 'exclusions keep what has no value', 'changes-page'],
-    ['value ? 1 : 0', 'value ? 0 : 1', 'print is what is asked for', 'changes-page'],
+    [' IS NULL OR ', ' IS NOT NULL AND ', 'exclusions keep detections without a value', 'changes-page'],
+    ['value ? 1 : 0', 'value ? 0 : 1', 'print selects the requested articles', 'changes-page'],
   ]),
   ...faultsIn('query/data-gaps.ts', [
     ['    limit: DATA_GAPS_MAX,\n', '    limit: DATA_GAPS_MAX + 1,\n', 'at most 200 gaps', 'me'],
@@ -126,7 +126,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       'limit: query.limit - rows',
       'limit: query.limit',
-      'a page of a period has no more rows than asked for',
+      'a page of a period has at most `limit` rows',
       'period-page',
     ],
   ]),
@@ -134,22 +134,22 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     [
       'const toMs = Math.min(askedToMs, nowMs);',
       'const toMs = askedToMs;',
-      'a future to is now',
+      'a `to` in the future means now',
       'period-parameters',
     ],
     ['  if (toMs <= fromMs) {\n', '  if (toMs < fromMs) {\n', 'a period is not empty', 'period-parameters'],
   ]),
   ...faultsIn('http/waiting.ts', [
-    ['          clearTimeout(timer);\n', '', 'a wait that is over has no timer', 'timers'],
+    ['          clearTimeout(timer);\n', '', 'a finished wait has no timer', 'timers'],
     [
       "          socket.removeListener('close', leave).removeListener('end', leave);\n",
       '',
-      'a wait that is over leaves no listener',
+      'a finished wait leaves no listener',
       'timers',
     ],
     ['      for (const wake of [...waiters]) wake(false);\n', '', 'a stop ends all waits', 'timers'],
   ]),
   ...faultsIn('http/body.ts', [
-    ['      clearTimeout(timer);\n', '', 'a body that was read has no timer', 'timers'],
+    ['      clearTimeout(timer);\n', '', 'a received body has no timer', 'timers'],
   ]),
 ];

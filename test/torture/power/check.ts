@@ -1,4 +1,4 @@
-/** Recovers an image as a start does, with the program's own code, and checks that what had been told still holds. */
+/** Recovers an image as a start does, with the program's own code, and checks that everything reported still holds. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -25,10 +25,10 @@ import { BACKUP, DATA, REMOVED, SETTINGS, type Story } from './story.ts';
 export interface Checked {
   /** Entries of the log that the database lacked. */
   readonly applied: number;
-  readonly madeAnew: boolean;
+  readonly isRebuilt: boolean;
 }
 
-/** Slow checks, made for some images only. */
+/** Slow checks, for some images only. */
 export interface Depth {
   /** Compare the database with the log, column by column. */
   readonly scrub: boolean;
@@ -39,7 +39,7 @@ export interface Depth {
 const STREAMS = [streamName(7001, 'text'), streamName(7001, 'image'), streamName(7002, 'text')];
 const BASE_URL = jsonBaseUrl(SETTINGS.WIREWATCH_SERVER_BASE_URL);
 
-/** @throws Error for what is not as it had been told */
+/** @throws Error if something that had been reported to a client or operator no longer holds */
 export async function checkImage(root: string, story: Story, known: Known, depth: Depth): Promise<Checked> {
   const folder = dataFolder(join(root, DATA));
   checkFiles(join(folder.root, 'drop'), known);
@@ -59,27 +59,27 @@ export async function checkImage(root: string, story: Story, known: Known, depth
   try {
     checkStream(db, folder, known);
     checkDetections(db, folder, story, known);
-    // While a stream is taken away, its head is there without its rows.
+    // During the removal of a stream, its head exists without its rows.
     if (known.removal !== 'asked for') checkStreams(db);
   } finally {
     db.close();
   }
   if (depth.scrub) {
     const { findings } = await scrub({ folder, between: async () => {}, onProgress: () => {} });
-    assert.deepEqual(findings, [], 'the database is not what the log comes to');
+    assert.deepEqual(findings, [], 'the database does not match its log');
   }
   if (depth.backup && known.hasBackup) {
     const { findings } = await verifyBackup(findSource(join(root, BACKUP)), () => {});
-    assert.deepEqual(findings, [], 'a backup that was complete is damaged');
+    assert.deepEqual(findings, [], 'a complete backup is damaged');
   }
-  return { applied, madeAnew: madeAnew !== null };
+  return { applied, isRebuilt: madeAnew !== null };
 }
 
-/** What was dropped is somewhere. */
+/** Every dropped file must still exist in some folder. */
 function checkFiles(drop: string, { dropped }: Known): void {
   const there = new Set(filesBelow(drop).map((path) => digest(readFileSync(path))));
   for (const [name, content] of dropped)
-    assert.ok(there.has(digest(content)), `${name} was dropped, and is nowhere`);
+    assert.ok(there.has(digest(content)), `${name} was dropped, but is lost`);
 }
 
 function filesBelow(folder: string): string[] {
@@ -106,23 +106,23 @@ function checkKeys(folder: DataFolder, { keys }: Known): void {
       .all();
     const found = new Map(rows.map(({ id, revoked_at }) => [id, revoked_at !== null]));
     for (const [id, isRevoked] of keys) {
-      assert.ok(found.has(id), `key ${id} was shown, and is gone`);
-      assert.ok(!isRevoked || found.get(id) === true, `key ${id} was revoked, and works again`);
+      assert.ok(found.has(id), `key ${id} was shown, but is lost`);
+      assert.ok(!isRevoked || found.get(id) === true, `key ${id} was revoked, but works again`);
     }
   } finally {
     db.close();
   }
 }
 
-/** What the follower has is what the stream begins with, and its cursor goes on where that ends. */
+/** The stream must start with the follower's rows, and its cursor must continue after them. */
 function checkStream(db: Database, folder: DataFolder, { rows, cursor }: Known): void {
   const all = walk(db, 0);
   if (cursor === null) return;
-  assert.ok(all.startsWith(rows), 'what a client has seen is not in the stream, or is changed');
+  assert.ok(all.startsWith(rows), 'rows that a client received are missing or changed');
   const rest = walk(db, createStreamCursors(readSecret(folder)).decode(cursor));
   assert.ok(
     all === (rest === '' ? rows : `${rows},${rest}`),
-    'the cursor of a client does not go on where it was given',
+    "a client's cursor does not continue after its last row",
   );
 }
 
@@ -145,7 +145,7 @@ function walk(db: Database, from: number): string {
   }
 }
 
-/** What lies in the archive was applied whole; nothing is there that no file has. */
+/** Every file in the archive must be applied completely, and every detection must be from a dropped file. */
 function checkDetections(db: Database, folder: DataFolder, { files }: Story, known: Known): void {
   const ids = new Set(db.prepare<[], string>('SELECT id FROM detection').pluck().all());
   const archive = join(folder.root, 'drop', 'archive');
@@ -153,13 +153,13 @@ function checkDetections(db: Database, folder: DataFolder, { files }: Story, kno
     const name = path.slice(path.lastIndexOf('/') + 1);
     const content = known.dropped.get(name);
     if (content === undefined) continue;
-    assert.ok(readFileSync(path).equals(content), `${relative(archive, path)} is not what was dropped`);
+    assert.ok(readFileSync(path).equals(content), `${relative(archive, path)} is not the dropped content`);
     for (const id of files.get(name) ?? [])
-      assert.ok(ids.has(id), `${relative(archive, path)} is in the archive, and ${id} is unknown`);
+      assert.ok(ids.has(id), `${relative(archive, path)} is in the archive, but ${id} does not exist`);
   }
   const dropped = new Set([...known.dropped.keys()].flatMap((name) => files.get(name) ?? []));
   for (const id of ids) {
     const isRemoved = id.split('.')[1] === `${REMOVED}`;
-    assert.ok(isRemoved ? known.removal !== 'done' : dropped.has(id), `${id} is there, and should not be`);
+    assert.ok(isRemoved ? known.removal !== 'done' : dropped.has(id), `${id} exists, but should not`);
   }
 }

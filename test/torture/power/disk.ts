@@ -1,7 +1,7 @@
 /**
- * A disk as POSIX promises it, no more: what of a file was written is there after its fsync, a name after the fsync of
- * its folder. Of everything else a power cut leaves any part, but for two promises of every file system: a rename is
- * done or not done, and one name goes through its changes in their order.
+ * A disk with the guarantees of POSIX and no others: content survives a power cut after fsync of the file, a name after
+ * fsync of its folder. Any part of the other changes may survive, with two guarantees of every file system: a rename is
+ * atomic, and changes of the same name keep their order.
  */
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -12,12 +12,12 @@ const NOTHING = Buffer.alloc(0);
 export type Node = DiskFile | DiskFolder;
 
 export class DiskFile {
-  /** Of the file system that was recorded. */
+  /** The inode in the recorded file system. */
   readonly inode: number;
   modifiedNs = 0n;
-  /** What was done to it since its last fsync. */
+  /** Changes since the last fsync. */
   pending: Change[] = [];
-  /** Longer than the file: it mostly grows. Behind its end are zeros. */
+  /** A buffer longer than the file, since files mostly grow. Zeros follow the file's end. */
   #room: Buffer;
   #size: number;
 
@@ -31,12 +31,12 @@ export class DiskFile {
     return this.#room.subarray(0, this.#size);
   }
 
-  /** What programs see of it. */
+  /** The content that programs read. */
   get current(): Buffer {
     return this.with(this.pending);
   }
 
-  /** What is durable, and some changes. */
+  /** The durable content with some changes applied. */
   with(changes: readonly Change[]): Buffer {
     if (changes.length === 0) return this.durable;
     const content = Buffer.alloc(roomFor(this.#size, changes));
@@ -64,7 +64,7 @@ function roomFor(size: number, changes: readonly Change[]): number {
   );
 }
 
-/** @param size of what is in the room; @returns the size that it has then */
+/** @param size the current size of the content in `room`; @returns the new size */
 function apply(room: Buffer, size: number, changes: readonly Change[]): number {
   let end = size;
   for (const change of changes) {
@@ -84,7 +84,7 @@ export class DiskFolder {
   readonly current = new Map<string, Node>();
 }
 
-/** One change of names, which is done whole or not at all. */
+/** An atomic change of names. */
 export interface NameChange {
   readonly entries: readonly {
     readonly folder: DiskFolder;
@@ -96,23 +96,23 @@ export interface NameChange {
 export class Disk {
   readonly root: string;
   readonly top = new DiskFolder();
-  /** Names that were changed since their folders were synced, in order. */
+  /** Unsynced changes of names, in order. */
   pending: NameChange[] = [];
-  /** Files that were changed since they were synced. */
+  /** Files with unsynced content. */
   readonly unsynced = new Set<DiskFile>();
   readonly #files = new Map<number, DiskFile>();
 
-  /** @param root a folder that is empty when the record is begun; otherwise {@link load} it then */
+  /** @param root the recorded folder; if it is not empty at the start of the record, call {@link load} */
   constructor(root: string) {
     this.root = root;
   }
 
-  /** Takes what is in the folder now to be durable. */
+  /** Reads the folder's current content, as durable. */
   load(): void {
     this.#load(this.root, this.top);
   }
 
-  /** Takes an event of the record; those that change nothing are passed over. */
+  /** Applies an event of the record; events that change nothing are ignored. */
   play(event: IoEvent): void {
     switch (event.kind) {
       case 'write':
@@ -130,15 +130,15 @@ export class Disk {
       }
       case 'sync folder': {
         const folder = this.#find(event.path);
-        this.#settle(({ entries }) => entries.some((entry) => entry.folder === folder));
+        this.#makeDurable(({ entries }) => entries.some((entry) => entry.folder === folder));
         break;
       }
       default: {
-        const change = { entries: this.#renamed(event) };
+        const change = { entries: this.#nameChanges(event) };
         if (change.entries.length === 0) break;
         for (const { folder, name, node } of change.entries) setName(folder.current, name, node);
         this.pending.push(change);
-        if (event.kind === 'put') this.#settle((each) => each === change);
+        if (event.kind === 'put') this.#makeDurable((each) => each === change);
       }
     }
   }
@@ -162,8 +162,8 @@ export class Disk {
     return file;
   }
 
-  /** The names that an event gives or takes. */
-  #renamed(event: IoEvent): NameChange['entries'] {
+  /** The names that an event adds or removes. */
+  #nameChanges(event: IoEvent): NameChange['entries'] {
     switch (event.kind) {
       case 'create':
       case 'put': {
@@ -188,24 +188,24 @@ export class Disk {
     }
   }
 
-  /** Makes changes durable, and before each the earlier ones of the same names. */
-  #settle(isMeant: (change: NameChange) => boolean): void {
-    const meant = withEarlier(this.pending, isMeant);
+  /** Makes the selected changes durable, with all earlier changes of the same names. */
+  #makeDurable(isSelected: (change: NameChange) => boolean): void {
+    const selected = withEarlier(this.pending, isSelected);
     for (const change of this.pending)
-      if (meant.has(change))
+      if (selected.has(change))
         for (const { folder, name, node } of change.entries) setName(folder.durable, name, node);
-    this.pending = this.pending.filter((change) => !meant.has(change));
+    this.pending = this.pending.filter((change) => !selected.has(change));
   }
 
   #file(inode: number, path: string): DiskFile {
     const file = this.#files.get(inode);
-    if (file === undefined) throw new Error(`${path} was written, but nothing recorded that it was made`);
+    if (file === undefined) throw new Error(`${path} was written, but its creation was not recorded`);
     return file;
   }
 
   #place(path: string): { folder: DiskFolder; name: string } {
     const folder = this.#find(dirname(path));
-    if (!(folder instanceof DiskFolder)) throw new Error(`${path} is in no folder that is known`);
+    if (!(folder instanceof DiskFolder)) throw new Error(`the folder of ${path} is unknown`);
     return { folder, name: basename(path) };
   }
 
@@ -213,7 +213,7 @@ export class Disk {
     if (path === this.root) return this.top;
     const folder = this.#find(dirname(path));
     const node = folder instanceof DiskFolder ? folder.current.get(basename(path)) : undefined;
-    if (node === undefined) throw new Error(`${path} is there, but nothing recorded that it was made`);
+    if (node === undefined) throw new Error(`${path} exists, but its creation was not recorded`);
     return node;
   }
 }
@@ -223,24 +223,24 @@ export function setName(names: Map<string, Node>, name: string, node: Node | nul
   else names.set(name, node);
 }
 
-/** The changes that are meant, and all before them that touch one of their names. */
+/** The selected changes, and all earlier ones of the same names. */
 export function withEarlier(
   changes: readonly NameChange[],
-  isMeant: (change: NameChange, index: number) => boolean,
+  isSelected: (change: NameChange, index: number) => boolean,
 ): Set<NameChange> {
-  const meant = new Set<NameChange>();
+  const selected = new Set<NameChange>();
   const names = new Map<DiskFolder, Set<string>>();
   for (const [index, change] of [...changes.entries()].reverse()) {
     const isBefore = change.entries.some(({ folder, name }) => names.get(folder)?.has(name) === true);
-    if (!isBefore && !isMeant(change, index)) continue;
-    meant.add(change);
+    if (!isBefore && !isSelected(change, index)) continue;
+    selected.add(change);
     for (const { folder, name } of change.entries)
       names.set(folder, (names.get(folder) ?? new Set()).add(name));
   }
-  return meant;
+  return selected;
 }
 
-/** Paths at which the real folder is not what the record comes to: then a call was missed. */
+/** Paths where the real folder differs from the record: a call was not recorded. */
 export function differences(disk: Disk): string[] {
   const found: string[] = [];
   const compare = (folder: DiskFolder, path: string) => {
@@ -249,7 +249,7 @@ export function differences(disk: Disk): string[] {
       const below = join(path, name);
       const node = folder.current.get(name);
       const stats = lstatSync(below, { throwIfNoEntry: false });
-      // What SQLite maps into memory is written without a call, and means nothing after a power cut.
+      // SQLite writes -shm files through a memory map, without calls, and discards them after a power cut.
       if (name.endsWith('-shm')) continue;
       if (node === undefined || stats === undefined) found.push(below);
       else if (node instanceof DiskFolder) compare(node, below);

@@ -1,8 +1,8 @@
-/** A client of the change stream that notes what each answer gave, and by which request. */
+/** A client of the change stream that records the page of each response by request id. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Page {
-  /** The rows as they came, with commas between them. */
+  /** The rows as received, separated by commas. */
   readonly rows: string;
   readonly cursor: string;
 }
@@ -13,21 +13,21 @@ const BEGIN = '{"data":[';
 const END = '],"next_cursor"';
 
 export class Follower {
-  /** By the id of the request. */
+  /** By request id. */
   readonly pages = new Map<string, Page>();
   readonly #key: string;
   #start: string;
   #url: string | null = null;
   #isOver = false;
 
-  /** @param start of the query: `since=…` or `cursor=…` */
+  /** @param start the first parameter of the query: `since=…` or `cursor=…` */
   constructor(key: string, start: string) {
     this.#key = key;
     this.#start = start;
     void this.#follow();
   }
 
-  /** @param url null: nobody listens */
+  /** Sets the appliance's address. @param url null: no appliance is running */
   at(url: string | null): void {
     this.#url = url;
   }
@@ -41,7 +41,7 @@ export class Follower {
     const rows: string[] = [];
     for (let next = start; ; ) {
       const answer = await ask(`${url}/v1/detections/changes?${next}&limit=1000`, key);
-      if (answer === null) throw new Error('the change stream gave no page');
+      if (answer === null) throw new Error('the change stream returned no page');
       if (answer.page.rows !== '') rows.push(answer.page.rows);
       if (!answer.hasMore) return rows;
       next = `cursor=${answer.page.cursor}`;
@@ -63,7 +63,7 @@ export class Follower {
   }
 }
 
-/** @returns null where there is no page: the program is gone, or still begins */
+/** @returns null if there is no page: the program has stopped, or is still starting */
 async function ask(
   url: string,
   key: string,

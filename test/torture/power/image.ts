@@ -1,32 +1,35 @@
-/** What a power cut may leave of a disk, written out as a folder. */
+/** Writes a disk as a power cut may leave it into a folder. */
 import { linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
 import type { Truncated, Written } from '../io/record.ts';
 import { type Disk, DiskFile, type DiskFolder, type Node, setName, withEarlier } from './disk.ts';
 
-/** How much of what was not synced is there: of the files' content, and of their names. */
-export const LEFTS = ['nothing', 'everything', 'the beginning', 'some', 'torn'] as const;
-export type Left = (typeof LEFTS)[number];
+/** Which part of the unsynced data survives: of the files' content, and of their names. */
+export const SURVIVALS = ['nothing', 'everything', 'the beginning', 'some', 'torn'] as const;
+export type Survival = (typeof SURVIVALS)[number];
 
-export interface Leaving {
-  readonly content: Left;
-  readonly names: Exclude<Left, 'torn'>;
+export interface Survivors {
+  readonly content: Survival;
+  readonly names: Exclude<Survival, 'torn'>;
 }
 
 const SECTORS = [512, 4096] as const;
-/** Of a file or of all names together, how likely each change is to be there. */
-const LIKELY = [0.05, 0.3, 0.5, 0.7, 0.95] as const;
+/** The probability that a change survives; picked for each file, and once for all names. */
+const PROBABILITIES = [0.05, 0.3, 0.5, 0.7, 0.95] as const;
 
-export function pickLeaving(prng: Prng): Leaving {
-  return { content: prng.pick(LEFTS), names: prng.pick(['nothing', 'everything', 'the beginning', 'some']) };
+export function pickSurvivors(prng: Prng): Survivors {
+  return {
+    content: prng.pick(SURVIVALS),
+    names: prng.pick(['nothing', 'everything', 'the beginning', 'some']),
+  };
 }
 
-/** Writes what is left into a folder, in place of what is in it. */
-export function writeImage(disk: Disk, { content, names }: Leaving, prng: Prng, root: string): void {
+/** Replaces a folder's content by a disk image. */
+export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng, root: string): void {
   rmSync(root, { recursive: true, force: true });
   mkdirSync(root);
-  const folders = foldersLeft(disk, names, prng);
+  const folders = survivingFolders(disk, names, prng);
   const written = new Map<DiskFile, { path: string; modifiedNs: bigint }>();
   const notes: (() => void)[] = [];
   const write = (folder: DiskFolder, path: string) => {
@@ -42,7 +45,7 @@ export function writeImage(disk: Disk, { content, names }: Leaving, prng: Prng, 
         linkSync(same.path, below);
         continue;
       }
-      const left = contentLeft(node, content, prng);
+      const left = survivingContent(node, content, prng);
       written.set(node, { path: below, modifiedNs: left.modifiedNs });
       writeFileSync(below, left.content, { mode: 0o600 });
       if (name.includes('-identity')) notes.push(() => renumber(below, left.content, written));
@@ -52,14 +55,18 @@ export function writeImage(disk: Disk, { content, names }: Leaving, prng: Prng, 
   for (const each of notes) each();
 }
 
-function foldersLeft(disk: Disk, names: Leaving['names'], prng: Prng): Map<DiskFolder, Map<string, Node>> {
+function survivingFolders(
+  disk: Disk,
+  names: Survivors['names'],
+  prng: Prng,
+): Map<DiskFolder, Map<string, Node>> {
   const { pending } = disk;
-  const likely = prng.pick(LIKELY);
+  const probability = prng.pick(PROBABILITIES);
   const end = prng.below(pending.length + 1);
   const kept = withEarlier(pending, (_, index) => {
     if (names === 'nothing') return false;
     if (names === 'everything') return true;
-    return names === 'the beginning' ? index < end : prng.chance(likely);
+    return names === 'the beginning' ? index < end : prng.chance(probability);
   });
   const folders = new Map<DiskFolder, Map<string, Node>>();
   for (const change of pending) {
@@ -73,33 +80,37 @@ function foldersLeft(disk: Disk, names: Leaving['names'], prng: Prng): Map<DiskF
   return folders;
 }
 
-function contentLeft(file: DiskFile, left: Left, prng: Prng): { content: Buffer; modifiedNs: bigint } {
+function survivingContent(
+  file: DiskFile,
+  left: Survival,
+  prng: Prng,
+): { content: Buffer; modifiedNs: bigint } {
   const { durable, pending } = file;
   if (pending.length === 0 || left === 'nothing') return { content: durable, modifiedNs: file.modifiedNs };
   const end = prng.below(pending.length + 1);
-  const likely = prng.pick(LIKELY);
+  const probability = prng.pick(PROBABILITIES);
   const sector = prng.pick(SECTORS);
-  // The length may be there before the content is.
+  // A file's new length may be durable before its content.
   const isLengthThere = prng.chance(0.2);
   const kept = pending.flatMap((change, index): (Written | Truncated)[] => {
     if (left === 'everything') return [change];
     if (left === 'the beginning') return index < end ? [change] : [];
-    if (left === 'some' || 'size' in change) return prng.chance(likely) ? [change] : [];
-    const pieces = torn(change, sector).filter(() => prng.chance(likely));
+    if (left === 'some' || 'size' in change) return prng.chance(probability) ? [change] : [];
+    const pieces = torn(change, sector).filter(() => prng.chance(probability));
     const { modifiedNs } = change;
     const length = change.at + change.data.length;
     return isLengthThere && length > durable.length
       ? [{ at: length, data: Buffer.alloc(0), modifiedNs }, ...pieces]
       : pieces;
   });
-  // When it was changed may be written down without the change, or not with it.
+  // The modification time may be durable without the change, or the change without it.
   const times = [file, ...pending].map(({ modifiedNs }) => modifiedNs);
   const isTimeRight = prng.chance(0.8);
   const modifiedNs = isTimeRight ? (kept.at(-1)?.modifiedNs ?? file.modifiedNs) : prng.pick(times);
   return { content: file.with(kept), modifiedNs };
 }
 
-/** A write in pieces that a disk writes whole. */
+/** Splits a write into sectors, which a disk writes atomically. */
 function torn({ at, data, modifiedNs }: Written, sector: number): Written[] {
   const pieces: Written[] = [];
   for (let from = 0; from < data.length; ) {
@@ -111,8 +122,8 @@ function torn({ at, data, modifiedNs }: Written, sector: number): Written[] {
 }
 
 /**
- * A note of which file a database is names its inode and time (src/store/file-identity.ts), which a power cut leaves as
- * they are; in an image they are others.
+ * The identity note of a database names its inode and modification time (src/store/file-identity.ts). A power cut keeps
+ * both, but an image has new ones: correct the note.
  */
 function renumber(
   path: string,

@@ -1,19 +1,21 @@
-/** What clients and operators had been told at a moment of the story: after a power cut, it must still be so. */
+/**
+ * Everything that clients and operators had received at a moment of the record: it must still hold after a power cut.
+ */
 import { basename } from 'node:path';
 import type { IoEvent } from '../io/record.ts';
 import type { Done, Story } from './story.ts';
 
 export interface Known {
-  /** Every row that the follower got, with commas between them; and the cursor that it holds, null: none yet. */
+  /** All rows that the follower has received, separated by commas, and its cursor (null: none yet). */
   readonly rows: string;
   readonly cursor: string | null;
-  /** Keys that were made or changed, and whether each is revoked. */
+  /** Keys that were created or changed, and whether each is revoked. */
   readonly keys: ReadonlyMap<string, boolean>;
-  /** Whether a backup was said to be complete. */
+  /** Whether a backup has completed. */
   readonly hasBackup: boolean;
-  /** Whether a subscription was said to be removed, or a command is about to. */
+  /** Whether the removal of a subscription was requested or has completed. */
   readonly removal: 'not asked for' | 'asked for' | 'done';
-  /** What was dropped, by name. */
+  /** The content of dropped files, by name. */
   readonly dropped: ReadonlyMap<string, Buffer>;
 }
 
@@ -29,16 +31,16 @@ export const NOTHING_KNOWN: Known = {
 const REMOVE = 'subscription remove';
 const REQUEST_ID = /^x-request-id: (\S+)/im;
 
-/** For each command, the first line that it printed: that is when it was believed. */
+/** The successful commands, by the event of their first output: from then on, the operator relies on the result. */
 export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> {
   const printed = new Map<IoEvent, Done>();
   let first: IoEvent | null = null;
   for (const event of events) {
     if (event.kind === 'print') first ??= event;
     if (event.kind !== 'note') continue;
-    const told: Partial<Done> = JSON.parse(event.text);
-    if (told.done !== undefined && first !== null)
-      printed.set(first, { done: told.done, keys: told.keys ?? [] });
+    const noted: Partial<Done> = JSON.parse(event.text);
+    if (noted.done !== undefined && first !== null)
+      printed.set(first, { done: noted.done, keys: noted.keys ?? [] });
     first = null;
   }
   return printed;

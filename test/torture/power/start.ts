@@ -4,34 +4,34 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatMs, HOUR_MS } from '../../../src/time.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
-import { filesWaiting, isComplaint } from '../../support/installation-state.ts';
-import { dropNoted } from '../io/record.ts';
+import { filesWaiting, isErrorLine } from '../../support/installation-state.ts';
+import { dropRecorded } from '../io/record.ts';
 import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
 import { DATA, runRecorded, type Story } from './story.ts';
 
-/** @param record file for the record of its calls; @throws Error if something that a client had received no longer holds */
+/** @param record the file for the record; @throws Error if something that a client had received no longer holds */
 export async function startOn(
   image: string,
   { files, key, library }: Story,
   known: Known,
   record: string,
 ): Promise<void> {
-  const telling = { library, record, root: image };
+  const recording = { library, record, root: image };
   writeFileSync(record, '');
-  const program = runRecorded(['serve', '--port', '0'], telling);
+  const program = runRecorded(['serve', '--port', '0'], recording);
   try {
     const url = await program.url();
     const drop = join(image, DATA, 'drop');
-    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], telling).ended;
-    // Without a known key there may be no subscription yet, and the rows be skipped.
+    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], recording).ended;
+    // Without a known key, the subscription may not exist yet, and rows would be skipped.
     const added = known.keys.size === 0 ? '' : dropNew(record, drop, files);
     await program.until('the files to be read', () => filesWaiting(drop).length === 0 || undefined);
     if (known.cursor !== null)
       await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
     program.kill('SIGTERM');
-    assert.equal(await program.ended, 0, 'it did not end well');
-    assert.deepEqual(program.log().filter(isComplaint), [], 'a power cut is no reason to complain');
+    assert.equal(await program.ended, 0, 'the program failed to stop');
+    assert.deepEqual(program.log().filter(isErrorLine), [], 'a power cut must not cause errors in the log');
   } finally {
     program.kill('SIGKILL');
     await program.ended;
@@ -47,7 +47,11 @@ async function isPaused(url: string): Promise<boolean> {
 function dropNew(record: string, drop: string, files: Story['files']): string {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
-  dropNoted(record, { draft: `${drop}-draft`, path: join(drop, name), content: contentOf('ndjson', [row]) });
+  dropRecorded(record, {
+    draft: `${drop}-draft`,
+    path: join(drop, name),
+    content: contentOf('ndjson', [row]),
+  });
   files.set(name, [idOf(row)]);
   return idOf(row);
 }
@@ -60,11 +64,11 @@ async function followOn(
 ): Promise<void> {
   const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
   const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
-  assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it was');
+  assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it stopped');
   const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
   const ids = new Set(stream.map(({ id }) => id));
-  assert.ok(ids.has(added), 'what is dropped afterwards does not reach the stream');
+  assert.ok(ids.has(added), 'a file dropped after the power cut does not reach the stream');
   for (const name of dropped.keys())
     for (const id of existsSync(join(drop, 'held', name)) ? [] : (files.get(name) ?? []))
-      assert.ok(ids.has(id), `${name} was read, and ${id} is not in the stream`);
+      assert.ok(ids.has(id), `${name} was read, but ${id} is not in the stream`);
 }

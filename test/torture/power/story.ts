@@ -1,4 +1,4 @@
-/** Records a run of the real program through all its operations: calls on its files, and when clients received what. */
+/** Records a run of the real program through all its operations: its calls on files, responses and printed output. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,56 +12,58 @@ import { filesWaiting } from '../../support/installation-state.ts';
 import { type RunningProgram, runProgram } from '../../support/program.ts';
 import { until } from '../../support/until.ts';
 import { compileLibrary, createInjector, type Injector } from '../io/inject.ts';
-import { dropNoted, type IoEvent, note, readRecord } from '../io/record.ts';
+import { dropRecorded, type IoEvent, note, readRecord } from '../io/record.ts';
 import { Follower, type Page } from './follower.ts';
 
-/** Also for starts on an image; with a fixed base address, links to photos are equal at every start. */
+/** Also for starts on an image. The base URL is fixed, so that links to photos are the same at every start. */
 export const SETTINGS = {
   ...TEST_SETTINGS,
   WIREWATCH_INGEST_QUIET_MS: '0',
   WIREWATCH_SERVER_BASE_URL: 'https://wire.example',
 };
 
-/** In the root of the disk. */
+/** Folders below the root of the recorded disk. */
 export const DATA = 'data';
 export const BACKUP = 'backup';
 
-/** Removed in the middle of the story. */
+/** The subscription that is removed during the run. */
 export const REMOVED = 7003;
 
 export interface Story {
   readonly events: readonly IoEvent[];
-  /** The folder in which it took place, as it is in the end; empty before the first event. */
+  /** The recorded folder, in its final state; it was empty before the first event. */
   readonly root: string;
-  /** Of {@link compileLibrary}. */
+  /** From {@link compileLibrary}. */
   readonly library: string;
-  /** By the id of the request. */
+  /** By request id. */
   readonly pages: ReadonlyMap<string, Page>;
-  /** Ids of the detections in each file that is good, by its name; what is dropped afterwards is added. */
+  /** The detection ids of each good file, by file name; files dropped later are added. */
   readonly files: Map<string, readonly string[]>;
-  /** Of the follower; only the program itself could tell it again. */
+  /** The follower's key. */
   readonly key: string;
 }
 
 /** Noted after a command succeeded. */
 export interface Done {
   readonly done: string;
-  /** Keys that it made or revoked. */
+  /** Keys that the command created or revoked. */
   readonly keys: readonly { readonly id: string; readonly status: string }[];
 }
 
-/** A backfill is applied in transactions of 20,000 rows; most are of detections that it has. */
+/** Three transactions of at most 20,000 rows; most rows repeat a few detections. */
 const BACKFILL_ROWS = 40_010;
 const BACKFILL_DETECTIONS = 60;
-const PATIENCE_MS = 60_000;
-/** The program is killed after so many changes of its files: at its start, while it reads a file, while it is idle. */
+const TIMEOUT_MS = 60_000;
+/**
+ * The program is killed after these numbers of file changes: during its start, while it reads a file, while it is idle.
+ */
 const KILLS = [12, 45, 80, 130, 210, 320] as const;
 
-/** @param folder for the installation and everything it needs */
+/** @param folder for the installation, the record and the library */
 export async function recordStory(folder: string, prng: Prng): Promise<Story> {
   const library = compileLibrary(folder);
   const root = join(folder, 'recorded');
-  const telling = {
+  const recording = {
     library,
     record: join(folder, 'record'),
     root,
@@ -69,43 +71,43 @@ export async function recordStory(folder: string, prng: Prng): Promise<Story> {
     injector: createInjector(library, root, join(folder, 'control')),
     prng,
   };
-  mkdirSync(telling.root);
-  mkdirSync(telling.drafts);
-  const teller = new Teller(telling);
+  mkdirSync(recording.root);
+  mkdirSync(recording.drafts);
+  const recorder = new Recorder(recording);
   try {
-    const key = await teller.tell();
-    const { files, pages } = teller;
-    return { events: readRecord(telling.record), root, library, pages, files, key };
+    const key = await recorder.run();
+    const { files, pages } = recorder;
+    return { events: readRecord(recording.record), root, library, pages, files, key };
   } finally {
-    teller.end();
+    recorder.end();
   }
 }
 
-/** Starts the program on the data folder in a root. */
+/** Starts the program on the data folder below the root, and records its calls. */
 export function runRecorded(
   args: readonly string[],
-  { library, record, root }: Pick<Telling, 'library' | 'record' | 'root'>,
+  { library, record, root }: Pick<Recording, 'library' | 'record' | 'root'>,
   settings: Readonly<Record<string, string>> = {},
 ): RunningProgram {
   const recorded = { LD_PRELOAD: library, IO_ROOT: root, IO_RECORD: record };
   return runProgram([...args, '--data', join(root, DATA)], { ...SETTINGS, ...recorded, ...settings });
 }
 
-interface Telling {
-  /** Of {@link compileLibrary}. */
+interface Recording {
+  /** From {@link compileLibrary}. */
   readonly library: string;
-  /** The file that is written. */
+  /** The path of the record. */
   readonly record: string;
   readonly root: string;
-  /** Where files are written before they are dropped. */
+  /** The folder in which export files are written before they are dropped. */
   readonly drafts: string;
   readonly injector: Injector;
   readonly prng: Prng;
 }
 
-class Teller {
+class Recorder {
   readonly files = new Map<string, readonly string[]>();
-  readonly #telling: Telling;
+  readonly #recording: Recording;
   readonly #root: string;
   readonly #drop: string;
   #follower: Follower | null = null;
@@ -113,10 +115,10 @@ class Teller {
   #program: RunningProgram | null = null;
   #files = 0;
 
-  constructor(telling: Telling) {
-    this.#telling = telling;
-    this.#root = telling.root;
-    this.#drop = join(telling.root, DATA, 'drop');
+  constructor(recording: Recording) {
+    this.#recording = recording;
+    this.#root = recording.root;
+    this.#drop = join(recording.root, DATA, 'drop');
   }
 
   get pages(): ReadonlyMap<string, Page> {
@@ -129,7 +131,7 @@ class Teller {
   }
 
   /** @returns the key of the follower */
-  async tell(): Promise<string> {
+  async run(): Promise<string> {
     await this.#command('account', 'add', 'agency', '--name', 'Agency');
     await this.#command('subscription', 'add', '7001', '--account', 'agency');
     await this.#command('subscription', 'add', '7002', '--account', 'agency');
@@ -171,7 +173,7 @@ class Teller {
   }
 
   async #begin(isKilled = false): Promise<RunningProgram> {
-    const settings = isKilled ? this.#telling.injector.settings : {};
+    const settings = isKilled ? this.#recording.injector.settings : {};
     const program = this.#run(['serve', '--port', '0'], settings);
     this.#program = program;
     const listening = program.url().then((url) => this.#follower?.at(url));
@@ -184,49 +186,49 @@ class Teller {
     this.#follower?.at(null);
     this.#program?.kill('SIGTERM');
     const code = await this.#program?.ended;
-    if (code !== 0) throw new Error(`the program ended with ${code}: ${this.#program?.told()}`);
+    if (code !== 0) throw new Error(`the program ended with ${code}: ${this.#program?.stderr()}`);
     this.#program = null;
   }
 
-  /** Kills the program after so many changes of its files; files are dropped before and meanwhile. */
+  /** Drops files and kills the program after a number of file changes. */
   async #killed(changes: number): Promise<void> {
     this.#write('newswire');
-    this.#telling.injector.begin('changes', { how: 'kill', at: changes });
+    this.#recording.injector.begin('changes', { how: 'kill', at: changes });
     const program = await this.#begin(true);
     let isOver = false;
     void program.ended.then(() => {
       isOver = true;
     });
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + TIMEOUT_MS;
     while (!isOver) {
-      if (performance.now() > deadline) throw new Error(`it made fewer than ${changes} changes`);
+      if (performance.now() > deadline) throw new Error(`the program made fewer than ${changes} changes`);
       await sleep(100);
-      if (!isOver) this.#write(this.#telling.prng.pick(['newswire', 'imagewire']));
+      if (!isOver) this.#write(this.#recording.prng.pick(['newswire', 'imagewire']));
     }
     this.#follower?.at(null);
-    if ((await program.ended) !== null) throw new Error(`it ended by itself: ${program.told()}`);
+    if ((await program.ended) !== null) throw new Error(`the program exited: ${program.stderr()}`);
   }
 
   #run(args: readonly string[], settings?: Readonly<Record<string, string>>): RunningProgram {
-    return runRecorded(args, this.#telling, settings);
+    return runRecorded(args, this.#recording, settings);
   }
 
-  /** Runs a command and notes its beginning and its end. @returns what it printed */
+  /** Runs a command and notes its start and end in the record. @returns its output */
   async #command(...args: string[]): Promise<string> {
-    const { record } = this.#telling;
+    const { record } = this.#recording;
     const command = args.slice(0, 2).join(' ');
     note(record, JSON.stringify({ begun: command }));
     const program = this.#run([...args, '--json']);
     const code = await program.ended;
-    if (code !== 0) throw new Error(`wirewatch ${args.join(' ')} ended with ${code}: ${program.told()}`);
-    const told: { id: string } | undefined = args[0] === 'key' ? JSON.parse(program.printed()) : undefined;
+    if (code !== 0) throw new Error(`wirewatch ${args.join(' ')} ended with ${code}: ${program.stderr()}`);
+    const created: { id: string } | undefined = args[0] === 'key' ? JSON.parse(program.stdout()) : undefined;
     const status = args[1] === 'revoke' ? 'revoked' : 'active';
-    const keys = told === undefined ? [] : [{ id: told.id, status }];
+    const keys = created === undefined ? [] : [{ id: created.id, status }];
     note(record, JSON.stringify({ done: command, keys } satisfies Done));
-    return program.printed();
+    return program.stdout();
   }
 
-  /** Makes three and revokes two. @returns their ids */
+  /** Creates three keys and revokes two. @returns their ids */
   async #changeKeys(): Promise<string[]> {
     const ids: string[] = [];
     for (let count = 0; count < 3; count += 1) {
@@ -248,7 +250,7 @@ class Teller {
     await this.#command('backup', join(this.#root, BACKUP));
   }
 
-  /** One good file of each export for so many windows. */
+  /** Drops one good file of each export for each of `count` windows. */
   async #windows(count: number): Promise<void> {
     for (let window = 0; window < count; window += 1) {
       this.#write('newswire');
@@ -298,12 +300,12 @@ class Teller {
     await this.#command('subscription', 'remove', `${REMOVED}`, '--yes');
   }
 
-  /** A file of new rows and of some that are scored again. */
+  /** Drops a file with new rows and some rescored ones. */
   #write(
     exportName: ExportName,
     { startMs = nextWindowMs(), subscription = 7001 }: { startMs?: number; subscription?: number } = {},
   ): void {
-    const { prng } = this.#telling;
+    const { prng } = this.#recording;
     const form = FORMS[this.#files % FORMS.length] ?? 'ndjson';
     const scored = { last_scored_at: formatMs(startMs), exported_at: formatMs(startMs + 1000) };
     const again = subscription === 7001 ? this.#seen[exportName].filter(() => prng.chance(0.05)) : [];
@@ -322,15 +324,15 @@ class Teller {
   }
 
   #put(name: string, content: Buffer): void {
-    const { drafts, record } = this.#telling;
-    dropNoted(record, { draft: join(drafts, name), path: join(this.#drop, name), content });
+    const { drafts, record } = this.#recording;
+    dropRecorded(record, { draft: join(drafts, name), path: join(this.#drop, name), content });
     this.#files += 1;
   }
 
   /** Waits until every file is read. */
   async #settled(): Promise<void> {
     await until('every file is read', () => filesWaiting(this.#drop).length === 0);
-    // Until it rests, and its databases are checkpointed.
+    // Give the program time to checkpoint its databases.
     await sleep(60);
   }
 }

@@ -1,24 +1,24 @@
-/** What must hold after each stage, whatever happened in it: follower, fresh client and model agree; so do files, log and database. */
+/** Checks that must hold after each stage: follower, fresh client and model agree; so do files, log and database. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { isComplaint, loggedFiles } from '../../support/installation-state.ts';
+import { isErrorLine, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
 
-/** Alerts for which neither the scenario nor a crash gives a reason. */
+/** Alerts that neither the scenario nor a crash may cause. */
 const NEVER = ['log damaged', 'end of log lost'];
 const DAMAGED = 'database damaged';
 
 /**
  * Starts the appliance once more and compares what it serves with the model.
  *
- * @param reference the rows of an undisturbed run; null if this is that run
- * @param options.mayRebuild whether detections.db may have seemed damaged, so that it is rebuilt from the log
- * @param options.mayReorder whether files may have been read in another order: then only the order within each stream holds
+ * @param reference the rows of the run without faults; null if this is that run
+ * @param options.mayRebuild whether a fault may look like a damaged detections.db, which is then rebuilt from the log
+ * @param options.mayReorder whether files may have been read in another order: then only compare within each stream
  * @throws AssertionError
  */
 export async function checkWorld(
@@ -29,38 +29,42 @@ export async function checkWorld(
 ): Promise<void> {
   if (existsSync(join(world.backup, 'backup.json'))) await mustEnd(world, ['verify', 'BACKUP']);
   await world.start();
-  await world.until('it comes to rest', () => world.isAtRest());
+  await world.until('ingest to be idle', () => world.isIdle());
   await world.follow();
   const { rows } = await world.fresh();
   const inOrder = <Row extends { readonly id: string }>(list: readonly Row[]) =>
     mayReorder ? byStream(list) : list;
-  sameList(inOrder(rows.map(versionOf)), inOrder(model.stream), 'a fresh client has what the model has');
+  sameList(
+    inOrder(rows.map(versionOf)),
+    inOrder(model.stream),
+    'a fresh client must have the rows of the model',
+  );
   if (reference !== null)
-    sameList(inOrder(rows), inOrder(reference), 'every row is as in an undisturbed run');
+    sameList(inOrder(rows), inOrder(reference), 'every row must be as in the run without faults');
   checkFollower(world.copy.rows, rows);
   await checkKeys(world, model);
   const log = world.logs.at(-1)?.() ?? [];
   await world.stop();
-  const complaints = log.filter(isComplaint);
-  assert.deepEqual(complaints.map(shown), [], 'nothing to complain about after a start');
+  const complaints = log.filter(isErrorLine);
+  assert.deepEqual(complaints.map(shown), [], 'the start must log no errors');
   const never = mayRebuild ? NEVER : [...NEVER, DAMAGED];
   const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
-  assert.deepEqual(opened.map(shown), [], 'no alert without a reason');
+  assert.deepEqual(opened.map(shown), [], 'no unexpected alerts');
   checkFiles(world, model);
   await mustEnd(world, ['verify']);
 }
 
-/** The rows of one stream after those of another, each in its own order. */
+/** Groups rows by stream, and keeps the order within each. */
 function byStream<Row extends { readonly id: string }>(rows: readonly Row[]): Row[] {
   const streamOf = ({ id }: Row) => id.split('.', 2).join('.');
   return rows.toSorted((a, b) => streamOf(a).localeCompare(streamOf(b)));
 }
 
-/** Rows of a removed subscription, which only the follower still has, are left out. */
+/** Ignores rows of a removed subscription, which only the follower still has. */
 function checkFollower(copied: readonly Detection[], rows: readonly Detection[]): void {
   const streams = new Set(rows.map(({ subscription_id }) => subscription_id));
   const own = copied.filter(({ subscription_id }) => streams.has(subscription_id));
-  sameList(own, rows, 'the follower has what a fresh client has, each version once');
+  sameList(own, rows, 'the follower must have the rows of a fresh client, each version once');
 }
 
 function versionOf({ id, version, strength, event }: Detection): Version {
@@ -71,7 +75,7 @@ function versionOf({ id, version, strength, event }: Detection): Version {
 async function checkKeys(world: World, model: Model): Promise<void> {
   for (const [label, isValid] of model.keys) {
     const key = world.keys[label];
-    // A command killed after its commit printed no key.
+    // A command that was killed after its commit has not printed the key.
     if (key === undefined) continue;
     const { status } = await world.get('/v1/me', key);
     assert.equal(status, isValid ? 200 : 401, `the key "${label}"`);
@@ -89,11 +93,11 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
   for (const { folder, path } of found) {
     const sha256 = sha256Of(readFileSync(path));
     const at = left.findIndex((file) => file.sha256 === sha256 && file.folders.includes(folder));
-    assert.ok(at >= 0, `${path} was not dropped, or is there twice`);
+    assert.ok(at >= 0, `${path} was not dropped, or exists twice`);
     left.splice(at, 1);
   }
   const missing = left.filter(({ folders }) => !folders.includes('deleted'));
-  assert.deepEqual(missing, [], 'every file that was dropped is there');
+  assert.deepEqual(missing, [], 'every dropped file must exist');
   assert.deepEqual(readdirSync(drop).sort(), ['.taken', ...FOLDERS].sort());
   checkRecords(
     data,
@@ -102,20 +106,20 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
   );
 }
 
-/** The last record of each file names its place, and no content was applied under two numbers. */
+/** The last record of each file must name its path, and no content may be applied twice. */
 function checkRecords(data: string, drop: string, found: readonly string[]): void {
   const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
   const records = [...last.values()];
   const lying = found.map((path) => path.slice(drop.length + 1));
   const stated = records.flatMap(({ destination }) => destination ?? []);
-  assert.deepEqual(lying.toSorted(), stated.toSorted(), 'each file lies where its record says');
+  assert.deepEqual(lying.toSorted(), stated.toSorted(), 'each file must be where its record says');
   const applied = records.filter(({ outcome }) => outcome === 'applied').map(({ sha256 }) => sha256);
-  assert.equal(new Set(applied).size, applied.length, 'no content was applied twice');
+  assert.equal(new Set(applied).size, applied.length, 'no content may be applied twice');
 }
 
 async function mustEnd(world: World, args: readonly string[]): Promise<void> {
-  const { code, told, printed } = await world.command(args);
-  assert.equal(code, 0, `${args.join(' ')}: ${told}${printed}`);
+  const { code, stderr, stdout } = await world.command(args);
+  assert.equal(code, 0, `${args.join(' ')}: ${stderr}${stdout}`);
 }
 
 /** A diff of two complete lists is too long to read and takes seconds. */
@@ -126,7 +130,7 @@ function sameList(actual: readonly unknown[], expected: readonly unknown[], what
     JSON.stringify(list.at(at < 0 ? expected.length : at)),
   );
   assert.fail(
-    `${what}: not at ${at} of ${expected.length} (${actual.length} found): ${found}, expected ${wanted}`,
+    `${what}: item ${at} of ${expected.length} (${actual.length} found) is ${found}, expected ${wanted}`,
   );
 }
 

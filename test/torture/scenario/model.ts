@@ -18,11 +18,11 @@ export class Model {
   stream: Version[] = [];
   /** The folders in which each file may be, by SHA-256 of its content; content dropped twice is listed twice. */
   files: { readonly sha256: string; folders: readonly (Folder | 'deleted')[] }[] = [];
-  /** By the label of a key: whether it is valid. */
+  /** Whether each key is valid, by its label. */
   readonly keys = new Map<string, boolean>();
   readonly #newest = new Map<string, { version: number; row: Row }>();
 
-  /** Applies the rows of a file; of each detection, the row with the latest scoring counts. */
+  /** Applies the rows of a file; the latest scoring of each detection wins. */
   apply(exportName: ExportName, rows: readonly Row[]): void {
     for (const row of rows) {
       const id = idOf(row, exportName);
@@ -35,7 +35,7 @@ export class Model {
     }
   }
 
-  /** Shows addresses of print articles, after a replay of all files. */
+  /** URLs of print articles become visible, after a replay of all files. */
   showPrint(): void {
     for (const [id, { version, row }] of this.#newest)
       if (row.article_print === true) this.#add(id, version + 1, row);
@@ -49,14 +49,14 @@ export class Model {
     this.files.push({ sha256: sha256Of(content), folders });
   }
 
-  /** A file is in another folder now. */
+  /** A file was moved to another folder. */
   move(content: Buffer, ...folders: Folder[]): void {
     const found = this.files.find(({ sha256 }) => sha256 === sha256Of(content));
     if (found === undefined) throw new Error('no such file');
     found.folders = folders;
   }
 
-  /** Everything in the archive is old enough to be deleted. */
+  /** All files in the archive have expired, and may be deleted. */
   expire(): void {
     this.files = this.files
       .map(({ sha256, folders }) => ({

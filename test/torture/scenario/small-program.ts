@@ -1,6 +1,6 @@
 /**
- * The bundled program with constants made small, so that a short life has it all: segments that close, a backfill in
- * parts, an archive that grows old.
+ * The bundled program with smaller constants, so that a short scenario has closed segments, a backfill in several
+ * transactions, and expired archive files.
  */
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,8 +16,8 @@ const SMALLER = [
 ];
 
 /**
- * @param parent where it gets a folder of its own
- * @returns its entry
+ * @param parent the program is written to a new folder below it
+ * @returns the path of its entry file
  */
 export function makeSmallProgram(parent: string): string {
   const folder = join(parent, 'program');
@@ -36,7 +36,7 @@ export function makeSmallProgram(parent: string): string {
   for (const { constant } of SMALLER)
     if (!sources.some(({ source }) => source.includes(constant)))
       throw new Error(
-        `the bundle does not say "${constant}": test/torture/scenario/small-program.ts must follow it`,
+        `the bundle does not contain "${constant}": update test/torture/scenario/small-program.ts`,
       );
   for (const { name, small } of sources) writeFileSync(join(folder, name), small);
   return join(folder, 'main.cjs');

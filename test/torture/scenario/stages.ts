@@ -1,7 +1,7 @@
 /**
- * A life of the program in stages, each from a start to a stop: windows, a correction, a failed and a held file, a reset,
- * a backfill in parts, a pause, a replay, keys made, rotated and revoked, backups, a checkpoint, segments that close, a
- * scrub, a database that is made anew, a restore, a removed subscription, and an archive that grows old.
+ * A scenario in stages, each from a start to a stop: windows, a correction, a failed and a held file, a reset, a
+ * backfill in several transactions, a pause, a replay, keys created, rotated and revoked, backups, a checkpoint, closed
+ * segments, a scrub, a rebuilt database, a restore, a removed subscription, and expired archive files.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Form } from '../../../src/ingest/format/file-name.ts';
@@ -16,7 +16,7 @@ export interface Drop {
   readonly kind: 'drop';
   readonly name: string;
   readonly content: Buffer;
-  /** Whether it waits in the drop folder until a later act. */
+  /** Whether the file waits in the drop folder until a later step. */
   readonly waits?: boolean;
   readonly expect: (model: Model) => void;
 }
@@ -25,9 +25,9 @@ export interface Command {
   readonly kind: 'command';
   readonly args: (keys: Keys) => readonly string[];
   /** The label of the key that it prints. */
-  readonly makes?: string;
-  /** What it says if it was carried out before. */
-  readonly again?: RegExp;
+  readonly printsKey?: string;
+  /** Its message if it has already succeeded. */
+  readonly ifRepeated?: RegExp;
   readonly expect?: (model: Model) => void;
 }
 
@@ -37,27 +37,27 @@ interface Expire {
   readonly expect: (model: Model) => void;
 }
 
-export type Act = Drop | Command | Expire;
+export type Step = Drop | Command | Expire;
 
 export interface Stage {
   readonly name: string;
-  /** Whether the appliance runs meanwhile; commands do the work themselves otherwise. */
+  /** Whether the appliance is running; otherwise commands do the work themselves. */
   readonly serves: boolean;
   readonly settings?: Readonly<Record<string, string>>;
-  /** Files of the data folder that are gone before it begins. */
+  /** Files of the data folder to delete before the stage. */
   readonly without?: readonly string[];
-  readonly acts: readonly Act[];
+  readonly steps: readonly Step[];
 }
 
 const ROWS_OF_BACKFILL = 1300;
 const PRINT = { article_print: true, article_url: 'https://print.example.com/a' };
 const OTHER = { subscription_id: 7002 };
 
-/** @param nowMs windows are of the hours before; a day later they would be missing */
+/** @param nowMs the windows are in the eight hours before it; after a day they would count as missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
   const exports = new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
   return [
-    { name: 'install', serves: true, acts: INSTALL },
+    { name: 'install', serves: true, steps: INSTALL },
     ...windowStages(exports),
     ...backfillStages(exports),
     ...keyAndBackupStages(exports),
@@ -65,7 +65,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
   ];
 }
 
-/** Export files of windows by their number. */
+/** Creates export files of numbered windows. */
 class Exports {
   readonly #firstMs: number;
 
@@ -109,7 +109,7 @@ class Exports {
   }
 }
 
-/** Windows that are read, corrected, failed, held and reset. */
+/** Windows that are done, corrected, failed, held and reset. */
 function windowStages(exports: Exports): Stage[] {
   const broken = Buffer.from('{"broken\n');
   const held = exports.rows(300, 5, 3);
@@ -118,7 +118,7 @@ function windowStages(exports: Exports): Stage[] {
     {
       name: 'windows',
       serves: true,
-      acts: [
+      steps: [
         exports.drop('newswire', 0, 'ndjson', [
           ...exports.rows(1, 20, 0),
           ...exports.rows(50, 6, 0, OTHER),
@@ -131,7 +131,7 @@ function windowStages(exports: Exports): Stage[] {
     {
       name: 'correction',
       serves: true,
-      acts: [
+      steps: [
         exports.drop('newswire', 2, 'ndjson.gz', [
           ...[1, 2, 3].map((article) => exports.row(article, 2, 77)),
           ...exports.rows(31, 3, 2),
@@ -143,7 +143,7 @@ function windowStages(exports: Exports): Stage[] {
     {
       name: 'failed and held',
       serves: true,
-      acts: [
+      steps: [
         put(exports.name('newswire', 3), broken, 'failed'),
         put(exports.name('newswire', 3, 'csv'), heldContent, 'held'),
         put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
@@ -153,14 +153,14 @@ function windowStages(exports: Exports): Stage[] {
     {
       name: 'reset',
       serves: true,
-      acts: [
+      steps: [
         {
           kind: 'command',
           args: () => ['window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))],
-          again: /done/,
+          ifRepeated: /done/,
           expect(model) {
             model.move(heldContent, 'archive');
-            // Its window was read: where it lies does not matter to that.
+            // Its window is done, so the failed file may be in either folder.
             model.move(broken, 'archive', 'failed');
             model.apply('newswire', held);
           },
@@ -177,7 +177,7 @@ function backfillStages(exports: Exports): Stage[] {
     {
       name: 'backfill',
       serves: true,
-      acts: [
+      steps: [
         dropped('newswire.backfill-history.ndjson.zst', content, (model) => {
           model.file(content, 'archive');
           model.apply('newswire', rows);
@@ -187,7 +187,7 @@ function backfillStages(exports: Exports): Stage[] {
     {
       name: 'pause',
       serves: true,
-      acts: [
+      steps: [
         command('ingest', 'pause'),
         { ...exports.drop('newswire', 5, 'ndjson', exports.rows(100, 4, 5)), waits: true },
         command('ingest', 'resume'),
@@ -202,13 +202,13 @@ function keyAndBackupStages(exports: Exports): Stage[] {
     {
       name: 'keys',
       serves: true,
-      acts: [
+      steps: [
         makeKey('late'),
         {
           kind: 'command',
           args: ({ late }) => ['key', 'rotate', idOfKey(late), '--overlap', '0', '--json'],
-          makes: 'rotated',
-          again: /expired|rotated|cannot/,
+          printsKey: 'rotated',
+          ifRepeated: /expired|rotated|cannot/,
           expect: (model) => void model.keys.set('late', false).set('rotated', true),
         },
         makeKey('lost'),
@@ -219,13 +219,13 @@ function keyAndBackupStages(exports: Exports): Stage[] {
         },
       ],
     },
-    { name: 'backup', serves: true, acts: [command('backup', 'BACKUP')] },
+    { name: 'backup', serves: true, steps: [command('backup', 'BACKUP')] },
     {
       name: 'backup again',
       serves: true,
-      acts: [
+      steps: [
         exports.drop('imagewire', 7, 'ndjson', exports.rows(2, 4, 7)),
-        // What was read before, once more.
+        // The content of an earlier file again.
         put(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
         command('backup', 'BACKUP'),
       ],
@@ -233,13 +233,13 @@ function keyAndBackupStages(exports: Exports): Stage[] {
   ];
 }
 
-/** A replay, a scrub, a database made anew, a restore, a removal, and files that are deleted. */
+/** A replay, a scrub, a rebuilt database, a restore, a removal, and deleted archive files. */
 function repairStages(exports: Exports): Stage[] {
   return [
     {
       name: 'replay',
       serves: false,
-      acts: [
+      steps: [
         command('account', 'set', 'agency', '--print-metadata', 'on'),
         { ...command('ingest', 'replay'), expect: (model) => model.showPrint() },
       ],
@@ -248,24 +248,24 @@ function repairStages(exports: Exports): Stage[] {
       name: 'scrub',
       serves: true,
       settings: { WIREWATCH_VERIFY_EVERY_HOURS: '1' },
-      acts: [command('verify')],
+      steps: [command('verify')],
     },
     {
       name: 'made anew',
       serves: true,
       without: ['detections.db'],
-      acts: [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))],
+      steps: [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))],
     },
-    // An older backup, continued by the log that is there: nothing is lost.
-    { name: 'restore', serves: false, acts: [command('restore', 'BACKUP', '--replace')] },
+    // An older backup, continued by the log in the data folder: nothing is lost.
+    { name: 'restore', serves: false, steps: [command('restore', 'BACKUP', '--replace')] },
     {
       name: 'removal',
       serves: true,
-      acts: [
+      steps: [
         {
           kind: 'command',
           args: () => ['subscription', 'remove', '7002', '--yes'],
-          again: /subscription 7002 does not exist/,
+          ifRepeated: /subscription 7002 does not exist/,
           expect: (model) => model.remove(7002),
         },
         exports.drop('newswire', 7, 'ndjson', [exports.row(1, 7, 3)]),
@@ -276,27 +276,27 @@ function repairStages(exports: Exports): Stage[] {
       name: 'retention',
       serves: true,
       settings: { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' },
-      acts: [{ kind: 'expire', expect: (model) => model.expire() }],
+      steps: [{ kind: 'expire', expect: (model) => model.expire() }],
     },
   ];
 }
 
-const INSTALL: readonly Act[] = [
+const INSTALL: readonly Step[] = [
   command('account', 'add', 'agency', '--name', 'Agency'),
   ...['7001', '7002'].map((id) => command('subscription', 'add', id, '--account', 'agency')),
   makeKey('reader'),
-].map((act) => ({ ...act, again: /already exists/ }));
+].map((step) => ({ ...step, ifRepeated: /already exists/ }));
 
 function command(...args: string[]): Command {
   return { kind: 'command', args: () => args };
 }
 
-function makeKey(label: string): Act {
+function makeKey(label: string): Step {
   const terms = ['--account', 'agency', '--subscriptions', '7001,7002', '--scopes', 'detections:read'];
   return {
     kind: 'command',
     args: () => ['key', 'create', ...terms, '--name', label, '--json'],
-    makes: label,
+    printsKey: label,
     expect: (model) => void model.keys.set(label, true),
   };
 }
@@ -305,12 +305,12 @@ function dropped(name: string, content: Buffer, expect: (model: Model) => void):
   return { kind: 'drop', name, content, expect };
 }
 
-/** A file of which no row is applied. */
-function put(name: string, content: Buffer, folder: Folder): Act {
+/** Drops a file whose rows are not applied. */
+function put(name: string, content: Buffer, folder: Folder): Step {
   return dropped(name, content, (model) => model.file(content, folder));
 }
 
-/** As the commands take it. */
+/** The id of a key, as commands expect it. */
 function idOfKey(key: string | undefined): string {
   return key?.split('_')[2] ?? '';
 }

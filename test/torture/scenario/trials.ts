@@ -1,57 +1,59 @@
-/** Runs the stages of the scenario many times, several at once, each time with one call killed or failed. */
+/** Repeats stages of the scenario many times, in parallel, each time with one call killed or failed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
-import type { Order, Outcome } from '../part.ts';
-import { type Life, type LivedStage, live, type Trial } from './life.ts';
+import type { Outcome, PartOptions } from '../part.ts';
+import { type RecordedStage, type Recording, record, type Trial } from './recording.ts';
 
 /** More would only compete for the disk. */
-const LANES_MAX = 4;
-const TOLD_EVERY = 25;
-/** The number of calls varies from run to run: near the end of a stage there may be none left to hit. */
+const WORKERS_MAX = 4;
+const PROGRESS_EVERY = 25;
+/**
+ * The number of calls varies: near the end of a stage, a repeated run may have none left. Then an earlier one is tried.
+ */
 const EARLIER = 0.9;
 const TRIES_MAX = 4;
 
-export interface Torment {
+export interface TrialPlan {
   readonly counted: Counted;
-  /** What to do at each call, one at a time. */
+  /** The faults to inject at a call, each in its own trial. */
   readonly injections: (call: Call, prng: Prng) => readonly Injection[];
-  /** A further check of the result; null: it holds. */
+  /** A further check of the result. @returns the failure, or null */
   readonly check: (trial: Trial, injection: Injection) => string | null;
-  /** Names under which a case that fired is counted. */
+  /** The figures that count a case that fired. */
   readonly kindsOf: (trial: Trial, injection: Injection) => readonly string[];
 }
 
 interface Chosen {
-  readonly stage: LivedStage;
+  readonly stage: RecordedStage;
   readonly injection: Injection;
 }
 
-/** A case that can be chosen, with what makes it similar to others. */
+/** A possible case, with the properties by which cases are chosen. */
 interface Case extends Chosen {
-  /** What happens to which call: `fail EIO fsync`. */
+  /** The fault and the call: `fail EIO fsync`. */
   readonly kind: string;
   /** The kind, with the stage and the file. */
   readonly place: string;
 }
 
 /**
- * Chooses as many cases as the share says: first one of every kind, then one of every kind in every place, then the rest.
+ * Chooses the share's number of cases: first one of every kind, then one of every kind in every place, then others.
  *
- * TORTURE_CASE, as a failure prints it, runs that case alone; "; " separates several.
+ * TORTURE_CASE, as printed by a failure, runs only that case; "; " separates several.
  */
-export async function torment(
-  order: Order,
-  { counted, injections, check, kindsOf }: Torment,
+export async function runTrials(
+  options: PartOptions,
+  { counted, injections, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
-  const life = await live(order.folder, counted, order.tell);
-  const all = life.stages.flatMap((stage) => casesOf(stage, injections, order.seed));
-  const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, life.stages));
-  const chosen = repeated ?? choose(all, order);
+  const recording = await record(options.folder, counted, options.onProgress);
+  const all = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
+  const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
+  const chosen = repeated ?? choose(all, options);
   const figures: Record<string, number> = {
-    'calls of the whole scenario': life.stages.reduce((sum, { calls }) => sum + calls.length, 0),
+    'calls of the whole scenario': recording.stages.reduce((sum, { calls }) => sum + calls.length, 0),
     'cases in all': all.length,
     cases: chosen.length,
   };
@@ -60,9 +62,10 @@ export async function torment(
   };
   const failures: string[] = [];
   let done = 0;
-  await inLanes(chosen, order.folder, life, async (each, trial) => {
+  await inWorkers(chosen, options.folder, recording, async (each, trial) => {
     const { injection } = each;
-    const failure = trial.failure ?? (trial.hit === null ? 'nothing was hit' : check(trial, injection));
+    const failure =
+      trial.failure ?? (trial.hit === null ? 'the call did not occur' : check(trial, injection));
     if (trial.hit !== null) {
       count('fired');
       for (const kind of kindsOf(trial, injection)) count(`  ${kind}`);
@@ -72,15 +75,15 @@ export async function torment(
         `TORTURE_CASE='${caseOf(each)}' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
       );
     done += 1;
-    if (done % TOLD_EVERY === 0 || failure !== null)
-      order.tell(
+    if (done % PROGRESS_EVERY === 0 || failure !== null)
+      options.onProgress(
         `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,
       );
   });
   return { figures, failures };
 }
 
-function casesOf(stage: LivedStage, injections: Torment['injections'], seed: number): Case[] {
+function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed: number): Case[] {
   return stage.calls.flatMap((call) => {
     const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
@@ -95,7 +98,7 @@ function plain(path: string): string {
   return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '*').replace(/\d+/g, '*');
 }
 
-function choose(all: readonly Case[], { share, seed }: Order): Case[] {
+function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
   const prng = seededPrng(seed, 'choice');
   const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
   const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
@@ -105,7 +108,7 @@ function choose(all: readonly Case[], { share, seed }: Order): Case[] {
   return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
 }
 
-/** How many items of the same kind precede each. */
+/** For each item, the number of earlier items of its kind. */
 function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { of: Item; rank: number }[] {
   const seen = new Map<string, number>();
   return items.map((of) => {
@@ -115,14 +118,14 @@ function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { 
   });
 }
 
-/** The value of TORTURE_CASE that repeats it. */
+/** The value of TORTURE_CASE that repeats a case. */
 function caseOf({ stage: { stage }, injection }: Chosen): string {
   const how = injection.how === 'fail' ? `fail ${injection.error}` : injection.how;
   return `${stage.name}, ${how} ${injection.at} ${injection.name}`;
 }
 
-/** @param text as {@link caseOf} writes it */
-function caseNamed(text: string, stages: readonly LivedStage[]): Chosen {
+/** Finds the case of a TORTURE_CASE value. */
+function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   const [, name, how, at, call = ''] = /^(.+), (kill|kill midway|fail \w+) (\d+) (\w+)$/.exec(text) ?? [];
   const stage = stages.find((each) => each.stage.name === name);
   const error = ERROR_NAMES.find((each) => how === `fail ${each}`);
@@ -131,26 +134,29 @@ function caseNamed(text: string, stages: readonly LivedStage[]): Chosen {
     return { stage, injection: { how: 'fail', error, ...where } };
   if (stage !== undefined && (how === 'kill' || how === 'kill midway'))
     return { stage, injection: { how, ...where } };
-  throw new Error(`TORTURE_CASE: expected one like "removal, fail EIO 12 fsync", not "${text}"`);
+  throw new Error(`TORTURE_CASE: expected a case such as "removal, fail EIO 12 fsync", not "${text}"`);
 }
 
-async function inLanes(
+async function inWorkers(
   chosen: readonly Chosen[],
   folder: string,
-  life: Life,
+  recording: Recording,
   done: (each: Chosen, trial: Trial) => Promise<void>,
 ): Promise<void> {
   const waiting = [...chosen].values();
-  const lanes = Array.from({ length: Math.min(LANES_MAX, availableParallelism()) }, async (_, index) => {
-    const lane = life.lane(join(folder, `lane-${index}`));
-    for (const each of waiting) await done(each, await untilHit(lane, each));
+  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, async (_, index) => {
+    const worker = recording.worker(join(folder, `lane-${index}`));
+    for (const each of waiting) await done(each, await untilHit(worker, each));
   });
-  await Promise.all(lanes);
+  await Promise.all(workers);
 }
 
-async function untilHit(lane: ReturnType<Life['lane']>, { stage, injection }: Chosen): Promise<Trial> {
+async function untilHit(
+  worker: ReturnType<Recording['worker']>,
+  { stage, injection }: Chosen,
+): Promise<Trial> {
   for (let tries = 1, at = injection.at; ; tries += 1, at = Math.max(1, Math.floor(at * EARLIER))) {
-    const trial = await lane(stage, { ...injection, at });
+    const trial = await worker(stage, { ...injection, at });
     if (trial.hit !== null || trial.failure !== null || tries === TRIES_MAX) return trial;
   }
 }

@@ -1,4 +1,4 @@
-/** An installation in a folder, its appliance while it runs, and a client that follows the change stream. */
+/** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
 import {
   cpSync,
@@ -17,7 +17,7 @@ import { type Detection, putFile } from '../../support/appliance.ts';
 import { filesWaiting } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
-import type { Act, Command, Drop, Keys, Stage } from './stages.ts';
+import type { Command, Drop, Keys, Stage, Step } from './stages.ts';
 
 const SETTINGS = {
   WIREWATCH_SERVER_BASE_URL: 'https://api.example',
@@ -26,10 +26,10 @@ const SETTINGS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
-/** Far longer than any step takes. */
-const PATIENCE_MS = 60_000;
+/** Much longer than any step takes. */
+const TIMEOUT_MS = 60_000;
 const CHECK_EVERY_MS = 10;
-/** How often a step is repeated after a hit before it counts as lost. */
+/** How often a step is tried, if the fault hit it. */
 const TRIES_MAX = 4;
 
 /** Everything that the client has received. */
@@ -38,14 +38,14 @@ export interface Copy {
   readonly rows: readonly Detection[];
 }
 
-/** Between two stages. */
+/** The state between two stages. */
 export interface Snapshot {
   readonly folder: string;
   readonly keys: Keys;
   readonly copy: Copy;
 }
 
-/** What happened to the program when it was hit: `the appliance, run: killed`, `command verify: 1 …`. */
+/** How a fault ended the program: `the appliance, run: killed`, `command verify: 1 …`. */
 export type Event = string;
 
 export class World {
@@ -76,7 +76,7 @@ export class World {
   }
 
   get url(): string {
-    if (this.#server === null) throw new Error('the appliance does not run');
+    if (this.#server === null) throw new Error('the appliance is not running');
     return this.#server.url;
   }
 
@@ -98,22 +98,22 @@ export class World {
     noteCopy(join(this.data, 'detections.db'));
   }
 
-  /** Runs a stage from start to stop; steps that are hit are repeated. */
-  async carryOut(stage: Stage): Promise<void> {
+  /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
+  async runStage(stage: Stage): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
     if (stage.serves) await this.start();
-    for (const act of stage.acts) await this.#carryOut(act);
+    for (const step of stage.steps) await this.#runStep(step);
     if (stage.serves) await this.stop();
     this.#stageSettings = {};
   }
 
-  #carryOut(act: Act): Promise<void> {
-    switch (act.kind) {
+  #runStep(step: Step): Promise<void> {
+    switch (step.kind) {
       case 'drop':
-        return this.#put(act);
+        return this.#put(step);
       case 'command':
-        return this.#command(act);
+        return this.#command(step);
       case 'expire':
         return this.until('old files are deleted', () => this.#isArchiveEmpty());
     }
@@ -133,7 +133,10 @@ export class World {
         return;
       }
       this.#ended('start', await run.ended, run);
-      assert.ok(tries < TRIES_MAX && this.#injector.hit() !== null, `it does not start: ${run.told()}`);
+      assert.ok(
+        tries < TRIES_MAX && this.#injector.hit() !== null,
+        `the appliance does not start: ${run.stderr()}`,
+      );
     }
   }
 
@@ -163,7 +166,7 @@ export class World {
     this.copy = await this.read(this.copy);
   }
 
-  /** @returns what a client that begins now gets */
+  /** @returns the copy of a new client */
   fresh(): Promise<Copy> {
     return this.read({ cursor: null, rows: [] });
   }
@@ -171,7 +174,7 @@ export class World {
   async read(from: Copy): Promise<Copy> {
     const rows = [...from.rows];
     let { cursor } = from;
-    for (const untilMs = performance.now() + PATIENCE_MS; ; ) {
+    for (const untilMs = performance.now() + TIMEOUT_MS; ; ) {
       const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
       const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
       if (status === 500 || status === 503) {
@@ -193,7 +196,7 @@ export class World {
   }
 
   /** Whether ingest has finished with every file. */
-  isAtRest(): boolean {
+  isIdle(): boolean {
     return filesWaiting(this.drop).length === 0;
   }
 
@@ -202,16 +205,16 @@ export class World {
     return !entries.some((entry) => entry.isFile());
   }
 
-  /** Waits until it holds; starts the appliance again where it was hit. */
+  /** Waits until the condition holds; restarts the appliance if the fault ended it. */
   async until(what: string, condition: () => boolean): Promise<void> {
-    for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
-      assert.ok(performance.now() < untilMs, `${what}: not within ${PATIENCE_MS} ms${this.#shown()}`);
+    for (const untilMs = performance.now() + TIMEOUT_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
+      assert.ok(performance.now() < untilMs, `${what}: not within ${TIMEOUT_MS} ms${this.#shown()}`);
       await this.#revive();
     }
   }
 
   /** Runs a command once. */
-  async command(args: readonly string[]): Promise<{ code: number | null; printed: string; told: string }> {
+  async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const run = this.#run(args.map((arg) => (arg === 'BACKUP' ? this.backup : arg)));
     let code: number | null | undefined;
     void run.ended.then((ended) => {
@@ -222,49 +225,52 @@ export class World {
     } finally {
       run.kill('SIGKILL');
     }
-    return { code: code ?? null, printed: run.printed(), told: run.told() };
+    return { code: code ?? null, stdout: run.stdout(), stderr: run.stderr() };
   }
 
   async #put({ name, content, waits }: Drop): Promise<void> {
     putFile(this.drop, name, content);
     if (waits === true) return;
-    await this.until(`that ${name} is processed`, () => this.isAtRest());
+    await this.until(`${name} to be processed`, () => this.isIdle());
     await this.follow().catch((error) => this.#notFollowed(error));
   }
 
-  /** A refused connection is retried later; a wrong answer is an error. */
+  /** Ignores a refused connection, which is retried later; a wrong response is an error. */
   #notFollowed(error: unknown): void {
     if (!(error instanceof TypeError)) throw error;
   }
 
-  async #command({ args, makes, again }: Command): Promise<void> {
+  async #command({ args, printsKey, ifRepeated }: Command): Promise<void> {
     for (let tries = 1; ; tries += 1) {
-      const given = args(this.keys);
-      const { code, printed, told } = await this.command(given);
+      const commandArgs = args(this.keys);
+      const { code, stdout, stderr } = await this.command(commandArgs);
       if (code === 0) {
-        if (makes !== undefined) this.keys[makes] = String(JSON.parse(printed).key);
+        if (printsKey !== undefined) this.keys[printsKey] = String(JSON.parse(stdout).key);
         return;
       }
-      const line = `command ${given.slice(0, 2).join(' ')}`;
-      if (tries > 1 && again?.test(told)) return;
+      const line = `command ${commandArgs.slice(0, 2).join(' ')}`;
+      if (tries > 1 && ifRepeated?.test(stderr)) return;
       this.events.push(
-        code === null ? `${line}: killed` : `${line}: ${code} ${told.trim() || printed.trim()}`,
+        code === null ? `${line}: killed` : `${line}: ${code} ${stderr.trim() || stdout.trim()}`,
       );
       const isHit = this.#injector.hit() !== null;
-      assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
-      if (/Restart Wirewatch/.test(told + printed)) await this.#restart();
+      assert.ok(tries < TRIES_MAX && isHit, `${line} failed: ${code} ${stderr} ${stdout}`);
+      if (/Restart Wirewatch/.test(stderr + stdout)) await this.#restart();
     }
   }
 
-  /** A command that finds damage asks for this: the start rebuilds the database. */
+  /** Restarts the appliance, as a command that finds damage advises: the start rebuilds the database. */
   async #restart(): Promise<void> {
     if (this.#server === null) return;
     await this.stop();
     await this.start();
-    await this.until('the database is made anew', () => !existsSync(join(this.data, 'detections.db-damage')));
+    await this.until(
+      'the database to be rebuilt',
+      () => !existsSync(join(this.data, 'detections.db-damage')),
+    );
   }
 
-  /** Starts the appliance again if it ended, or if its log says that only a restart helps. */
+  /** Restarts the appliance if it exited, or if its log says that only a restart helps. */
   async #revive(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
@@ -280,18 +286,18 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    this.#keepAsFound(run.told());
-    const last = run.told().trim().split('\n').slice(-2).join(' | ');
+    this.#keepAsFound(run.stderr());
+    const last = run.stderr().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
 
-  /** Copies the files and the log as the hit left them, for inspection if a later check fails. */
-  #keepAsFound(told: string): void {
+  /** Copies the files and the log as the fault left them, for inspection if a later check fails. */
+  #keepAsFound(stderr: string): void {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
     cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
     if (!existsSync(this.data)) return;
-    writeFileSync(join(found, 'told'), told);
+    writeFileSync(join(found, 'told'), stderr);
     const stats = readdirSync(this.data).map((name) => {
       const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
       return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
@@ -300,7 +306,7 @@ export class World {
   }
 
   #shown(): string {
-    return `. Its log:\n${this.#server?.run.told().split('\n').slice(-30).join('\n') ?? 'it does not run'}`;
+    return `. Its log:\n${this.#server?.run.stderr().split('\n').slice(-30).join('\n') ?? 'it is not running'}`;
   }
 
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
@@ -311,19 +317,19 @@ export class World {
   }
 }
 
-/** Lines after which only a restart helps, or waiting for an hour. */
+/** Log lines after which the program continues only after a restart, or after an hour. */
 function needsRestart({ msg, alert }: LogLine): boolean {
   return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
 }
 
 async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {
-  const late = sleep(PATIENCE_MS, null, { ref: false }).then(() => {
-    throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
+  const late = sleep(TIMEOUT_MS, null, { ref: false }).then(() => {
+    throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
   });
   return Promise.race([promise, late]);
 }
 
-/** Without this, the start would not trust a copied database (store/file-identity.ts). */
+/** Updates the identity note: otherwise the start would not trust a copied database (store/file-identity.ts). */
 function noteCopy(path: string): void {
   const note = `${path}-identity`;
   if (!existsSync(note)) return;

@@ -1,19 +1,19 @@
-/** Whether a series of samples is flat. Pure. */
+/** Determines whether a series of samples grows. */
 
 export interface Series {
-  /** What was measured, with its unit. */
+  /** The measured quantity, with its unit. */
   readonly name: string;
-  /** One sample for each round of the life, in order; a round is the same work on every machine. */
+  /** One sample for each round, in order; a round does the same work on every machine. */
   readonly samples: readonly number[];
-  /** How much it may grow from the first quarter to the last. */
+  /** The allowed growth from the first quarter to the last. */
   readonly growthMax: number;
 }
 
 const QUARTERS = 4;
-/** Caches fill, code is compiled: so much of the samples, from the first one on, is left out. */
+/** This share of the samples at the start is ignored: caches fill, and code is compiled. */
 const WARM_UP_SHARE = 1 / 8;
 
-/** Of fewer samples there are no quarters worth a median. */
+/** With fewer samples, the medians of quarters mean little. */
 export const SAMPLES_MIN = 16;
 
 /**
@@ -36,11 +36,11 @@ export function growthOf(samples: readonly number[]): number {
   return slope * (QUARTERS - 1);
 }
 
-/** @returns one sentence where it is not flat; null where it is */
+/** @returns one sentence if the series grows too much; otherwise null */
 export function notFlat({ name, samples, growthMax }: Series): string | null {
   const growth = growthOf(samples);
   if (growth <= growthMax) return null;
-  return `${name} grew by ${growth.toFixed(1)} from the first quarter to the last; at most ${growthMax.toFixed(1)} are flat`;
+  return `${name} grew by ${growth.toFixed(1)} from the first quarter to the last; at most ${growthMax.toFixed(1)} is allowed`;
 }
 
 function medianOf(values: readonly number[]): number {

@@ -1,4 +1,4 @@
-/** Series of samples as curves: an SVG, and one line of text for a terminal. Pure. */
+/** Plots series of samples: as an SVG, and as one line of text for a terminal. */
 import type { Series } from './flat.ts';
 
 const WIDTH = 800;
@@ -7,7 +7,7 @@ const MARGIN = 30;
 const BLOCKS = '▁▂▃▄▅▆▇█';
 const COLUMNS = 48;
 
-/** One panel for each series, from zero, so that a slope looks as steep as it is. */
+/** One panel for each series. Each starts at zero, so that slopes are not exaggerated. */
 export function svgOf(series: readonly Series[]): string {
   const panels = series.map(({ name, samples }, index) => {
     const most = Math.max(1, ...samples);
@@ -27,7 +27,7 @@ export function svgOf(series: readonly Series[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">\n${panels.join('\n')}\n</svg>\n`;
 }
 
-/** Each column the highest of its samples, from zero. */
+/** Each column shows the highest of its samples, starting at zero. */
 export function textOf(samples: readonly number[]): string {
   const columns = Math.min(COLUMNS, samples.length);
   const most = Math.max(1, ...samples);

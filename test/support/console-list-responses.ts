@@ -13,7 +13,7 @@ import type {
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Markup, marks that turn the direction of text, and 10,000 characters. */
+/** Markup, characters that change the text direction, and 10,000 further characters. */
 export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(2000)}`;
 const HEADLINES = [
   'Parliament passes the budget after a night of talks',

@@ -1,4 +1,4 @@
-/** Normal life, a round at a time: the same work in each, and at its end no more data than before. */
+/** Normal operation in rounds: each does the same work, and deletes most of its data at the end. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
@@ -6,32 +6,32 @@ import { formatMs } from '../../../src/time.ts';
 import { type Appliance, createKey, type Detection } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 
-export interface Life {
-  /** @throws Error for what a round found wrong */
+export interface Workload {
+  /** @throws Error if a check of the round fails */
   round(number: number): Promise<void>;
   /** Ends the follower. */
   end(): Promise<void>;
-  readonly done: Readonly<Record<string, number>>;
+  readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Rows of a subscription that comes and goes with its round. */
+/** Rows of a round's temporary subscription. */
 const PASSING_ROWS = 400;
-/** Rows that stay, and are corrected in every round. */
+/** Permanent rows, which every round corrects. */
 const LASTING_ROWS = 20;
 const BACKUP_EVERY_ROUNDS = 4;
-/** On an idle machine so many rounds take the 18 seconds after which a scrub may follow the one before it. */
+/** On an idle machine, these rounds take the 18 seconds that must pass between two scrubs. */
 const SCRUB_EVERY_ROUNDS = 12;
-/** Windows of the past that rounds may use; after them come backfills. */
+/** The number of past windows for rounds; later rounds use backfills. */
 const WINDOW_ROUNDS_MAX = 900;
 
-/** @param folder for backups; @param scrubRecord without which a scrub is due */
-export async function beginLife(
+/** @param folder for backups; @param scrubRecord the record of the last scrub: without it, a scrub is due */
+export async function startWorkload(
   appliance: Appliance,
   { prng, folder, scrubRecord }: { prng: Prng; folder: string; scrubRecord: string },
-): Promise<Life> {
-  const done: Record<string, number> = {};
+): Promise<Workload> {
+  const counts: Record<string, number> = {};
   const count = (what: string, by = 1) => {
-    done[what] = (done[what] ?? 0) + by;
+    counts[what] = (counts[what] ?? 0) + by;
   };
   const lasting: Row[] = Array.from({ length: LASTING_ROWS }, () => newRow());
   const scores = new Map<string, number>();
@@ -40,11 +40,11 @@ export async function beginLife(
   const drop = async (name: string, rows: readonly Row[]) => {
     const { msg, destination } = await appliance.dropped(name, ndjson(rows));
     if (msg !== 'file applied') throw new Error(`${name}: ${msg}`);
-    // As an operator does who moves the archive elsewhere.
+    // Like an operator who moves the archive elsewhere.
     rmSync(join(appliance.drop, String(destination)));
     count('files applied');
   };
-  /** A file of the newswire for a later window each time, or a backfill where there are no more. */
+  /** The name of a newswire file for the next window, or of a backfill. */
   const nameOf = (number: number, part: string) =>
     number % 2 === 0 && number < WINDOW_ROUNDS_MAX
       ? fileName('newswire', nextWindowMs())
@@ -66,7 +66,7 @@ export async function beginLife(
   };
 
   return {
-    done,
+    counts,
     async round(number) {
       await correctLasting(number);
       await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
@@ -92,7 +92,7 @@ export async function beginLife(
   };
 }
 
-/** A subscription with its rows and its key, which reads them all, from its first day to its last. */
+/** Adds a subscription, drops its rows, reads them with a new key, revokes the key and removes the subscription. */
 async function passSubscription(
   appliance: Appliance,
   subscription: number,
@@ -114,16 +114,16 @@ async function passSubscription(
 }
 
 interface Follower {
-  /** Settles when what was followed fits. */
+  /** Resolves when the condition holds for the followed detections. */
   has(condition: (seen: ReadonlyMap<string, Detection>) => boolean): Promise<void>;
   end(): Promise<void>;
 }
 
 const FOLLOW_WAIT_SECONDS = 5;
-/** Far longer than a file takes. */
+/** Much longer than a file takes. */
 const FOLLOW_PATIENCE_MS = 300_000;
 
-/** Follows the stream of the lasting rows with waiting requests, and keeps what they show. */
+/** Follows the stream of the permanent rows with waiting requests, and keeps the newest version of each. */
 function follow(appliance: Appliance): Follower {
   const seen = new Map<string, Detection>();
   let isEnded = false;
@@ -139,7 +139,8 @@ function follow(appliance: Appliance): Follower {
       const { data, next_cursor } = JSON.parse(body);
       for (const detection of data) {
         const { id, version } = detection;
-        if ((seen.get(id)?.version ?? 0) >= version) throw new Error(`${id}: version ${version} came again`);
+        if ((seen.get(id)?.version ?? 0) >= version)
+          throw new Error(`${id}: version ${version} was received again`);
         seen.set(id, detection);
       }
       place = `cursor=${next_cursor}`;
@@ -147,7 +148,7 @@ function follow(appliance: Appliance): Follower {
     }
   };
   const running = run();
-  // Told by whoever waits for it next.
+  // The next `has` reports the error.
   running.catch(() => {});
   return {
     has(condition) {
@@ -173,7 +174,7 @@ function follow(appliance: Appliance): Follower {
   };
 }
 
-/** Everything that a key reads of the stream, from a minute ago. */
+/** The ids of all detections that a key reads on the stream since ten minutes ago. */
 async function readAll(appliance: Appliance, key: string): Promise<Set<string>> {
   const ids = new Set<string>();
   let place = `since=${new Date(Date.now() - 600_000).toISOString()}`;

@@ -1,4 +1,4 @@
-/** Answers of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
+/** Responses of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
 import type {
   ExportName,
   FileEntry,
@@ -27,7 +27,7 @@ import {
   HOSTILE,
   iso,
   operations,
-} from './console-record-answers.ts';
+} from './console-list-responses.ts';
 
 const MINUTE_MS = 60_000;
 const WINDOW_MS = 10 * MINUTE_MS;
@@ -38,7 +38,7 @@ const FAILED = 200;
 const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
 
 /** @returns the response to GET for each path, by path without query */
-export function busyAnswers(nowMs: number): Record<string, unknown> {
+export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(nowMs, index));

@@ -1,4 +1,4 @@
-/** Ways in which files are damaged, each at a random place. */
+/** Damages files in different ways, each at a random place. */
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
@@ -9,22 +9,21 @@ export type Files = ReadonlyMap<string, Buffer>;
 const BLOCK_BYTES = 64;
 const PAGE_BYTES = 4096;
 
-export const SPOILS = ['bit', 'block', 'page', 'torn end', 'lost', 'doubled', 'swapped'] as const;
-export type Spoil = (typeof SPOILS)[number];
+export const DAMAGE_KINDS = ['bit', 'block', 'page', 'torn end', 'lost', 'doubled', 'swapped'] as const;
+export type DamageKind = (typeof DAMAGE_KINDS)[number];
 
-/** @param offset of the first byte that may be damaged in a file */
-export interface SpoilOptions {
+export interface DamageOptions {
   readonly prng: Prng;
   readonly paths: readonly string[];
 }
 
-/** @returns what the files are now; equal where a way of damage comes to nothing here */
-export function spoiled(files: Files, spoil: Spoil, { prng, paths }: SpoilOptions): Files {
+/** @returns the damaged files; they may equal the original ones by chance */
+export function damaged(files: Files, kind: DamageKind, { prng, paths }: DamageOptions): Files {
   const path = prng.pick(paths);
   const bytes = Buffer.from(files.get(path) ?? '');
   const result = new Map(files);
   const set = (content: Buffer) => result.set(path, content);
-  switch (spoil) {
+  switch (kind) {
     case 'bit': {
       const at = prng.below(bytes.length);
       bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << prng.below(8)), at);
@@ -35,7 +34,7 @@ export function spoiled(files: Files, spoil: Spoil, { prng, paths }: SpoilOption
       return set(overwritten(bytes, at, Buffer.from(randomOf(prng, BLOCK_BYTES))));
     }
     case 'page': {
-      // Another page of the same file, as where a disk writes to the wrong place; or nothing at all.
+      // Another page of the same file, as if the disk wrote to the wrong place; or zeros.
       const pages = Math.ceil(bytes.length / PAGE_BYTES);
       const [to, from] = [prng.below(pages) * PAGE_BYTES, prng.below(pages) * PAGE_BYTES];
       const page = prng.chance(0.5) ? Buffer.alloc(PAGE_BYTES) : bytes.subarray(from, from + PAGE_BYTES);
@@ -69,7 +68,7 @@ function randomOf(prng: Prng, length: number): number[] {
   return Array.from({ length }, () => prng.below(256));
 }
 
-/** Under which a second one of a segment could lie. */
+/** A name for a copy: of a segment, one of the next three numbers. */
 function nextName(name: string, prng: Prng): string {
   const number = Number.parseInt(name, 10);
   return Number.isNaN(number)

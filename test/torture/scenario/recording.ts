@@ -1,4 +1,4 @@
-/** Runs the scenario once undisturbed and keeps the state before and after each stage, and the calls that each makes. */
+/** Runs the scenario once without faults, and records each stage: the state before it, its calls and its result. */
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
@@ -17,12 +17,12 @@ import { makeSmallProgram } from './small-program.ts';
 import { type Stage, stagesFrom } from './stages.ts';
 import { type Event, type Snapshot, World } from './world.ts';
 
-export interface LivedStage {
+export interface RecordedStage {
   readonly stage: Stage;
-  /** Null: nothing is installed. */
+  /** Null: nothing is installed yet. */
   readonly before: Snapshot | null;
   readonly calls: readonly Call[];
-  /** After it. */
+  /** The expected state after the stage. */
   readonly model: Model;
   readonly rows: readonly Detection[];
 }
@@ -35,50 +35,50 @@ export interface Trial {
   readonly failure: string | null;
 }
 
-export interface Life {
-  readonly stages: readonly LivedStage[];
+export interface Recording {
+  readonly stages: readonly RecordedStage[];
   /**
-   * @param folder not there yet
-   * @returns a function that repeats a stage from the state before it, with one call hit
+   * @param folder must not exist yet
+   * @returns a function that repeats a stage from the state before it, with one call killed or failed
    */
-  lane(folder: string): (stage: LivedStage, injection: Injection) => Promise<Trial>;
+  worker(folder: string): (stage: RecordedStage, injection: Injection) => Promise<Trial>;
 }
 
 /**
- * @param folder of its own, empty
- * @throws AssertionError if even the undisturbed run differs from the model
+ * @param folder an empty folder
+ * @throws AssertionError if even the run without faults differs from the model
  */
-export async function live(
+export async function record(
   folder: string,
   counted: Counted,
-  tell: (progress: string) => void,
-): Promise<Life> {
+  onProgress: (progress: string) => void,
+): Promise<Recording> {
   const main = makeSmallProgram(folder);
   const library = compileLibrary(folder);
   const { world, injector } = makeWorld(main, library, join(folder, 'first'));
-  const stages: LivedStage[] = [];
-  const lived: Stage[] = [];
+  const stages: RecordedStage[] = [];
+  const done: Stage[] = [];
   let before: Snapshot | null = null;
   for (const stage of stagesFrom(Date.now())) {
     world.load(before);
     injector.begin(counted, null, true);
-    await world.carryOut(stage);
+    await world.runStage(stage);
     injector.end();
     const calls = injector.trace();
-    lived.push(stage);
-    const model = modelOf(lived);
+    done.push(stage);
+    const model = modelOf(done);
     await world.start();
     const { rows } = await world.fresh();
     await world.stop();
-    const after = world.save(join(folder, `after-${lived.length}`));
+    const after = world.save(join(folder, `after-${done.length}`));
     await checkWorld(world, model, null);
     stages.push({ stage, before, calls, model, rows });
     before = { ...after, copy: world.copy };
-    tell(`${stage.name}: ${calls.length} calls`);
+    onProgress(`${stage.name}: ${calls.length} calls`);
   }
   return {
     stages,
-    lane(own) {
+    worker(own) {
       const place = makeWorld(main, library, own);
       return (stage, injection) => tryOnce(place, counted, stage, injection);
     },
@@ -100,19 +100,19 @@ function makeWorld(main: string, library: string, folder: string): Place {
 async function tryOnce(
   { world, injector }: Place,
   counted: Counted,
-  { stage, before, model, rows }: LivedStage,
+  { stage, before, model, rows }: RecordedStage,
   injection: Injection,
 ): Promise<Trial> {
   world.load(before);
   injector.begin(counted, injection);
   let failure: string | null = null;
   try {
-    await world.carryOut(stage);
+    await world.runStage(stage);
     injector.end();
     const hit = injector.hit();
     await checkWorld(world, model, rows, {
       mayRebuild: isUnreadableDatabase(hit, injection),
-      // A file that an error delays is read after others.
+      // A failing call may delay a file, and others are read first.
       mayReorder: injection.how === 'fail',
     });
   } catch (error) {
@@ -125,13 +125,13 @@ async function tryOnce(
   return { hit: injector.hit(), events: [...world.events], failure };
 }
 
-/** SQLite, and so the program, takes a read that fails with EIO for damage. */
+/** SQLite, and therefore the program, treats a read error (EIO) as damage. */
 function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
   const isEio = injection.how === 'fail' && injection.error === 'EIO';
   return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
 }
 
-/** Keeps the files as the hit left them, and as the program left them afterwards. */
+/** Keeps the files as the fault left them, and as the program left them afterwards. */
 function keep({ root }: World): void {
   for (const folder of [root, `${root}-as-found`]) {
     if (!existsSync(folder)) continue;
@@ -143,6 +143,6 @@ function keep({ root }: World): void {
 
 function modelOf(stages: readonly Stage[]): Model {
   const model = new Model();
-  for (const { acts } of stages) for (const act of acts) act.expect?.(model);
+  for (const { steps } of stages) for (const step of steps) step.expect?.(model);
   return model;
 }
