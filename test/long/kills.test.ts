@@ -165,7 +165,7 @@ class Follower {
         assert.ok(!endsWhenCaughtUp(), 'the appliance is gone');
         return;
       }
-      const position = cursors.decode(page.next_cursor);
+      const { position } = cursors.decode(page.next_cursor);
       assert.ok(position >= this.#position, 'positions never go back');
       if (page.data.length > 0) assert.ok(position > this.#position, 'and are never given twice');
       this.#position = position;

@@ -126,7 +126,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('query/stream-cursor.ts', [
-    ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'stream-cursor'],
+    ['block.readUIntBE(0, EPOCH_START) !== 0 || ', '', 'a cursor is one that was given', 'stream-cursor'],
   ]),
   ...faultsIn('seal.ts', [
     [

@@ -119,7 +119,7 @@ function checkStream(db: Database, folder: DataFolder, { rows, cursor }: Known):
   const all = walk(db, 0);
   if (cursor === null) return;
   assert.ok(all.startsWith(rows), 'what a client has seen is not in the stream, or is changed');
-  const rest = walk(db, createStreamCursors(readSecret(folder)).decode(cursor));
+  const rest = walk(db, createStreamCursors(readSecret(folder)).decode(cursor).position);
   assert.ok(
     all === (rest === '' ? rows : `${rows},${rest}`),
     'the cursor of a client does not go on where it was given',
