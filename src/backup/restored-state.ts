@@ -8,17 +8,15 @@
 
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
-import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
+import { type Commit, isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail } from '../history/log-reader.ts';
 import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
-import { lastPosition } from '../ingest/apply/apply-rows.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openDatabase } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
@@ -64,7 +62,7 @@ const COUNTS = `
 const ACCESS_COUNTS = `
   SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys`;
 
-const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
+const SELECT_EPOCHS = 'SELECT at FROM version_epoch';
 
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
@@ -75,7 +73,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
-  const replaced = isContinued || live === null ? null : replacedHistory(live, options);
+  const replaced = isContinued || live === null ? null : replacedHistory(live.log, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
@@ -110,20 +108,22 @@ interface Cut {
   /** The last position that it gave out. */
   readonly position: number;
   /** Version epochs in it. */
-  readonly epochs: number;
+  readonly epochs: readonly AbandonedEpoch[];
+}
+
+interface AbandonedEpoch {
+  readonly at: number;
+  /** What changed after this position was announced again, and clients may have read only a part of that. */
+  readonly announced_after: number;
 }
 
 /** Facts of the data folder's own history, if it does not continue that of the backup. */
-interface Replaced {
-  /** The last position that both histories have; infinite: the backup ends before they part. */
+interface Replaced extends Omit<Cut, 'entries'> {
+  /** The last position that both histories have; infinite: one of them continues the other. */
   readonly parted: number;
-  /** The last position that it gave out. */
-  readonly position: number;
-  /** All its version epochs. */
-  readonly epochs: number;
 }
 
-const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: 0 };
+const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: [] };
 
 /** Truncates a log after the last entry that was written at or before a time. */
 function cutLog(log: string, untilMs: number): Cut {
@@ -133,19 +133,17 @@ function cutLog(log: string, untilMs: number): Cut {
     kept = { path: segment.path, end: part.end, mark: part.commit };
   }
   if (kept === null) throw new Refused('failed', `it contains nothing from before ${formatMs(untilMs)}`);
-  let [entries, position, epochs] = [0, 0, 0];
+  let entries = 0;
+  const given = new Given();
   for (const { part } of entriesAfter(log, 'detections', kept.mark)) {
     if (part.kind === 'commit') entries += 1;
-    for (const row of positionRows(part.lines)) {
-      position = Math.max(position, Number(row.last_position ?? 0), Number(row.position ?? 0));
-      if (row.orphans !== undefined && row.orphans !== 'read') epochs += 1;
-    }
+    given.add(part.lines);
   }
   const { path, end } = kept;
   for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);
   // The recovery that follows puts what is left into a new file, and syncs it.
   truncateSync(path, end);
-  return { entries, position, epochs };
+  return { entries, position: given.position, epochs: given.epochs };
 }
 
 /** @param lostAtMs now, where the end of the log may be lost; null: it is not */
@@ -184,13 +182,22 @@ async function makeDetections(
         untilMs === null
           ? `restored from a backup that ended at ${state_of}`
           : `restored to the state of ${formatMs(untilMs)}`;
-      const ownEpochs = db.prepare<[], { epochs: number }>(COUNT_EPOCHS).get()?.epochs ?? 0;
+      const own = new Set(
+        db
+          .prepare<[], { at: number }>(SELECT_EPOCHS)
+          .all()
+          .map(({ at }) => at),
+      );
+      const abandoned = [...cut.epochs, ...(replaced?.epochs ?? [])].filter(({ at }) => !own.has(at));
       const epoch: Epoch = {
         reason,
         orphans: lost === 'until' ? 'left' : 'to read',
         position: Math.max(cut.position, replaced?.position ?? 0),
-        lostEpochs: Math.max(cut.epochs, (replaced?.epochs ?? 0) - ownEpochs),
-        parted: replaced?.parted ?? Number.POSITIVE_INFINITY,
+        abandoned: abandoned.map(({ at }) => at),
+        parted: Math.min(
+          replaced?.parted ?? Number.POSITIVE_INFINITY,
+          ...abandoned.map((known) => known.announced_after),
+        ),
       };
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
     }
@@ -204,66 +211,76 @@ async function makeDetections(
   }
 }
 
-/** The rows of deliveries and version epochs among the lines of a log: those of detections say nothing more of positions. */
-function positionRows(lines: readonly string[]): Record<string, unknown>[] {
-  return lines.flatMap((line) => {
-    if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) return [];
-    const value = parse(line);
-    return isObject(value) && isObject(value.row) ? [value.row] : [];
-  });
-}
+/** The positions and version epochs that a log gave out. */
+class Given {
+  /** The last position. */
+  position = 0;
+  /** The last position of a row. */
+  delivered = 0;
+  readonly #epochs = new Map<number, AbandonedEpoch>();
 
-/** @returns null: it cannot be read, or nothing shows that it is of the same installation; cursors will show the rest */
-function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOptions): Replaced | null {
-  const parted = partingPosition(live.log, stage.log, onProgress);
-  if (parted === null) return null;
-  let db: Database | null = null;
-  try {
-    db = openDatabase(live.detections, 'read');
-    const epochs = db.prepare<[], { epochs: number }>(COUNT_EPOCHS).get()?.epochs ?? 0;
-    return { parted, position: lastPosition(db), epochs };
-  } catch {
-    return null;
-  } finally {
-    db?.close();
+  get epochs(): readonly AbandonedEpoch[] {
+    return [...this.#epochs.values()];
+  }
+
+  add(lines: readonly string[]): void {
+    for (const line of lines) {
+      // Lines of detections say nothing more of positions.
+      if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) continue;
+      const value = parse(line);
+      const row = isObject(value) && isObject(value.row) ? value.row : {};
+      this.delivered = Math.max(this.delivered, Number(row.last_position ?? 0));
+      this.position = Math.max(this.position, this.delivered, Number(row.position ?? 0));
+      if (row.number !== undefined)
+        this.#epochs.set(Number(row.number), {
+          at: Number(row.at),
+          announced_after: Number(row.announced_after ?? Number.POSITIVE_INFINITY),
+        });
+    }
   }
 }
 
 /**
- * @returns the last position that both logs have; infinite: one of them continues the other; null: unknown, since they have
- *   nothing in common or the log is damaged before they part
+ * @param log of the data folder
+ * @returns null: nothing shows that it is of the same installation, or it is damaged before they part; cursors will show
+ *   the rest
  */
-function partingPosition(
-  log: string,
-  other: string,
-  onProgress: NewStateOptions['onProgress'],
-): number | null {
-  const otherBytes = bytesOf(listSegments(other));
+function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): Replaced | null {
+  const otherBytes = bytesOf(listSegments(stage.log));
   const total = otherBytes + bytesOf(listSegments(log));
-  const tell = (bytes: number) => onProgress('comparing the logs', bytes, total);
-  const ids = new Map<number, string>();
-  let end: string | null = null;
-  for (const { part, bytes } of entriesAfter(other, 'detections', null)) {
-    if (part.kind !== 'commit') continue;
-    tell(bytes);
-    end = part.commit.id;
-    ids.set(part.commit.entry, end);
-  }
-  let common: number | null = null;
-  let read = 0;
+  const given = new Given();
+  let parted: number | null = null;
+  let [isParted, bytesRead] = [false, 0];
+  const others = commitsOf(stage.log);
+  let other = others.next().value;
   try {
     for (const { part, bytes } of entriesAfter(log, 'detections', null)) {
-      tell(otherBytes + bytes);
-      for (const row of positionRows(part.lines)) read = Math.max(read, Number(row.last_position ?? 0));
+      given.add(part.lines);
       if (part.kind !== 'commit') continue;
-      const id = ids.get(part.commit.entry);
-      if (id === end && id === part.commit.id) return Number.POSITIVE_INFINITY;
-      if (id !== undefined && id !== part.commit.id) return common;
-      common = read;
+      while (other !== undefined && other.commit.entry < part.commit.entry) {
+        bytesRead = other.bytes;
+        other = others.next().value;
+      }
+      onProgress('comparing the logs', bytesRead + bytes, total);
+      if (other?.commit.entry !== part.commit.entry) continue;
+      isParted ||= other.commit.id !== part.commit.id;
+      if (!isParted) parted = given.delivered;
     }
   } catch (error) {
-    if (error instanceof LogDamage) return null;
-    throw error;
+    if (!(error instanceof LogDamage)) throw error;
+    if (!isParted) return null;
+  } finally {
+    others.return(undefined);
   }
-  return common === null ? null : Number.POSITIVE_INFINITY;
+  if (parted === null) return null;
+  return {
+    parted: isParted ? parted : Number.POSITIVE_INFINITY,
+    position: given.position,
+    epochs: given.epochs,
+  };
+}
+
+function* commitsOf(log: string): Generator<{ commit: Commit; bytes: number }, undefined, undefined> {
+  for (const { part, bytes } of entriesAfter(log, 'detections', null))
+    if (part.kind === 'commit') yield { commit: part.commit, bytes };
 }

@@ -4,92 +4,102 @@
  * raised once, and positions continue far beyond any that clients may have.
  *
  * An older folder that was copied back looks intact. It is recognized by a cursor that is authentic, but has a position
- * that this log never issued. So is a state that was restored in place of another restored one.
+ * that this log never issued. A cursor also names the epoch in which its position was issued, so that one of another
+ * restored state is recognized wherever it lies.
  */
 import type { Database, Statement } from '../store/database.ts';
 
 /** How far positions move ahead: a year of microseconds. */
 const EPOCH_POSITIONS = 3.2e13;
-/** Far more rows than are lost with the end of a log, and far fewer than there are between two epochs. */
-const LOST_ROWS_MAX = 2 ** 24;
 /** A later clock is wrong, and positions can never go back. */
 const CLOCK_MAX_MS = Date.UTC(2200);
+/** As much of an epoch's time as a cursor has room for: about a minute of milliseconds. */
+const MARK_MS = 2 ** 16;
+const NUMBER_MAX = 255;
 
-/** The position that belongs to a time; 0 if the clock is wrong. */
-export function positionOfClock(nowMs: number): number {
-  return nowMs > CLOCK_MAX_MS ? 0 : nowMs * 1000;
-}
-
-/** The position after which a new epoch continues. @param known positions that were certainly issued */
-export function positionBeyond(known: readonly number[], nowMs: number): number {
-  return Math.max(...known, positionOfClock(nowMs)) + EPOCH_POSITIONS;
-}
-
-const SELECT_BEFORE = `
-  SELECT last_position AS position, delivered_at FROM delivery WHERE first_position <= @position
-  ORDER BY first_position DESC LIMIT 1`;
-const SELECT_LAST_EPOCH = 'SELECT coalesce(max(position), 0) AS position FROM version_epoch';
-
-interface Delivered {
+/** What a cursor holds. */
+export interface StreamPosition {
   readonly position: number;
-  readonly delivered_at: number | null;
+  /** The name of the epoch in which the position was issued: {@link epochAt}. */
+  readonly epoch: number;
 }
+
+/**
+ * The position that belongs to a time; 0 if the clock is wrong. It has every epoch's year, so that positions follow the
+ * clock after an epoch, too, and a folder that is copied back does not issue them a second time.
+ */
+export function positionOfClock(nowMs: number, epochs = 0): number {
+  return nowMs > CLOCK_MAX_MS ? 0 : nowMs * 1000 + epochs * EPOCH_POSITIONS;
+}
+
+/** The position after which a new epoch continues. @param known the last one that was certainly issued; @param epochs with it */
+export function positionBeyond(known: number, nowMs: number, epochs: number): number {
+  return Math.max(known + EPOCH_POSITIONS, positionOfClock(nowMs, epochs));
+}
+
+/** How many epochs the history had in which an epoch with this name had just begun. */
+export function numberOfEpoch(epoch: number): number {
+  return Math.floor(epoch / MARK_MS);
+}
+
+/** Epochs of abandoned histories have position 0: only their names and their number count. */
+const SELECT_AT = `
+  SELECT number, at FROM version_epoch WHERE position BETWEEN 1 AND ? ORDER BY number DESC LIMIT 1`;
+const SELECT_NAMED = `
+  SELECT number, position FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`;
+const SELECT_NEXT = 'SELECT min(position) AS position FROM version_epoch WHERE number > ? AND position > 0';
+const SELECT_ANNOUNCED = `
+  SELECT 1 AS is_announced FROM version_epoch
+  WHERE position >= @position AND announced_after <= @parted AND number > @number`;
+const SELECT_BEFORE = `
+  SELECT last_position AS position FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
 interface Statements {
-  readonly before: Statement<Delivered>;
-  readonly lastEpoch: Statement<{ position: number }>;
-}
-
-/** A history that was abandoned. */
-export interface LostHistory {
-  /** The last position that it certainly has in common with this one; 0: none is certain. */
-  readonly parted: number;
-  /** How many version epochs it may have that this one does not. */
-  readonly epochs: number;
+  readonly at: Statement<{ number: number; at: number }>;
+  readonly named: Statement<{ number: number; position: number }>;
+  readonly next: Statement<{ position: number | null }>;
+  readonly announced: Statement<{ is_announced: number }>;
+  readonly before: Statement<{ position: number }>;
 }
 
 const statementsOf = new WeakMap<Database, Statements>();
 
-/**
- * Whether a cursor proves that a part of the history is lost.
- *
- * A cursor has the position of a row, and every row is covered by a delivery. So a cursor between two deliveries was
- * issued by a history that was abandoned. Positions up to half a year before the newest epoch are those that were known
- * when it began, and everything they may have missed was announced again.
- *
- * @param position of an authentic cursor
- */
-export function isOfLostHistory(db: Database, position: number): boolean {
-  const { before, lastEpoch } = prepared(db);
-  if ((before.get({ position })?.position ?? 0) >= position) return false;
-  return position > (lastEpoch.get()?.position ?? 0) - EPOCH_POSITIONS / 2;
+/** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
+export function epochAt(db: Database, position: number): number {
+  const epoch = prepared(db).at.get(position);
+  return epoch === undefined ? 0 : Math.min(epoch.number, NUMBER_MAX) * MARK_MS + (epoch.at % MARK_MS);
 }
 
 /**
- * What such a cursor says about the history that issued it.
+ * Whether a cursor proves that a part of the history is lost. It was issued here if a delivery covers its position, and
+ * its epoch is the one of that position. A cursor of an earlier epoch, or of an abandoned one that is known, is of a part
+ * whose loss was known when the next epoch began. Others are made good once an epoch has announced again all that their
+ * clients may have missed, in versions above theirs.
  *
- * A position soon after the last known one is of the end that was lost. Any other is of another epoch, which began when
- * another state was restored: that may have been older than this one, so nothing is certain. Each epoch begins a year
- * after the positions before it, so that the distance shows how many there can be.
- *
- * @param position of which {@link isOfLostHistory} is true
+ * @returns the last position that its history certainly has in common with this one, 0: none is certain; null if the
+ *   cursor proves nothing
  */
-export function lostHistoryOf(db: Database, position: number, nowMs: number): LostHistory {
-  const { before, lastEpoch } = prepared(db);
-  const last = before.get({ position });
-  const known = last?.position ?? 0;
-  const endMax = Math.max(known + LOST_ROWS_MAX, positionOfClock(nowMs) + EPOCH_POSITIONS / 2);
-  if (position > (lastEpoch.get()?.position ?? 0) && position <= endMax) return { parted: known, epochs: 0 };
-  const since = positionOfClock(last?.delivered_at ?? nowMs);
-  return { parted: 0, epochs: Math.max(1, Math.round((position - since) / EPOCH_POSITIONS)) };
+export function partingOf(db: Database, { position, epoch }: StreamPosition): number | null {
+  const { named, next, announced, before } = prepared(db);
+  const lastBefore = (limit: number) => before.get(limit)?.position ?? 0;
+  if (lastBefore(position) >= position && epochAt(db, position) === epoch) return null;
+  const known = epoch === 0 ? null : named.get(epoch % MARK_MS);
+  const end = known === undefined ? null : (next.get(known?.number ?? 0)?.position ?? null);
+  if (end !== null && position <= end) return null;
+  const parted =
+    known === undefined || known?.position === 0 ? 0 : lastBefore(Math.min(position, end ?? position));
+  return announced.get({ position, parted, number: numberOfEpoch(epoch) }) === undefined ? parted : null;
 }
 
 function prepared(db: Database): Statements {
   let statements = statementsOf.get(db);
   if (statements === undefined) {
     statements = {
-      before: db.prepare<unknown[], Delivered>(SELECT_BEFORE),
-      lastEpoch: db.prepare<unknown[], { position: number }>(SELECT_LAST_EPOCH),
+      at: db.prepare<unknown[], { number: number; at: number }>(SELECT_AT),
+      named: db.prepare<unknown[], { number: number; position: number }>(SELECT_NAMED),
+      next: db.prepare<unknown[], { position: number | null }>(SELECT_NEXT),
+      announced: db.prepare<unknown[], { is_announced: number }>(SELECT_ANNOUNCED),
+      before: db.prepare<unknown[], { position: number }>(SELECT_BEFORE),
     };
     statementsOf.set(db, statements);
   }

@@ -19,7 +19,7 @@ import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
-import { createStreamCursors } from '../query/stream-cursor.ts';
+import { createStreamCursors, type StreamPosition } from '../query/stream-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
@@ -74,7 +74,7 @@ export interface ServerOptions {
   /** Notes every use of a key. */
   readonly keyUses: Pick<KeyUses, 'note'>;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
-  readonly onEndLost: (position: number) => void;
+  readonly onEndLost: (cursor: StreamPosition) => void;
   /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
   /** In a lab only. */

@@ -13,6 +13,7 @@ import { moveClock, now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/open-access.ts';
+import { epochAt } from '../history/version-epoch.ts';
 import type { Interventions } from '../http/interventions.ts';
 import type { Exchange } from '../http/reply.ts';
 import type { Route } from '../http/routes.ts';
@@ -174,7 +175,7 @@ export class Lab implements Interventions {
     restore: async () => {
       const { detections, ingest } = this.#running();
       const { position: head } = readStreamHead(detections());
-      ingest.endLost(head + LOST_POSITIONS);
+      ingest.endLost({ position: head + LOST_POSITIONS, epoch: epochAt(detections(), head) });
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
@@ -219,13 +220,14 @@ export class Lab implements Interventions {
   startCursor(query: string): string {
     const { secret, detections, recentDeliveries } = this.#running();
     const cursors = createStreamCursors(secret);
-    const { start } = parseChangesParameters(query, now(), cursors.decode);
-    if (start.kind === 'after') return cursors.encode(start.position);
+    const { start, epoch } = parseChangesParameters(query, now(), cursors.decode);
+    if (start.kind === 'after') return cursors.encode({ position: start.position, epoch });
     const db = detections();
     const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
     // Not any position: an unknown one would prove that the end of the log is lost.
     const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
-    return cursors.encode(known?.position ?? 0);
+    const position = known?.position ?? 0;
+    return cursors.encode({ position, epoch: epochAt(db, position) });
   }
 
   /** Sends a request to the ingest thread. @param first in the same transaction; @throws Refused if it fails */

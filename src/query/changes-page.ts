@@ -5,7 +5,7 @@
  * them. The SQL names the streams of the key, so rows of others are never read.
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
-import { isOfLostHistory } from '../history/version-epoch.ts';
+import { epochAt, partingOf, type StreamPosition } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
@@ -47,12 +47,11 @@ export interface ChangesQuery {
   readonly recentDeliveries: RecentDeliveries;
 }
 
-export interface ChangesPage {
+/** With what `next_cursor` holds. */
+export interface ChangesPage extends StreamPosition {
   /** JSON texts of the rows, with commas between them. */
   readonly data: Buffer;
   readonly rows: number;
-  /** What `next_cursor` holds. */
-  readonly position: number;
   readonly has_more: boolean;
   readonly as_of_ms: number | null;
 }
@@ -73,20 +72,36 @@ const NO_FILTER: FilterSql = { sql: '', values: {} };
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
 /**
- * Whether the cursor is one that this log never gave out, since the log's end is lost. Until versions are raised, any
- * page after such a cursor would skip changes that are announced again then.
+ * The page after a cursor, or from a time on.
+ *
+ * @param epoch of the cursor
+ * @param onEndLost called for a cursor that this log never gave out, since its end is lost. Until versions are raised, any
+ *   page after it would skip changes that are announced again then
  */
-export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean {
-  // Most polls send the head, which is known to be the end of a transaction.
-  if (start.kind !== 'after' || start.position === 0 || isCheckedHead(db, start.position)) return false;
-  return isOfLostHistory(db, start.position);
+export function readPageFrom(
+  db: Database,
+  query: ChangesQuery,
+  epoch: number,
+  onEndLost: (cursor: StreamPosition) => void,
+): ChangesPage {
+  const { start } = query;
+  if (start.kind === 'since') return readChangesPage(db, query);
+  const cursor = { position: start.position, epoch };
+  if (isBehindLostEnd(db, cursor)) {
+    onEndLost(cursor);
+    const as_of_ms = asOfMs(readStreamHead(db), query.content_types);
+    return { data: NO_ROWS, rows: 0, ...cursor, has_more: false, as_of_ms };
+  }
+  const page = readChangesPage(db, query);
+  // Where it stays, it may not have been issued here.
+  return page.position === cursor.position ? { ...page, epoch } : page;
 }
 
-/** An empty page that leaves the cursor where it is. */
-export function heldPage(db: Database, { start, content_types }: ChangesQuery): ChangesPage {
-  const position = start.kind === 'after' ? start.position : 0;
-  const as_of_ms = asOfMs(readStreamHead(db), content_types);
-  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms };
+function isBehindLostEnd(db: Database, cursor: StreamPosition): boolean {
+  if (cursor.position === 0) return false;
+  // Most polls send the head, which is known to be the end of a transaction.
+  if (isCheckedHead(db, cursor.position) && epochAt(db, cursor.position) === cursor.epoch) return false;
+  return partingOf(db, cursor) !== null;
 }
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
@@ -95,16 +110,16 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
     // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
     const head = readStreamHead(db);
     if (start.position >= head.position && isCheckedHead(db, head.position))
-      return emptyPage(query, head, start.position);
+      return emptyPage(db, query, head, start.position);
   }
   return reading(db, () => {
     const head = readStreamHead(db);
     checkHead(db, head.position);
     const after = startPosition(db, query, head.position);
     // After a restore a cursor can be beyond the head, until the stream has passed it. It never goes back.
-    if (after >= head.position || query.streams.length === 0) return emptyPage(query, head, after);
+    if (after >= head.position || query.streams.length === 0) return emptyPage(db, query, head, after);
     const streams = storedStreams(db, query.streams);
-    if (streams.length === 0) return emptyPage(query, head, after);
+    if (streams.length === 0) return emptyPage(db, query, head, after);
     const span = { start: after, end: head.position };
     const { data, rows, reached } = readRows(db, { ...query, streams }, span);
     // At the end of its streams a cursor moves to the end of all streams: widening a filter later does not replay
@@ -114,15 +129,22 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
       data,
       rows,
       position,
+      epoch: epochAt(db, position),
       has_more: reached !== null,
       as_of_ms: asOfMs(head, query.content_types),
     };
   });
 }
 
-function emptyPage({ content_types }: ChangesQuery, head: StreamHead, after: number): ChangesPage {
+function emptyPage(
+  db: Database,
+  { content_types }: ChangesQuery,
+  head: StreamHead,
+  after: number,
+): ChangesPage {
   const position = Math.max(after, head.position);
-  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms: asOfMs(head, content_types) };
+  const epoch = epochAt(db, position);
+  return { data: NO_ROWS, rows: 0, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
 }
 
 function startPosition(

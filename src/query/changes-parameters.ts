@@ -1,5 +1,6 @@
 /** The parameters of the change stream (contract: GET /v1/detections/changes). */
 import { Type } from '@sinclair/typebox';
+import type { StreamPosition } from '../history/version-epoch.ts';
 import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
 import { LIMIT, LIST_PARAMETERS, type ListValues, readListValues } from './common-parameters.ts';
 import { type DocumentedParameter, invalid, parseParameters, readValues, single } from './parameters.ts';
@@ -29,6 +30,8 @@ export type StreamStart =
 
 export interface ChangesParameters extends ListValues {
   readonly start: StreamStart;
+  /** Of the cursor; 0 without one. */
+  readonly epoch: number;
   readonly limit: number;
 }
 
@@ -40,7 +43,7 @@ export interface ChangesParameters extends ListValues {
 export function parseChangesParameters(
   raw: string,
   nowMs: number,
-  decodeCursor: (cursor: string) => number,
+  decodeCursor: (cursor: string) => StreamPosition,
 ): ChangesParameters {
   const parameters = parseParameters(raw, CHANGES_PARAMETERS);
   const { cursor, since, limit } = readValues(parameters, OWN_PARAMETERS);
@@ -50,11 +53,13 @@ export function parseChangesParameters(
     throw invalid(
       'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
     );
+  const at = since === null ? decodeCursor(cursor ?? '') : null;
   return {
     start:
-      since === null
-        ? { kind: 'after', position: decodeCursor(cursor ?? '') }
-        : { kind: 'since', since_ms: requireRecent(since, nowMs) },
+      at === null
+        ? { kind: 'since', since_ms: requireRecent(since ?? 0, nowMs) }
+        : { kind: 'after', position: at.position },
+    epoch: at?.epoch ?? 0,
     limit,
     ...readListValues(parameters),
   };

@@ -1,27 +1,33 @@
 /**
  * Cursors of the change stream (contract: Cursors).
  *
- * A cursor holds a position in the order of arrival and nothing else, so it is valid with any filter, and outlives keys
- * and accounts. It is one encrypted block: positions count the changes of all customers and contain the time, so in the
+ * A cursor holds a position in the order of arrival and the epoch that issued it, and nothing else, so it is valid with
+ * any filter, and outlives keys and accounts. It is one encrypted block: positions count the changes of all customers and contain the time, so in the
  * clear the gaps between a client's rows would show how much others receive, and when.
  */
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
+import type { StreamPosition } from '../history/version-epoch.ts';
 import { Refused } from '../refused.ts';
 import { decodeBase64url, deriveKey } from '../seal.ts';
 
+export type { StreamPosition };
+
 export interface StreamCursors {
-  /** @param position an integer from 0, below 2^53. @returns the same text for the same position */
-  encode(position: number): string;
+  /** @param at a position from 0, below 2^53, and an epoch below 2^24. @returns the same text for the same ones */
+  encode(at: StreamPosition): string;
   /** @throws Refused `invalid_request` for a text that `encode` never gave */
-  decode(text: string): number;
+  decode(text: string): StreamPosition;
 }
 
 /** A single block needs no mode of operation; equal positions give equal texts. */
 const CIPHER = 'aes-256-ecb';
 const BLOCK_BYTES = 16;
 /**
- * The first 75 bits of a block are zero. Any other block decrypts to random bits, which pass once in 2^75.
+ * The first 40 bits of a block are zero, and 11 before the position. Any other block decrypts to random bits, which pass
+ * once in 2^51.
  */
+const EPOCH_START = 5;
+const EPOCH_BYTES = 3;
 const POSITION_START = 8;
 const CURSOR_CHARACTERS = Math.ceil((BLOCK_BYTES * 8) / 6);
 
@@ -32,26 +38,28 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
   const cipher = createCipheriv(CIPHER, key, null).setAutoPadding(false);
   const decipher = createDecipheriv(CIPHER, key, null).setAutoPadding(false);
   // Clients that have caught up all send the same cursor, and get it again.
-  let last: { readonly position: number; readonly text: string } | null = null;
+  let last: { readonly at: StreamPosition; readonly text: string } | null = null;
 
   return {
-    encode(position) {
-      if (position === last?.position) return last.text;
+    encode(at) {
+      const { position, epoch } = at;
+      if (position === last?.at.position && epoch === last.at.epoch) return last.text;
       const block = Buffer.alloc(BLOCK_BYTES);
+      block.writeUIntBE(epoch, EPOCH_START, EPOCH_BYTES);
       block.writeBigUInt64BE(BigInt(position), POSITION_START);
       const text = cipher.update(block).toString('base64url');
-      last = { position, text };
+      last = { at: { position, epoch }, text };
       return text;
     },
     decode(text) {
-      if (text === last?.text) return last.position;
+      if (text === last?.text) return last.at;
       if (text.length !== CURSOR_CHARACTERS) throw invalidCursor();
       const bytes = decodeBase64url(text);
       if (bytes?.length !== BLOCK_BYTES) throw invalidCursor();
       const block = decipher.update(bytes);
       const position = Number(block.readBigUInt64BE(POSITION_START));
-      if (block.readBigUInt64BE(0) !== 0n || !Number.isSafeInteger(position)) throw invalidCursor();
-      return position;
+      if (block.readUIntBE(0, EPOCH_START) !== 0 || !Number.isSafeInteger(position)) throw invalidCursor();
+      return { position, epoch: block.readUIntBE(EPOCH_START, EPOCH_BYTES) };
     },
   };
 }

@@ -147,8 +147,10 @@ CREATE TABLE version_epoch (
   at INTEGER NOT NULL,
   -- In words.
   reason TEXT NOT NULL,
-  -- Positions continue after this one.
+  -- Positions continue after this one. 0: it is of a history that was abandoned.
   position INTEGER NOT NULL,
+  -- What changed after this position was announced again; null: nothing.
+  announced_after INTEGER,
   -- What to do with archived files without a record.
   orphans TEXT NOT NULL CHECK (orphans IN ('to read', 'read', 'left'))
 ) STRICT;

@@ -1,77 +1,106 @@
 /** Which cursors prove that a part of the history is lost, and what they say of the history that issued them. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { isOfLostHistory, lostHistoryOf, positionBeyond } from '../../src/history/version-epoch.ts';
+import {
+  epochAt,
+  numberOfEpoch,
+  partingOf,
+  positionBeyond,
+  positionOfClock,
+} from '../../src/history/version-epoch.ts';
 import { DAY_MS, HOUR_MS } from '../../src/time.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
-const YEAR_MS = 3.2e10;
-const at = (ms: number) => ms * 1000;
+const END = positionOfClock(NOW_MS - DAY_MS);
 
 let store: TestStore;
 beforeEach(() => {
   store = createTestStore();
+  deliver(END - 10, END);
 });
 afterEach(() => store.close());
 
-function deliver(first: number, last: number, deliveredAtMs: number | null): void {
-  store.writer
-    .prepare('INSERT INTO delivery (first_position, last_position, delivered_at) VALUES (?, ?, ?)')
-    .run(first, last, deliveredAtMs);
+function deliver(first: number, last: number): void {
+  store.writer.prepare('INSERT INTO delivery (first_position, last_position) VALUES (?, ?)').run(first, last);
 }
 
-/** @returns the position after which it continues */
-function begin(atMs: number, ...known: number[]): number {
-  const position = positionBeyond(known, atMs);
+function insert(at: number, position: number, announcedAfter: number | null = null): void {
   store.writer
     .prepare(
-      "INSERT INTO version_epoch (number, at, reason, position, orphans) SELECT count(*) + 1, ?, '', ?, 'left' FROM version_epoch",
+      "INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans) SELECT count(*) + 1, ?, '', ?, ?, 'left' FROM version_epoch",
     )
-    .run(atMs, position);
-  return position;
+    .run(at, position, announcedAfter);
 }
 
-const lost = (position: number) =>
-  isOfLostHistory(store.writer, position) ? lostHistoryOf(store.writer, position, NOW_MS) : null;
+/** @returns the position after which it continues, and its name */
+function begin(atMs: number, number: number): { position: number; epoch: number } {
+  const position = positionBeyond(END, atMs, number);
+  insert(atMs, position);
+  return { position, epoch: epochAt(store.writer, position + 1) };
+}
 
-test('a position within a delivery, or before the first epoch was known, proves nothing', () => {
-  const end = at(NOW_MS - DAY_MS);
-  deliver(end - 10, end, NOW_MS - DAY_MS);
-  assert.equal(lost(end), null);
-  const epoch = begin(NOW_MS - HOUR_MS, end);
-  deliver(epoch + 1, epoch + 5, NOW_MS - HOUR_MS);
-  for (const position of [end + 1, at(NOW_MS - HOUR_MS), epoch + 1, epoch + 5])
-    assert.equal(lost(position), null, `${position - end} after the end`);
+const parting = (position: number, epoch: number) => partingOf(store.writer, { position, epoch });
+
+test('a position within a delivery of its epoch, or lost before the next epoch began, proves nothing', () => {
+  assert.equal(parting(END, 0), null);
+  const { position, epoch } = begin(NOW_MS - HOUR_MS, 1);
+  deliver(position + 1, position + 5);
+  for (const lost of [END, END + 1, positionOfClock(NOW_MS)]) assert.equal(parting(lost, 0), null);
+  for (const here of [position + 1, position + 5]) assert.equal(parting(here, epoch), null);
 });
 
-test('a position soon after the end is of the end that was lost: histories part there', () => {
-  const end = at(NOW_MS - DAY_MS);
-  deliver(end - 10, end, NOW_MS - DAY_MS);
-  assert.deepEqual(lost(end + 1), { parted: end, epochs: 0 });
-  assert.deepEqual(lost(at(NOW_MS + HOUR_MS)), { parted: end, epochs: 0 });
-  const epoch = begin(NOW_MS - HOUR_MS, end);
-  deliver(epoch + 1, epoch + 5, NOW_MS - HOUR_MS);
-  assert.deepEqual(lost(epoch + 6), { parted: epoch + 5, epochs: 0 });
+test('a position after the end is of the end that was lost: histories part there', () => {
+  assert.equal(parting(END + 1, 0), END);
+  const { position, epoch } = begin(NOW_MS - HOUR_MS, 1);
+  deliver(position + 1, position + 5);
+  assert.equal(parting(position + 6, epoch), position + 5);
+  deliver(position + 10, position + 12);
+  assert.equal(parting(position + 6, epoch), position + 5, 'between two deliveries');
+  assert.equal(parting(position + 6, 0), END, 'of a clock that was more than a year fast');
 });
 
-test('a position a year ahead is of another epoch: what it has in common is unknown, each year may be an epoch', () => {
-  const end = at(NOW_MS - DAY_MS);
-  deliver(end - 10, end, NOW_MS - DAY_MS);
-  const other = at(NOW_MS - HOUR_MS + YEAR_MS);
-  assert.deepEqual(lost(other + 3), { parted: 0, epochs: 1 });
-  assert.deepEqual(lost(other + at(2 * YEAR_MS)), { parted: 0, epochs: 3 });
-  // A later state was restored somewhere else, too, where nobody knew of that one.
-  const epoch = begin(NOW_MS, end);
-  assert.deepEqual(lost(other + 3), { parted: 0, epochs: 1 });
-  deliver(epoch + 1, epoch + 5, NOW_MS);
-  assert.deepEqual(lost(other + 3), { parted: 0, epochs: 1 });
+test('a position of an unknown epoch is of another state, even where a delivery covers it', () => {
+  const other = 1 * 65_536 + 17;
+  assert.equal(parting(END, other), 0);
+  const { position, epoch } = begin(NOW_MS - HOUR_MS, 1);
+  deliver(position + 1, position + 5);
+  for (const at of [position - 1, position + 1, position + 5, position + 6])
+    assert.equal(parting(at, other), 0);
+  assert.notEqual(epoch, other);
 });
 
-test('the epoch that begins for it covers every cursor of that history', () => {
-  const end = at(NOW_MS - DAY_MS);
-  deliver(end - 10, end, NOW_MS - DAY_MS);
-  const other = at(NOW_MS - HOUR_MS + YEAR_MS);
-  begin(NOW_MS, end, other + 3);
-  for (const position of [end + 1, other, other + 3, other + 1_000_000]) assert.equal(lost(position), null);
+test('once an abandoned epoch is known, its cursors prove nothing, but for those beyond the next epoch', () => {
+  const at = NOW_MS - HOUR_MS;
+  const name = 3 * 65_536 + (at % 65_536);
+  insert(at, 0);
+  const { position, epoch } = begin(NOW_MS, 2);
+  deliver(position + 1, position + 5);
+  assert.equal(parting(END + 1, name), null);
+  assert.equal(parting(position + 3, name), 0);
+  assert.equal(parting(position + 5, epoch), null);
+  assert.equal(epochAt(store.writer, END), 0);
+  assert.equal(epochAt(store.writer, position), epoch);
+});
+
+test('once everything was announced again, in higher versions, cursors before that prove nothing', () => {
+  const [first, second] = [1, 2].map((number) => number * 65_536 + 17);
+  assert.ok(first !== undefined && second !== undefined);
+  const { position, epoch } = begin(NOW_MS - HOUR_MS, 1);
+  assert.equal(numberOfEpoch(epoch), 1);
+  const beyond = positionBeyond(position, NOW_MS, 2);
+  insert(NOW_MS, beyond, 0);
+  assert.equal(parting(position + 1, first), null);
+  assert.equal(parting(beyond + 1, first), 0, 'later than the epoch');
+  assert.equal(parting(position + 1, second), 0, 'its versions were raised as often');
+  assert.equal(parting(position + 1, 0), null, 'of a fast clock');
+});
+
+test('positions go on a year ahead of the clock after each epoch, and follow it then', () => {
+  const first = positionBeyond(END, NOW_MS, 1);
+  assert.ok(first > positionOfClock(NOW_MS + 365 * DAY_MS));
+  assert.equal(positionOfClock(NOW_MS, 1), first);
+  assert.equal(positionBeyond(first, NOW_MS, 2), positionOfClock(NOW_MS, 2));
+  assert.ok(positionBeyond(first, 0, 2) > first, 'with a clock that was set back');
+  assert.ok(Number.isSafeInteger(positionBeyond(END, Date.UTC(2200), 50)));
 });

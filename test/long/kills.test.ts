@@ -168,7 +168,7 @@ class Follower {
         assert.ok(!endsWhenCaughtUp(), 'the appliance was killed');
         return;
       }
-      const position = cursors.decode(page.next_cursor);
+      const { position } = cursors.decode(page.next_cursor);
       assert.ok(position >= this.#position, 'positions must not go back');
       if (page.data.length > 0) assert.ok(position > this.#position, 'positions must be unique');
       this.#position = position;

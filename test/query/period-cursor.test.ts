@@ -80,7 +80,7 @@ test('other lengths, other spellings, other secrets and cursors of the stream ar
     assert.equal(refusal(text), NOT_OURS, JSON.stringify(text));
   }
   assert.equal(refusal(cursor, { secret: Buffer.alloc(32, 2) }), NOT_OURS);
-  assert.equal(refusal(createStreamCursors(SECRET).encode(5)), NOT_OURS);
+  assert.equal(refusal(createStreamCursors(SECRET).encode({ position: 5, epoch: 0 })), NOT_OURS);
   assert.throws(() => createStreamCursors(SECRET).decode(cursor), Refused);
   assert.equal(refusal(cursor), null);
 });

@@ -115,7 +115,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
   };
 }
 
-function batchOf(rows: readonly HistoryRow[]): RowBatch {
+export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const builder = new BatchBuilder();
   for (const { content_type, row, given, withheld } of rows) {
     const match = testMatch({ content_type, version: 1, row });

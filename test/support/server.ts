@@ -11,6 +11,7 @@ import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
+import type { StreamPosition } from '../../src/history/version-epoch.ts';
 import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import type { RequestMetrics } from '../../src/http/request-metrics.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
@@ -59,7 +60,7 @@ export interface TestServerOptions {
   readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
   readonly tls?: { readonly certificate: string; readonly key: string };
-  readonly onEndLost?: (position: number) => void;
+  readonly onEndLost?: (cursor: StreamPosition) => void;
   readonly conditions?: Pick<Conditions, 'set'>;
   readonly metrics?: RequestMetrics;
   /** By default always healthy. */

@@ -4,17 +4,11 @@ import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
-import {
-  type ChangesPage,
-  type ChangesQuery,
-  heldPage,
-  isBehindLostEnd,
-  readChangesPage,
-} from '../../query/changes-page.ts';
+import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
 import { type ChangesParameters, parseChangesParameters } from '../../query/changes-parameters.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { invalid } from '../../query/parameters.ts';
-import type { StreamCursors } from '../../query/stream-cursor.ts';
+import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nextLink } from '../next-link.ts';
@@ -26,7 +20,7 @@ export interface ChangesSources extends DetectionSources {
   readonly cursors: StreamCursors;
   readonly recentDeliveries: RecentDeliveries;
   /** Called for an authentic cursor that the log never gave out. */
-  readonly onEndLost: (position: number) => void;
+  readonly onEndLost: (cursor: StreamPosition) => void;
   readonly waiting: Waiting;
 }
 
@@ -45,7 +39,7 @@ function answerChanges(
   const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode);
   const query = queryOf(sources, asked, credential);
   call.requireAllowance();
-  const page = pageOf(sources, query);
+  const page = pageOf(sources, query, asked.epoch);
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
   if (seconds === null) return answerOf(sources, call, page, call.nowMs);
   return answerAfterWait(sources, call, { asked, page, seconds });
@@ -101,7 +95,7 @@ async function answerAfterWait(
       const leftMs = endMs - monotonicMs();
       if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
       const start = { kind: 'after', position: page.position } as const;
-      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()));
+      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()), page.epoch);
       if (!isCaughtUp(page)) break;
     }
   } finally {
@@ -123,17 +117,14 @@ function answerOf(
   nowMs: number,
 ): Answer {
   const { rows, position } = page;
-  const cursor = cursors.encode(position);
+  const cursor = cursors.encode(page);
   const answer = { status: 200, rows, position, body: renderPage(page, cursor, nowMs) };
   return page.has_more ? { ...answer, headers: nextLink(baseUrl(), PATH, query, cursor) } : answer;
 }
 
-function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery): ChangesPage {
-  const db = detections();
-  if (!isBehindLostEnd(db, query)) return readChangesPage(db, query);
-  const page = heldPage(db, query);
-  onEndLost(page.position);
-  return page;
+/** @param epoch of the cursor */
+function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery, epoch: number): ChangesPage {
+  return readPageFrom(detections(), query, epoch, onEndLost);
 }
 
 function renderPage(

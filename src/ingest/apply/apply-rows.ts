@@ -89,7 +89,7 @@ export interface ApplyOptions {
  * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit.
  *
  * Positions only grow, across restarts and when the clock is set back: each is the last one plus 1, or the time in
- * microseconds, whichever is greater.
+ * microseconds and a year for each version epoch, whichever is greater.
  */
 export class Applier {
   readonly counts: ApplyCounts = { ...NO_COUNTS };
@@ -103,8 +103,8 @@ export class Applier {
     this.#statements = statements;
     this.#log = log;
     this.#options = options;
-    const { lastPosition, nowMs } = options;
-    this.#position = Math.max(lastPosition, positionOfClock(nowMs) - 1);
+    const { lastPosition, nowMs, epochsMs } = options;
+    this.#position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
     // A transaction that was rolled back may have left rows.
     statements.rows.forget();
   }

@@ -1,13 +1,15 @@
 /**
- * When a cursor proves that the end of the log is lost, as after an older data folder was restored, a version epoch begins:
- * everything read since the histories parted is announced again, in a higher version and at positions beyond any that a
- * client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
+ * When a cursor proves that a part of the history is lost, as after an older data folder was copied back, a version epoch
+ * begins: everything that changed since the histories parted is announced again, in a higher version and at positions
+ * beyond any that a client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
  */
 import { grouped } from '../../counted.ts';
-import { isOfLostHistory, type LostHistory, lostHistoryOf } from '../../history/version-epoch.ts';
+import { numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
 import { formatMs, type Now } from '../../time.ts';
 import type { Log, SetCondition } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
+
+const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 
 export interface LostEndOptions {
   readonly writer: StreamWriter;
@@ -22,48 +24,46 @@ export class LostEnd {
   readonly #options: LostEndOptions;
   /** The end of the log when the appliance was started. */
   readonly #firstPosition: number;
-  /** The greatest position of a cursor that the log never issued; 0: there is none. */
-  #position = 0;
+  /** By epoch, the greatest position of a cursor that the log never issued. */
+  readonly #positions = new Map<number, number>();
 
   constructor(options: LostEndOptions) {
     this.#options = options;
     this.#firstPosition = options.writer.lastPosition;
   }
 
-  /** @param position of an authentic cursor */
-  note(position: number): void {
-    this.#position = Math.max(this.#position, position);
+  /** @param cursor authentic */
+  note({ position, epoch }: StreamPosition): void {
+    this.#positions.set(epoch, Math.max(position, this.#positions.get(epoch) ?? 0));
     this.#options.onNoted();
   }
 
   /** Call it between transactions. It does nothing if the log has its end, or the loss was made up for. */
   makeUp(): void {
-    const { writer, now, log, setCondition } = this.#options;
-    const position = this.#position;
-    if (position > 0 && isOfLostHistory(writer.db, position)) {
-      const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
-      const lost = lostHistoryOf(writer.db, position, now());
-      this.#beginEpoch(reason, lost);
-      log(
-        'warn',
-        'the end of the log is lost: versions are raised once, and positions continue a year ahead',
-        { position, parted: lost.parted },
-      );
-      setCondition('end of log lost', `${reason}, found at ${formatMs(now())}`);
-    }
-    this.#position = 0;
+    const { db } = this.#options.writer;
+    const lost = [...this.#positions].flatMap(([epoch, position]) => {
+      const parted = partingOf(db, { position, epoch });
+      return parted === null ? [] : [{ position, epoch, parted }];
+    });
+    if (lost.length > 0) this.#beginEpoch(lost);
+    this.#positions.clear();
   }
 
-  #beginEpoch(reason: string, { parted, epochs }: LostHistory): void {
-    const { writer } = this.#options;
-    const epoch = {
-      reason,
-      orphans: 'to read',
-      position: this.#position,
-      lostEpochs: epochs,
-      // The lost part may have used the positions of this run's rows, too.
-      parted: Math.min(parted, this.#firstPosition),
-    } as const;
+  #beginEpoch(lost: readonly (StreamPosition & { readonly parted: number })[]): void {
+    const { writer, now, log, setCondition } = this.#options;
+    const position = Math.max(...lost.map((cursor) => cursor.position));
+    // The lost part may have used the positions of this run's rows, too.
+    const parted = Math.min(this.#firstPosition, ...lost.map((cursor) => cursor.parted));
+    const { epochs } = writer.db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS).get() ?? { epochs: 0 };
+    const lostEpochs = Math.max(...lost.map(({ epoch }) => numberOfEpoch(epoch))) - epochs;
+    const abandoned = Array<number>(Math.max(0, lostEpochs)).fill(now());
+    const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
+    const epoch = { reason, orphans: 'to read', position, abandoned, parted } as const;
     writer.commit(writer.begin(new Set(), epoch), { kind: 'lost end', reason });
+    log('warn', 'the end of the log is lost: versions are raised once, and positions continue a year ahead', {
+      position,
+      parted,
+    });
+    setCondition('end of log lost', `${reason}, found at ${formatMs(now())}`);
   }
 }

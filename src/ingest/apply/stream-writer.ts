@@ -25,10 +25,11 @@ import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply }
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
 const HAS_UNSTAMPED = 'SELECT EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped';
+const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 const SELECT_EPOCHS = 'SELECT at FROM version_epoch ORDER BY number';
 const INSERT_EPOCH = `
-  INSERT INTO version_epoch (number, at, reason, position, orphans)
-  VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :orphans)`;
+  INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
+  VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :announced_after, :orphans)`;
 
 /** What begins where the end of the log was lost: see history/version-epoch.ts. */
 export interface Epoch {
@@ -38,9 +39,12 @@ export interface Epoch {
   readonly orphans: 'to read' | 'left';
   /** A position that is known to have been given out; 0: none but those in the database. */
   readonly position: number;
-  /** How many epochs of the lost part are known: versions are raised once for each of them, too. */
-  readonly lostEpochs: number;
-  /** What changed after this position is announced again: the last one that clients certainly have seen as it is here. */
+  /** When the epochs of abandoned histories began: versions are raised once for each, too, and their cursors are known. */
+  readonly abandoned: readonly number[];
+  /**
+   * What changed after this position is announced again: the last one that clients certainly have seen as it is here.
+   * Infinite: they have seen all.
+   */
   readonly parted: number;
 }
 
@@ -148,12 +152,16 @@ export class StreamWriter {
   }
 
   /** @returns the position beyond which they go on */
-  #beginEpoch({ reason, orphans, position, lostEpochs }: Epoch): number {
+  #beginEpoch({ reason, orphans, position, abandoned, parted }: Epoch): number {
     const { db, log, now } = this.#options;
-    const beyond = positionBeyond([this.#lastPosition, position], now());
+    const at = now();
     const insert = db.prepare(INSERT_EPOCH);
-    for (let count = 0; count <= lostEpochs; count += 1)
-      insert.run({ at: now(), reason, position: beyond, orphans });
+    for (const begun of abandoned)
+      insert.run({ at: begun, reason, position: 0, announced_after: null, orphans: 'left' });
+    const { epochs } = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS).get() ?? { epochs: 0 };
+    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, epochs + 1);
+    const announced_after = Number.isFinite(parted) ? parted : null;
+    insert.run({ at, reason, position: beyond, announced_after, orphans });
     // Before the rows of the same transaction, whose versions rely on it.
     log.append(this.#effects.take());
     return beyond;

@@ -1,5 +1,6 @@
 /** The main thread's end of the ingest thread. */
 import type { Worker } from 'node:worker_threads';
+import type { StreamPosition } from '../../history/version-epoch.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
@@ -13,7 +14,7 @@ export interface IngestClient {
   /** Resolves when the thread has ended: with null after {@link stop}, else with the error, or Refused, that ended it. */
   readonly ended: Promise<Error | null>;
   /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
-  endLost(position: number): void;
+  endLost(cursor: StreamPosition): void;
   /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
   rested(): Promise<void>;
   /** Rolls back unfinished work and ends the thread. */
@@ -44,7 +45,7 @@ export function startIngest(
   return {
     ready: ready.promise,
     ended: thread.ended,
-    endLost: (position) => thread.post('endLost', position),
+    endLost: (cursor) => thread.post('endLost', cursor),
     // A thread that has ended processes nothing more.
     rested: () => thread.call('rested').catch(() => {}),
     stop: async () => {

@@ -1,5 +1,6 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
 import type { ExportName } from '../../detection/content-type.ts';
+import type { StreamPosition } from '../../history/version-epoch.ts';
 import type { FileOutcome } from '../file-record.ts';
 
 export interface IngestSettings {
@@ -60,8 +61,8 @@ export type SetCondition = (name: IngestCondition, detail: string | null) => voi
 export interface IngestCalls {
   /** Until it comes, the thread has only loaded its code. */
   start(settings: IngestSettings): void;
-  /** A cursor is at a position that the log never issued: see history/version-epoch.ts. */
-  endLost(position: number): void;
+  /** A cursor is one that the log never issued: see history/version-epoch.ts. */
+  endLost(cursor: StreamPosition): void;
   /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
   rested(): void;
   stop(): void;

@@ -47,7 +47,7 @@ export function runIngester(port: MessagePort): void {
   serveCalls<IngestCalls>(port, {
     start: run,
     // Before the ingester exists it is lost: the client repeats its request.
-    endLost: (position) => ingester?.lostEnd.note(position),
+    endLost: (cursor) => ingester?.lostEnd.note(cursor),
     rested: async () => (await begun.promise).rested(),
     stop() {
       isStopping = true;

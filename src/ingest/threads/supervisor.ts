@@ -53,7 +53,7 @@ export function superviseIngest(
   return {
     ready,
     ended,
-    endLost: (position) => current.endLost(position),
+    endLost: (cursor) => current.endLost(cursor),
     rested: () => current.rested(),
     async stop() {
       isStopping = true;

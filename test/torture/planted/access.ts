@@ -131,7 +131,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('query/stream-cursor.ts', [
-    ['block.readBigUInt64BE(0) !== 0n || ', '', 'only issued cursors are accepted', 'stream-cursor'],
+    ['block.readUIntBE(0, EPOCH_START) !== 0 || ', '', 'only issued cursors are accepted', 'stream-cursor'],
   ]),
   ...faultsIn('seal.ts', [
     [

@@ -1,0 +1,352 @@
+/**
+ * Random histories of a few machines: rows, restores of earlier states in every way, folders copied back, wrong clocks,
+ * and clients that read a few pages in between. All clients end with what a new one has.
+ *
+ * WIREWATCH_TEST_SEED tries another seed, WIREWATCH_TEST_RUNS more histories.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { restore } from '../../src/backup/restore.ts';
+import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
+import type { Prng } from '../../src/generate/prng.ts';
+import { openAccess } from '../../src/history/open-access.ts';
+import { rebuildLog } from '../../src/history/rebuild.ts';
+import { type Recovered, recoverDetections } from '../../src/history/recover.ts';
+import type { StreamPosition } from '../../src/history/version-epoch.ts';
+import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { readPageFrom } from '../../src/query/changes-page.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { NO_FILTERS } from '../support/filters.ts';
+import { batchOf } from '../support/history.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
+
+const SEED = Number(process.env.WIREWATCH_TEST_SEED ?? 1);
+const RUNS = Number(process.env.WIREWATCH_TEST_RUNS ?? 40);
+const STEPS = 20;
+const DETECTIONS = 8;
+const STREAMS = [streamName(7001, 'text')];
+/** Long before any of the clocks: a restore with a clock that is slow takes what was detected later for new. */
+const SEEN = { first_detected_at: '2020-01-01T00:00:00Z' };
+
+interface Detection {
+  readonly id: string;
+  readonly version: number;
+  readonly last_scored_at: string;
+}
+
+class Client {
+  readonly copy = new Map<string, Detection>();
+  readonly #limit: number;
+  at: StreamPosition = { position: 0, epoch: 0 };
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** @returns whether it reached the end */
+  readPage(world: World): boolean {
+    const db = world.db;
+    const query = {
+      streams: STREAMS,
+      content_types: CONTENT_TYPES,
+      filters: NO_FILTERS,
+      start: { kind: 'after', position: this.at.position } as const,
+      limit: this.#limit,
+      projection: null,
+      baseUrl: Buffer.from('https://api.example'),
+      recentDeliveries: new Map<number, number>(),
+    };
+    const page = readPageFrom(db, query, this.at.epoch, (cursor) => world.lostEnd.note(cursor));
+    const rows: Detection[] = page.rows === 0 ? [] : JSON.parse(`[${page.data}]`);
+    for (const row of rows)
+      if (row.version > (this.copy.get(row.id)?.version ?? 0)) this.copy.set(row.id, row);
+    this.at = { position: page.position, epoch: page.epoch };
+    return !page.has_more;
+  }
+
+  follow(world: World): void {
+    while (!this.readPage(world));
+  }
+}
+
+class World {
+  readonly root = mkdtempSync(join(tmpdir(), 'wirewatch-random-'));
+  readonly #prng: Prng;
+  readonly said: string[] = [];
+  readonly clients = [1, 2, 3, 100].map((limit) => new Client(limit));
+  epochs = 0;
+  #trueMs = Date.UTC(2026, 10, 20);
+  #shiftMs = 0;
+  #scored = 0;
+  #machines: string[] = [];
+  #saved: { path: string; atMs: number }[] = [];
+  #current = '';
+  #open: { recovered: Recovered; writer: StreamWriter; lostEnd: LostEnd } | null = null;
+
+  constructor(prng: Prng) {
+    this.#prng = prng;
+  }
+
+  get db() {
+    return this.#running.recovered.db;
+  }
+
+  get lostEnd(): LostEnd {
+    return this.#running.lostEnd;
+  }
+
+  get #running() {
+    if (this.#open === null) throw new Error('it does not run');
+    return this.#open;
+  }
+
+  readonly #now = () => {
+    this.#trueMs += 7;
+    return this.#trueMs + this.#shiftMs;
+  };
+
+  async begin(): Promise<void> {
+    this.#current = this.#newMachine();
+    openAccess(this.#current, { operation: { kind: 'test' }, create: true }).close();
+    writeFileSync(join(this.#current, 'secret'), randomBytes(32), { mode: 0o600 });
+    await this.#start();
+  }
+
+  end(): void {
+    if (this.#open !== null) this.#stop();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  #newMachine(): string {
+    const path = join(this.root, `machine-${this.#machines.length}`);
+    this.#machines.push(path);
+    return path;
+  }
+
+  async #start(): Promise<void> {
+    const folder = dataFolder(this.#current);
+    const recovered = await recoverDetections({
+      folder,
+      program: 'test',
+      onProgress: () => {},
+      between: async () => {},
+    });
+    const { db, log } = recovered;
+    const writer = new StreamWriter({ db, log, folder: folder.log, now: this.#now, onDelivered: () => {} });
+    const lostEnd = new LostEnd({
+      writer,
+      now: this.#now,
+      log: () => {
+        this.epochs += 1;
+      },
+      setCondition: () => {},
+      onNoted: () => {},
+    });
+    this.#open = { recovered, writer, lostEnd };
+  }
+
+  #stop(): void {
+    const { recovered, writer } = this.#running;
+    if (this.#prng.chance(0.5)) writer.flush();
+    recovered.log.close();
+    recovered.db.close();
+    this.#open = null;
+  }
+
+  get #rebuildOptions() {
+    return {
+      folder: dataFolder(this.#current),
+      program: 'test',
+      onProgress: () => {},
+      between: async () => {},
+    };
+  }
+
+  ingest(articles: readonly number[]): void {
+    const { writer } = this.#running;
+    const applier = writer.begin();
+    this.#scored += 1;
+    const last_scored_at = formatMs(Date.UTC(2026, 9, 1) + this.#scored * SECOND_MS);
+    applier.apply(
+      batchOf(
+        articles.map((article_id) => ({
+          content_type: 'text',
+          row: { ...SEEN, article_id, last_scored_at, strength_score: this.#scored % 97 },
+        })),
+      ),
+    );
+    writer.commit(applier, { kind: 'test' });
+  }
+
+  async step(): Promise<void> {
+    const { said } = this;
+    const prng = this.#prng;
+    this.#trueMs += prng.pick([10, SECOND_MS, HOUR_MS, 5 * DAY_MS]);
+    const kind = prng.pick([
+      'ingest',
+      'ingest',
+      'ingest',
+      'poll',
+      'poll',
+      'poll',
+      'poll',
+      'make up',
+      'save',
+      'save',
+      'new',
+      'replace',
+      'until',
+      'copy back',
+      'go back',
+      'clock',
+      'rebuild',
+      'new log',
+    ]);
+    const saved = this.#saved.length === 0 ? null : prng.pick(this.#saved);
+    const client = prng.pick(this.clients);
+    switch (kind) {
+      case 'ingest': {
+        const articles = Array.from({ length: DETECTIONS }, (_, index) => index + 1).filter(() =>
+          prng.chance(0.4),
+        );
+        said.push(`ingest ${articles}`);
+        if (articles.length > 0) this.ingest(articles);
+        return;
+      }
+      case 'poll': {
+        const pages = prng.pick([1, 1, 2, 100]);
+        for (let page = 0; page < pages && !client.readPage(this); page += 1);
+        said.push(
+          `client ${this.clients.indexOf(client)} reads ${pages}, to ${client.at.position}/${client.at.epoch}`,
+        );
+        return;
+      }
+      case 'make up':
+        said.push(kind);
+        return this.lostEnd.makeUp();
+      case 'clock':
+        this.#shiftMs = prng.pick([0, 0, -HOUR_MS, HOUR_MS, 365 * DAY_MS, -365 * DAY_MS]);
+        said.push(`clock ${this.#shiftMs / HOUR_MS} h`);
+        return;
+    }
+    if (kind !== 'save' && kind !== 'go back' && kind !== 'rebuild' && kind !== 'new log' && saved === null)
+      return;
+    this.#stop();
+    if (kind === 'save') {
+      const path = join(this.root, `saved-${this.#saved.length}`);
+      cpSync(this.#current, path, { recursive: true, preserveTimestamps: true });
+      this.#saved.push({ path, atMs: this.#now() });
+      said.push(`save ${this.#saved.length - 1} of ${this.#current.slice(-1)}`);
+    } else if (kind === 'go back') {
+      this.#current = prng.pick(this.#machines);
+      said.push(`go back to ${this.#current.slice(-1)}`);
+    } else if (kind === 'new log') {
+      // Its name has seconds.
+      this.#trueMs += SECOND_MS;
+      await rebuildLog(this.#rebuildOptions, { kind: 'test' }, this.#now()).catch((error: Error) => {
+        if (!error.message.includes('still empty')) throw error;
+      });
+      said.push(kind);
+    } else if (kind === 'rebuild') {
+      // The last time of delivery is not in the log yet.
+      const content = withoutOpenDelivery(contentOfDetections(this.#current));
+      rmSync(join(this.#current, 'detections.db'));
+      for (const end of ['-wal', '-shm']) rmSync(join(this.#current, `detections.db${end}`), { force: true });
+      said.push(kind);
+      await this.#start();
+      this.#stop();
+      assertSameContent(withoutOpenDelivery(contentOfDetections(this.#current)), content);
+    } else if (saved !== null) {
+      said.push(
+        `${kind} ${this.#saved.indexOf(saved)}${kind === 'new' ? '' : ` on ${this.#current.slice(-1)}`}`,
+      );
+      if (kind === 'new') this.#current = this.#newMachine();
+      if (kind === 'copy back') {
+        rmSync(this.#current, { recursive: true });
+        cpSync(saved.path, this.#current, { recursive: true, preserveTimestamps: true });
+      } else {
+        const earlier = prng.pick(this.#saved).atMs;
+        await restore({
+          source: saved.path,
+          data: this.#current,
+          replace: kind !== 'new',
+          untilMs: kind === 'until' ? earlier : null,
+          drop: join(this.root, 'drop'),
+          now: this.#now,
+          onProgress: () => {},
+        }).catch((error: Error) => {
+          if (!error.message.includes('contains nothing from before')) throw error;
+        });
+      }
+    }
+    await this.#start();
+    if (kind === 'go back' || kind === 'copy back') this.#beFound();
+  }
+
+  /**
+   * Two copies of one folder that both went on, without a version epoch between, look like one: only clients that come
+   * before anything else is read show it.
+   */
+  #beFound(): void {
+    for (const client of this.clients) client.readPage(this);
+    this.lostEnd.makeUp();
+  }
+
+  /** Until all have what a new client has. */
+  settle(isExact: boolean): void {
+    for (let round = 0; ; round += 1) {
+      for (const client of this.clients) client.follow(this);
+      this.lostEnd.makeUp();
+      const fresh = new Client(100);
+      fresh.follow(this);
+      const faults = this.clients.flatMap((client, index) =>
+        [...fresh.copy.values()].flatMap((row) => {
+          const own = client.copy.get(row.id);
+          const isWrong =
+            own === undefined ||
+            own.last_scored_at < row.last_scored_at ||
+            (isExact && own.last_scored_at !== row.last_scored_at);
+          return isWrong
+            ? [
+                `client ${index}: ${row.id} ${own?.version} ${own?.last_scored_at} instead of ${row.version} ${row.last_scored_at}`,
+              ]
+            : [];
+        }),
+      );
+      if (faults.length === 0 && round > 1) return;
+      assert.ok(round < 12, [...this.said, ...faults].join('\n'));
+    }
+  }
+}
+
+test('clients keep the newest of everything', async () => {
+  const failures: string[] = [];
+  for (let run = 0; run < RUNS; run += 1) {
+    const world = new World(seededPrng(SEED, 'restores', run));
+    await world.begin();
+    try {
+      if (run % 8 > 0) world.ingest([1, 2, 3, 4, 5]);
+      for (let step = 0; step < STEPS; step += 1) await world.step();
+      world.settle(false);
+      const begun = world.epochs;
+      world.settle(false);
+      assert.equal(world.epochs, begun, [...world.said, 'epochs begin again and again'].join('\n'));
+      world.ingest(Array.from({ length: DETECTIONS }, (_, index) => index + 1));
+      world.settle(true);
+      assert.equal(world.epochs, begun);
+      assert.ok(Number.isSafeInteger(Math.max(...world.clients.map(({ at }) => at.position))));
+    } catch (error) {
+      failures.push(`run ${run}: ${(error as Error).stack}\n${world.said.join('\n')}`);
+    } finally {
+      world.end();
+    }
+  }
+  assert.deepEqual(failures, []);
+});
