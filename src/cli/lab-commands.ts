@@ -31,6 +31,7 @@ export function registerLabCommands(lab: Command): void {
     .description(
       'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503',
     );
+  stateOwn(fault, { data: LAB_DATA });
   registerAction(addCommand(fault, 'add', ACTIONS.faults), 'faults');
   addCommand(fault, 'list', READINGS['GET faults']).action((_options, self: Command) =>
     ask(self, 'GET', 'faults'),

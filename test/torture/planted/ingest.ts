@@ -42,6 +42,22 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ['[25, 50, 75, 95]', '[25, 50, 75, 96]', 'max begins at 95', 'vocabulary'],
     ['[30, 60]', '[31, 60]', 'medium begins at 30', 'vocabulary'],
   ]),
+  ...faultsIn('ingest/drop/retention.ts', [
+    [
+      '    deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);\n    this.#lastMs = nowMs;\n',
+      '    this.#lastMs = nowMs;\n    deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);\n',
+      'old files are deleted as soon as there is space',
+      'archive',
+    ],
+  ]),
+  ...faultsIn('ingest/apply/window-file.ts', [
+    [
+      'if (number !== record.number && !isThere(',
+      'if (false && !isThere(',
+      'a held file has one record',
+      'failed-windows',
+    ],
+  ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
     [
       'if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;',
