@@ -15,7 +15,7 @@ const READING =
 export const faults: Part = {
   name: 'faults',
   about: 'every file call of the kill scenario fails once with EIO, ENOSPC, EBUSY or ESTALE',
-  minutes: 920,
+  minutes: 480,
   needs: ['gcc'],
   run: (options) =>
     runTrials(options, {
