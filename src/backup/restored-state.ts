@@ -14,6 +14,7 @@ import { entriesAfter, findTail } from '../history/log-reader.ts';
 import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
+import { epochTimes } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
@@ -61,8 +62,6 @@ const COUNTS = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows`;
 const ACCESS_COUNTS = `
   SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys`;
-
-const SELECT_EPOCHS = 'SELECT at FROM version_epoch';
 
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
@@ -182,12 +181,7 @@ async function makeDetections(
         untilMs === null
           ? `restored from a backup that ended at ${state_of}`
           : `restored to the state of ${formatMs(untilMs)}`;
-      const own = new Set(
-        db
-          .prepare<[], { at: number }>(SELECT_EPOCHS)
-          .all()
-          .map(({ at }) => at),
-      );
+      const own = new Set(epochTimes(db));
       const abandoned = [...cut.epochs, ...(replaced?.epochs ?? [])].filter(({ at }) => !own.has(at));
       const epoch: Epoch = {
         reason,

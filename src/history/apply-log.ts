@@ -2,7 +2,7 @@
  * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
  * nothing is read, checked or decided a second time.
  */
-import type { Database, Statement } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import { setLogMark } from '../store/log-mark.ts';
 import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
@@ -11,6 +11,7 @@ import { isObject, type Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
+import { epochTimes } from './version-epoch.ts';
 
 /** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
 export const LOGGED_TABLES = [
@@ -29,7 +30,6 @@ export const LOGGED_TABLES = [
 export const ENDED_TABLE = 'stream';
 
 const NEWLINE = 0x0a;
-const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 const DELETE_ROWS = [
   'DELETE FROM stream_row WHERE place >= :first AND place < :end',
   'DELETE FROM rescored WHERE place >= :first AND place < :end',
@@ -47,7 +47,6 @@ export class LogApplier {
   readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
   readonly #effects: EffectApplier;
-  readonly #countEpochs: Statement<{ epochs: number }>;
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
@@ -57,7 +56,6 @@ export class LogApplier {
     this.#takesBytes = textOf === undefined;
     this.#rows = new DetectionRows(db, textOf);
     this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
-    this.#countEpochs = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS);
   }
 
   /** Applies a part of an entry, in one transaction with the entry's other parts. */
@@ -148,7 +146,7 @@ export class LogApplier {
 
   /** How many version epochs there are at this point. */
   #epochsNow(): number {
-    this.#epochs ??= this.#countEpochs.get()?.epochs ?? 0;
+    this.#epochs ??= epochTimes(this.#db).length;
     return this.#epochs;
   }
 }

@@ -42,6 +42,7 @@ export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }
 
+const SELECT_TIMES = 'SELECT at FROM version_epoch ORDER BY number';
 /** Epochs of abandoned histories have position 0: only their names and their number count. */
 const SELECT_AT = `
   SELECT number, at FROM version_epoch WHERE position BETWEEN 1 AND ? ORDER BY number DESC LIMIT 1`;
@@ -55,6 +56,7 @@ const SELECT_BEFORE = `
   SELECT last_position AS position FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
 interface Statements {
+  readonly times: Statement<{ at: number }>;
   readonly at: Statement<{ number: number; at: number }>;
   readonly named: Statement<{ number: number; position: number }>;
   readonly next: Statement<{ position: number | null }>;
@@ -63,6 +65,13 @@ interface Statements {
 }
 
 const statementsOf = new WeakMap<Database, Statements>();
+
+/** When the epochs began, in order; epoch milliseconds. Versions are raised once for each. */
+export function epochTimes(db: Database): number[] {
+  return prepared(db)
+    .times.all()
+    .map(({ at }) => at);
+}
 
 /** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
 export function epochAt(db: Database, position: number): number {
@@ -95,6 +104,7 @@ function prepared(db: Database): Statements {
   let statements = statementsOf.get(db);
   if (statements === undefined) {
     statements = {
+      times: db.prepare<unknown[], { at: number }>(SELECT_TIMES),
       at: db.prepare<unknown[], { number: number; at: number }>(SELECT_AT),
       named: db.prepare<unknown[], { number: number; position: number }>(SELECT_NAMED),
       next: db.prepare<unknown[], { position: number | null }>(SELECT_NEXT),

@@ -4,12 +4,10 @@
  * beyond any that a client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
  */
 import { grouped } from '../../counted.ts';
-import { numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
+import { epochTimes, numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
 import { formatMs, type Now } from '../../time.ts';
 import type { Log, SetCondition } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
-
-const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 
 export interface LostEndOptions {
   readonly writer: StreamWriter;
@@ -54,8 +52,8 @@ export class LostEnd {
     const position = Math.max(...lost.map((cursor) => cursor.position));
     // The lost part may have used the positions of this run's rows, too.
     const parted = Math.min(this.#firstPosition, ...lost.map((cursor) => cursor.parted));
-    const { epochs } = writer.db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS).get() ?? { epochs: 0 };
-    const lostEpochs = Math.max(...lost.map(({ epoch }) => numberOfEpoch(epoch))) - epochs;
+    const known = epochTimes(writer.db).length;
+    const lostEpochs = Math.max(...lost.map(({ epoch }) => numberOfEpoch(epoch))) - known;
     const abandoned = Array<number>(Math.max(0, lostEpochs)).fill(now());
     const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
     const epoch = { reason, orphans: 'to read', position, abandoned, parted } as const;

@@ -15,7 +15,7 @@ import { type Effects, noteEffects } from '../../history/effects.ts';
 import type { Operation } from '../../history/format.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import { applyPending } from '../../history/recover.ts';
-import { positionBeyond } from '../../history/version-epoch.ts';
+import { epochTimes, positionBeyond } from '../../history/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
@@ -25,8 +25,6 @@ import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply }
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
 const HAS_UNSTAMPED = 'SELECT EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped';
-const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
-const SELECT_EPOCHS = 'SELECT at FROM version_epoch ORDER BY number';
 const INSERT_EPOCH = `
   INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
   VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :announced_after, :orphans)`;
@@ -106,12 +104,11 @@ export class StreamWriter {
     try {
       if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
       const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
-      const epochs = db.prepare<unknown[], { at: number }>(SELECT_EPOCHS).all();
       const applier = new Applier(this.#statements, log, {
         lastPosition: position,
         nowMs: now(),
         licensed,
-        epochsMs: epochs.map(({ at }) => at),
+        epochsMs: epochTimes(db),
       });
       if (epoch !== null) applier.reissue(db, epoch.parted);
       return applier;
@@ -158,8 +155,7 @@ export class StreamWriter {
     const insert = db.prepare(INSERT_EPOCH);
     for (const begun of abandoned)
       insert.run({ at: begun, reason, position: 0, announced_after: null, orphans: 'left' });
-    const { epochs } = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS).get() ?? { epochs: 0 };
-    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, epochs + 1);
+    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, epochTimes(db).length + 1);
     const announced_after = Number.isFinite(parted) ? parted : null;
     insert.run({ at, reason, position: beyond, announced_after, orphans });
     // Before the rows of the same transaction, whose versions rely on it.

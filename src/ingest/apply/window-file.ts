@@ -47,7 +47,7 @@ export async function ingestWindowFile(
   const number = nextNumber(files);
   const { file } = waiting;
   const status = findWindow(writer.db, file.export, file.window_start)?.status;
-  if (waiting.replaces === undefined && arrival(status, failedWindows) === 'hold') {
+  if (!waiting.isReadAgain && arrival(status, failedWindows) === 'hold') {
     const reason = `the window ${statusPhrase(status)}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
     return putAway(files, waiting, number, { outcome: 'held', reason });
   }

@@ -26,8 +26,8 @@ export type Waiting = {
   readonly name: string;
   readonly path: string;
   readonly snapshot: FileSnapshot;
-  /** The number of the record under which the file lay in `held/` or `failed/`, if an operator has it read again. */
-  readonly replaces?: number;
+  /** The file lies in `held/` or `failed/`, and an operator has it read again. */
+  readonly isReadAgain?: true;
 } & Exclude<Readiness, { kind: 'wait' }>;
 
 export interface Scan {
@@ -207,7 +207,7 @@ export class DropFolder {
       throw error;
     }
     // The note beside a failed or held file is no longer true.
-    if (waiting.replaces !== undefined) rmSync(`${waiting.path}.reason.json`, { force: true });
+    if (waiting.isReadAgain) rmSync(`${waiting.path}.reason.json`, { force: true });
     syncFile(path);
     syncFolder(join(this.root, '.taken'));
     return isSameSnapshot(this.snapshot(path), waiting.snapshot);

@@ -50,9 +50,9 @@ function heldFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): Wai
     const path = join(drop.root, record.destination ?? '');
     const parsed = parseFileName(record.name);
     if (isThere(path) && parsed.kind === 'export' && parsed.file.kind === 'window') {
-      const { name, number: replaces } = record;
+      const { name } = record;
       const snapshot = drop.snapshot(path);
-      return { kind: 'export', name, path, snapshot, file: parsed.file, isFinal: true, replaces };
+      return { kind: 'export', name, path, snapshot, file: parsed.file, isFinal: true, isReadAgain: true };
     }
     // Somebody removed the file: its record must not hide an older one.
     writer.write({ kind: 'file gone', file: record.number, name: record.name }, () =>
