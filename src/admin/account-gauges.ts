@@ -4,7 +4,7 @@ import { positionOfClock } from '../history/version-epoch.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStreamHead } from '../query/as-of.ts';
-import { withDatabase } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import { type GaugeReader, type GaugeSources, gauge, type Value } from './gauges.ts';
 
@@ -88,7 +88,8 @@ function readAccounts({ folder, keyUses, now }: GaugeSources): Accounts {
   for (const { key_id, last_used_at, position } of keyUses.unwritten())
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   try {
-    return { accounts: withDatabase(folder.access, 'inspect', listAccountKeys), uses };
+    using db = openDatabase(folder.access, 'inspect');
+    return { accounts: listAccountKeys(db), uses };
   } catch {
     return { accounts: [], uses };
   }

@@ -17,7 +17,7 @@ import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, type Statement, withDatabase } from '../store/database.ts';
+import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
@@ -263,7 +263,8 @@ class Checks {
       }
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
-      withDatabase(detections.path, 'read', newestDone);
+      using db = openDatabase(detections.path, 'read');
+      newestDone(db);
       this.#fileState = state;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))

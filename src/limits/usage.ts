@@ -7,7 +7,7 @@
 
 import { renameSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
-import { type Database, emptied, isEmpty, openDatabase, withDatabase, writing } from '../store/database.ts';
+import { type Database, emptied, isEmpty, openDatabase, writing } from '../store/database.ts';
 import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
@@ -222,7 +222,8 @@ export function readRequestHistory(path: string, nowMs: number): RequestHistory 
 function inspect<Result>(path: string, none: Result, read: (db: Database) => Result): Result | null {
   if (!isThere(path)) return none;
   try {
-    return withDatabase(path, 'inspect', read);
+    using db = openDatabase(path, 'inspect');
+    return read(db);
   } catch {
     return null;
   }

@@ -84,20 +84,6 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
   return openForWriting(path, schema);
 }
 
-/** Opens a database for one piece of work. @throws as {@link openDatabase} */
-export function withDatabase<Result>(
-  path: string,
-  mode: 'read' | 'inspect',
-  work: (db: Database) => Result,
-): Result {
-  const db = openDatabase(path, mode);
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
-}
-
 /**
  * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
  * write-ahead log.

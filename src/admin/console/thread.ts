@@ -6,7 +6,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
-import { withDatabase } from '../../store/database.ts';
+import { openDatabase } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
@@ -81,7 +81,8 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
  */
 function isSound(path: string): boolean {
   try {
-    return withDatabase(path, 'read', (db) => db.pragma('quick_check(1)', { simple: true }) === 'ok');
+    using db = openDatabase(path, 'read');
+    return db.pragma('quick_check(1)', { simple: true }) === 'ok';
   } catch {
     return false;
   }
