@@ -29,6 +29,8 @@ export const LOGGED_TABLES = [
  */
 export const ENDED_TABLE = 'stream';
 
+/** Small entries share a transaction, since they change the same pages. */
+const TRANSACTION_LINES = 5_000;
 const NEWLINE = 0x0a;
 const DELETE_ROWS = [
   'DELETE FROM stream_row WHERE place >= :first AND place < :end',
@@ -50,6 +52,8 @@ export class LogApplier {
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
+  /** Lines in the open transaction. */
+  #lines = 0;
 
   constructor(db: Database, { textOf }: LogApplierOptions = {}) {
     this.#db = db;
@@ -58,27 +62,35 @@ export class LogApplier {
     this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
   }
 
-  /** Applies a part of an entry, in one transaction with the entry's other parts. */
+  /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
     if (part.kind === 'lines' && this.#takesBytes) this.#applyBytes(part.bytes);
     else for (const line of part.lines) this.#applyLine(readRowLine(line));
-    if (part.kind === 'commit') this.#commit(part.commit);
+    if (part.kind === 'commit') this.#finish(part.commit);
   }
 
+  /** Commits the entries so far. Only between two entries. */
+  commit(): void {
+    this.#lines = 0;
+    if (this.#db.inTransaction) this.#db.exec('COMMIT');
+  }
+
+  /** Undoes what is not committed. */
   rollback(): void {
     this.#waiting = [];
     this.#epochs = null;
+    this.#lines = 0;
     this.#rows.forget();
     if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
   }
 
-  #commit(mark: Mark): void {
+  #finish(mark: Mark): void {
     if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
     this.#rows.finish();
     this.#epochs = null;
     setLogMark(this.#db, mark);
-    this.#db.exec('COMMIT');
+    if (this.#lines >= TRANSACTION_LINES) this.commit();
   }
 
   /** Rows that are stored unchanged need not be decoded. */
@@ -93,6 +105,7 @@ export class LogApplier {
   }
 
   #applyLine(line: RowLine): void {
+    this.#lines += 1;
     switch (line.kind) {
       case 'row':
         this.#waiting.push(line.state);

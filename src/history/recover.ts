@@ -135,6 +135,7 @@ function* applyEntries(db: Database, folder: string): Generator<LocatedPart> {
       applier.apply(located.part);
       yield located;
     }
+    applier.commit();
   } finally {
     applier.rollback();
   }

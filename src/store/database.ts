@@ -157,12 +157,7 @@ export function openCopyInMemory(db: Database | null, schema: Schema): Database 
 /** Nothing of it has to survive. */
 const SCRATCH_OPTIONS: ModeOptions = {
   driver: {},
-  pragmas: [
-    'journal_mode = OFF',
-    'synchronous = OFF',
-    'locking_mode = EXCLUSIVE',
-    `cache_size = -${SCRATCH_CACHE_KIB}`,
-  ],
+  pragmas: ['synchronous = OFF', 'locking_mode = EXCLUSIVE', `cache_size = -${SCRATCH_CACHE_KIB}`],
 };
 const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 
@@ -178,7 +173,12 @@ export function openScratch(
   const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
   try {
     const db = connect(path, SCRATCH_OPTIONS);
-    prepared(db, () => makeSchema(db, schema));
+    prepared(db, () => {
+      // The driver's defensive mode ignores this pragma, and SQLite would write each page twice.
+      db.unsafeMode(true).pragma('journal_mode = OFF');
+      db.unsafeMode(false);
+      makeSchema(db, schema);
+    });
     const close = () => {
       db.close();
       tryRemove(path);

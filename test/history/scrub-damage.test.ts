@@ -286,8 +286,14 @@ describe('damage is found', () => {
     await assertClean(history, 'afterwards');
   });
 
-  test('leaves no file behind', () => {
-    const left = readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));
-    assert.deepEqual(left, []);
+  test('leaves no file behind, even if a kill interrupts it', async () => {
+    const left = () => readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));
+    assert.deepEqual(left(), []);
+    await scrubbed(history, async () =>
+      assert.deepEqual(
+        left().filter((name) => name.includes('scratch')),
+        [],
+      ),
+    );
   });
 });
