@@ -74,6 +74,12 @@ export function loggedFiles(data: string): LoggedFile[] {
   return files;
 }
 
+/** Where the last record of each file says that it is, below the drop folder. */
+export function loggedDestinations(data: string): string[] {
+  const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
+  return [...last.values()].flatMap(({ destination }) => destination ?? []);
+}
+
 /** The last position that each entry of the log issued; entries without one are omitted. */
 export function loggedPositions(data: string): number[] {
   const positions: number[] = [];

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { isErrorLine, loggedFiles } from '../../support/installation-state.ts';
+import { isErrorLine, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
@@ -108,12 +108,11 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
 
 /** The last record of each file must name its path, and no content may be applied twice. */
 function checkRecords(data: string, drop: string, found: readonly string[]): void {
-  const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
-  const records = [...last.values()];
   const lying = found.map((path) => path.slice(drop.length + 1));
-  const stated = records.flatMap(({ destination }) => destination ?? []);
+  const stated = loggedDestinations(data);
   assert.deepEqual(lying.toSorted(), stated.toSorted(), 'each file must be where its record says');
-  const applied = records.filter(({ outcome }) => outcome === 'applied').map(({ sha256 }) => sha256);
+  const last = new Map(loggedFiles(data).map((record) => [record.number, record])).values();
+  const applied = [...last].filter(({ outcome }) => outcome === 'applied').map(({ sha256 }) => sha256);
   assert.equal(new Set(applied).size, applied.length, 'no content may be applied twice');
 }
 

@@ -1,6 +1,6 @@
 /**
- * The bundled program with smaller constants, so that a short scenario has closed segments, a backfill in several
- * transactions, and expired archive files.
+ * The bundled program with smaller constants, so that a short scenario has closed segments, a backfill and a rebuild in
+ * several transactions, and expired archive files.
  */
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ const DIST = join(PROJECT, 'dist');
 const SMALLER = [
   { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
   { constant: 'TRANSACTION_ROWS = 2e4', small: 'TRANSACTION_ROWS = 500' },
+  { constant: 'TRANSACTION_LINES = 5e3', small: 'TRANSACTION_LINES = 100' },
   // A day of retention takes a millisecond.
   { constant: 'archiveDays * 864e5', small: 'archiveDays' },
 ];

@@ -31,7 +31,7 @@ export interface Command {
   readonly expect?: (model: Model) => void;
 }
 
-/** Waits until the archive is empty. */
+/** Waits until the archive is empty, also according to the records. */
 interface Expire {
   readonly kind: 'expire';
   readonly expect: (model: Model) => void;

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
-import { filesWaiting } from '../../support/installation-state.ts';
+import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
 import type { Command, Drop, Keys, Stage, Step } from './stages.ts';
@@ -115,7 +115,7 @@ export class World {
       case 'command':
         return this.#command(step);
       case 'expire':
-        return this.until('old files are deleted', () => this.#isArchiveEmpty());
+        return this.until('old files are deleted', () => this.#isExpired());
     }
   }
 
@@ -200,9 +200,11 @@ export class World {
     return filesWaiting(this.drop).length === 0;
   }
 
-  #isArchiveEmpty(): boolean {
+  /** Whether the archive is empty and no record names a file in it: a full disk delays the records. */
+  #isExpired(): boolean {
     const entries = readdirSync(join(this.drop, 'archive'), { withFileTypes: true, recursive: true });
-    return !entries.some((entry) => entry.isFile());
+    if (entries.some((entry) => entry.isFile())) return false;
+    return !loggedDestinations(this.data).some((path) => path.startsWith('archive/'));
   }
 
   /** Waits until the condition holds; restarts the appliance if the fault ended it. */
