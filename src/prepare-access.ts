@@ -23,20 +23,16 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const folder = dataFolder(root);
   const isNew = !existsSync(folder.access) && !existsSync(folder.accessLog);
-  const access = openAccess(root, {
+  using access = openAccess(root, {
     create: true,
     kind,
     operation: { kind: 'start' },
     compare: true,
     onRecovered: (recovered) => logRecovered(recovered, log),
   });
-  try {
-    keepReserve(folder);
-    if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
-    if (configured !== null) createConfigured(access, configured, log);
-  } finally {
-    access.close();
-  }
+  keepReserve(folder);
+  if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
+  if (configured !== null) createConfigured(access, configured, log);
 }
 
 function logRecovered(recovered: Recovered, log: Logger): void {

@@ -6,7 +6,6 @@
  * and any other segment appears by a rename.
  */
 import {
-  closeSync,
   copyFileSync,
   existsSync,
   fstatSync,
@@ -14,7 +13,6 @@ import {
   ftruncateSync,
   linkSync,
   mkdirSync,
-  openSync,
   readSync,
   renameSync,
   rmSync,
@@ -22,14 +20,13 @@ import {
   statSync,
   truncateSync,
   utimesSync,
-  writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
 import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
-import { syncFile, syncFolder } from '../store/folder.ts';
+import { openFile, syncFile, syncFolder, writeAt } from '../store/folder.ts';
 
 export interface LogCopyOptions {
   readonly from: string;
@@ -166,26 +163,22 @@ interface Appended<Result> {
 
 /** Appends a part of a file to another, on disk; if that fails, or the result is not good, it is cut off again. */
 function append<Result>({ from, to, begin, end, check, onBytes }: Appended<Result>): Result {
-  const source = openSync(from, 'r');
-  const target = openSync(to, begin === 0 ? 'w' : 'r+', 0o600);
+  using source = openFile(from, 'r');
+  using target = openFile(to, begin === 0 ? 'w' : 'r+');
   try {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
-      const read = readSync(source, buffer, 0, Math.min(buffer.length, end - at), at);
+      const read = readSync(source.fd, buffer, 0, Math.min(buffer.length, end - at), at);
       if (read === 0) throw new LogDamage(`${from} has become shorter`);
-      for (let written = 0; written < read; )
-        written += writeSync(target, buffer, written, read - written, at + written);
+      writeAt(target.fd, buffer.subarray(0, read), at);
       at += read;
       onBytes?.(read);
     }
-    fsyncSync(target);
+    fsyncSync(target.fd);
     return check();
   } catch (error) {
-    ftruncateSync(target, begin);
+    ftruncateSync(target.fd, begin);
     throw error;
-  } finally {
-    closeSync(source);
-    closeSync(target);
   }
 }
 
@@ -196,29 +189,21 @@ function append<Result>({ from, to, begin, end, check, onBytes }: Appended<Resul
  * @throws LogDamage where it is not whole, or does not join the entry before
  */
 function checked(segment: Segment, kind: LogKind, before: Commit | null | undefined): Commit | null {
-  const reader = new EntryReader(segment, kind);
-  try {
-    let last = before;
-    for (let part = reader.next(last ?? undefined); part !== null; part = reader.next(last ?? undefined)) {
-      if (part.kind !== 'commit') continue;
-      if (last === null) requireBeginning(part.commit);
-      last = part.commit;
-    }
-    if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-    return last ?? null;
-  } finally {
-    reader.close();
+  using reader = new EntryReader(segment, kind);
+  let last = before;
+  for (let part = reader.next(last ?? undefined); part !== null; part = reader.next(last ?? undefined)) {
+    if (part.kind !== 'commit') continue;
+    if (last === null) requireBeginning(part.commit);
+    last = part.commit;
   }
+  if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  return last ?? null;
 }
 
 /** @throws LogDamage where the first entry of a segment does not follow on one */
 function requireJoin(segment: Segment, kind: LogKind, before: Commit | null): void {
-  const reader = new EntryReader(segment, kind);
-  try {
-    for (let part = reader.next(before); part !== null && part.kind !== 'commit'; part = reader.next(before));
-  } finally {
-    reader.close();
-  }
+  using reader = new EntryReader(segment, kind);
+  for (let part = reader.next(before); part !== null && part.kind !== 'commit'; part = reader.next(before));
 }
 
 function lastOf(segment: Segment, kind: LogKind): Commit | null {
@@ -262,21 +247,18 @@ function isSameFile(copy: string, original: Stats): boolean {
 
 /** Whether two files begin with the same bytes. */
 function beginsAlike(path: string, other: string, bytes: number): boolean {
-  const files = [openSync(path, 'r'), openSync(other, 'r')] as const;
-  try {
-    if (fstatSync(files[1]).size < bytes) return false;
-    const [own, theirs] = [Buffer.allocUnsafe(READ_BYTES), Buffer.allocUnsafe(READ_BYTES)];
-    for (let at = 0; at < bytes; ) {
-      const length = Math.min(READ_BYTES, bytes - at);
-      const read = readSync(files[0], own, 0, length, at);
-      if (read === 0 || readSync(files[1], theirs, 0, read, at) !== read) return false;
-      if (own.compare(theirs, 0, read, 0, read) !== 0) return false;
-      at += read;
-    }
-    return true;
-  } finally {
-    for (const file of files) closeSync(file);
+  using one = openFile(path, 'r');
+  using two = openFile(other, 'r');
+  if (fstatSync(two.fd).size < bytes) return false;
+  const [own, theirs] = [Buffer.allocUnsafe(READ_BYTES), Buffer.allocUnsafe(READ_BYTES)];
+  for (let at = 0; at < bytes; ) {
+    const length = Math.min(READ_BYTES, bytes - at);
+    const read = readSync(one.fd, own, 0, length, at);
+    if (read === 0 || readSync(two.fd, theirs, 0, read, at) !== read) return false;
+    if (own.compare(theirs, 0, read, 0, read) !== 0) return false;
+    at += read;
   }
+  return true;
 }
 
 /**
@@ -353,25 +335,20 @@ function continueSegment(step: Continuation): Commit | undefined {
 
 /** Checks a draft, and cuts off a torn end. @throws LogDamage if it does not continue from the last entry of the copy */
 function lastOfContinuation({ segment, draft, kind, end, before }: Continuation, total: number): Commit {
-  const reader = new EntryReader(draft, kind);
-  try {
-    let last = before;
-    let hasEnd = before !== undefined;
-    for (let part = reader.next(last); part !== null; part = reader.next(last)) {
-      if (part.kind !== 'commit') continue;
-      last = part.commit;
-      hasEnd ||= last.id === end.id;
-    }
-    if (!hasEnd || last === undefined)
-      throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
-    if (reader.entriesBehind().length > 0)
-      throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-    if (reader.end < total) {
-      truncateSync(draft.path, reader.end);
-      syncFile(draft.path);
-    }
-    return last;
-  } finally {
-    reader.close();
+  using reader = new EntryReader(draft, kind);
+  let last = before;
+  let hasEnd = before !== undefined;
+  for (let part = reader.next(last); part !== null; part = reader.next(last)) {
+    if (part.kind !== 'commit') continue;
+    last = part.commit;
+    hasEnd ||= last.id === end.id;
   }
+  if (!hasEnd || last === undefined) throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
+  if (reader.entriesBehind().length > 0)
+    throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  if (reader.end < total) {
+    truncateSync(draft.path, reader.end);
+    syncFile(draft.path);
+  }
+  return last;
 }

@@ -92,16 +92,12 @@ type Compared = Pick<Rehearsed, 'compared' | 'newer' | 'differences'>;
 /** Newer rows of the installation are not a difference. */
 function compare(restored: string, live: string, onProgress: RestoreOptions['onProgress']): Compared {
   if (!existsSync(live)) return { compared: null, newer: null, differences: [] };
-  const own = openDatabase(restored, 'inspect');
-  let here: Database | null = null;
+  using own = openDatabase(restored, 'inspect');
   try {
-    here = openDatabase(live, 'inspect');
+    using here = openDatabase(live, 'inspect');
     return compareStreams(own, here, onProgress);
   } catch (error) {
     return { compared: 0, newer: null, differences: [`${live} cannot be compared: ${reasonOf(error)}`] };
-  } finally {
-    own.close();
-    here?.close();
   }
 }
 

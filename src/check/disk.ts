@@ -1,11 +1,12 @@
 /** The disks of the data folder and of the drop folder: the free space, and the duration of a sync. */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { fsyncSync, rmSync, writeSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freeText } from '../counted.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { reasonOf } from '../refused.ts';
+import { openFile } from '../store/folder.ts';
 import { bad, type Outcome, ok, warn } from './finding.ts';
 
 const MIB = 1024 ** 2;
@@ -39,18 +40,14 @@ export function roomOutcome(freeBytes: number, allBytes: number): Outcome {
 export function checkSync(folder: string): Outcome {
   const path = join(folder, `.check-${process.pid}-${randomBytes(6).toString('hex')}`);
   try {
-    const file = openSync(path, 'wx', 0o600);
-    try {
-      const times = Array.from({ length: SYNCS }, () => {
-        writeSync(file, randomBytes(SYNC_BYTES), 0, SYNC_BYTES, 0);
-        const before = performance.now();
-        fsyncSync(file);
-        return performance.now() - before;
-      });
-      return syncOutcome(times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
-    } finally {
-      closeSync(file);
-    }
+    using file = openFile(path, 'wx');
+    const times = Array.from({ length: SYNCS }, () => {
+      writeSync(file.fd, randomBytes(SYNC_BYTES), 0, SYNC_BYTES, 0);
+      const before = performance.now();
+      fsyncSync(file.fd);
+      return performance.now() - before;
+    });
+    return syncOutcome(times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
   } catch (error) {
     return bad(
       `cannot write and sync a file: ${reasonOf(error)}`,

@@ -4,9 +4,10 @@
  * A file, so that a damaged database or a full disk does not hide the alerts. It is padded and overwritten in place,
  * which needs no further disk space.
  */
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { constants, ftruncateSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../refused.ts';
+import { openFile } from '../store/folder.ts';
 import { ALERTS, type AlertDocument } from './alert-texts.ts';
 
 /** More than all alerts together need. */
@@ -22,13 +23,9 @@ export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): 
     Buffer.alloc(Math.max(0, FILE_BYTES - Buffer.byteLength(text)), ' '),
   ]);
   // Windows has no O_NOFOLLOW.
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
-  try {
-    writeSync(file, content, 0, content.length, 0);
-    ftruncateSync(file, content.length);
-  } finally {
-    closeSync(file);
-  }
+  using file = openFile(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0));
+  writeSync(file.fd, content, 0, content.length, 0);
+  ftruncateSync(file.fd, content.length);
 }
 
 /** @returns null if the file does not exist or cannot be read */

@@ -189,14 +189,10 @@ export function applyEntries(
  * @throws LogDamage
  */
 export function differingTables(db: Database, accessLog: string): string[] {
-  const copy = openCopyInMemory(null, ACCESS_SCHEMA);
-  try {
-    const mark = readLogMark(db);
-    if (mark !== null) copy.transaction(() => applyEntries(copy, accessLog, null, mark))();
-    return ACCESS_TABLES.filter((table) => rowsOf(db, table) !== rowsOf(copy, table));
-  } finally {
-    copy.close();
-  }
+  using copy = openCopyInMemory(null, ACCESS_SCHEMA);
+  const mark = readLogMark(db);
+  if (mark !== null) copy.transaction(() => applyEntries(copy, accessLog, null, mark))();
+  return ACCESS_TABLES.filter((table) => rowsOf(db, table) !== rowsOf(copy, table));
 }
 
 function rowsOf(db: Database, table: string): string {
@@ -219,26 +215,22 @@ export function startNewAccessLog(
   nowMs: number,
 ): { readonly commit: Commit; readonly aside: string | null } {
   const { access, accessLog } = folder;
-  const db = openDatabase(access, 'write', ACCESS_SCHEMA);
+  using db = openDatabase(access, 'write', ACCESS_SCHEMA);
   const draft = emptyDraft(accessLog);
-  try {
-    db.exec('BEGIN IMMEDIATE');
-    const log = new LogWriter(
-      { folder: draft, kind: 'access', program: VERSION },
-      { last: readLogMark(db), segment: null },
-    );
-    const lines = rowsAsEffects(db, ACCESS_TABLES);
-    const commit = log.commit(lines, { ...operation, kind: SNAPSHOT }, nowMs);
-    log.close();
-    acceptDraft(accessLog);
-    const aside = swapInNewLog(accessLog, nowMs);
-    // After a crash before this, the database is older than the log's first entry, and is rebuilt from it.
-    setLogMark(db, commit);
-    db.exec('COMMIT');
-    return { commit, aside };
-  } finally {
-    db.close();
-  }
+  db.exec('BEGIN IMMEDIATE');
+  const log = new LogWriter(
+    { folder: draft, kind: 'access', program: VERSION },
+    { last: readLogMark(db), segment: null },
+  );
+  const lines = rowsAsEffects(db, ACCESS_TABLES);
+  const commit = log.commit(lines, { ...operation, kind: SNAPSHOT }, nowMs);
+  log.close();
+  acceptDraft(accessLog);
+  const aside = swapInNewLog(accessLog, nowMs);
+  // After a crash before this, the database is older than the log's first entry, and is rebuilt from it.
+  setLogMark(db, commit);
+  db.exec('COMMIT');
+  return { commit, aside };
 }
 
 /** Otherwise the rest of a torn entry would follow a shorter one that is written over it. */

@@ -83,29 +83,25 @@ function isBegunBy(segment: Segment, kind: LogKind, ms: number): boolean {
 function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Generator<Entry, boolean> {
   const { path } = segment;
   // Refuses another format.
-  new EntryReader(segment, kind).close();
+  new EntryReader(segment, kind)[Symbol.dispose]();
   // A rewritten segment is read from its beginning.
-  const reader = new FrameReader(
+  using reader = new FrameReader(
     path,
     last?.path === path ? { inode: last.inode, offset: last.end } : undefined,
   );
   const { inode } = reader;
   let begin = reader.offset;
-  try {
-    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
-      if (frame.kind === 'lines') continue;
-      if (frame.kind === 'commit') {
-        const commit = parseCommit(decodeLines(frame.packed).at(-1) ?? '');
-        const [from, end] = [begin, frame.end];
-        const lines = () => linesBetween(reader, from, end);
-        if (commit.entry > (last?.commit.entry ?? 0)) yield { commit, path, inode, end, lines };
-      }
-      begin = frame.end;
+  for (let frame = reader.next(); frame !== null; frame = reader.next()) {
+    if (frame.kind === 'lines') continue;
+    if (frame.kind === 'commit') {
+      const commit = parseCommit(decodeLines(frame.packed).at(-1) ?? '');
+      const [from, end] = [begin, frame.end];
+      const lines = () => linesBetween(reader, from, end);
+      if (commit.entry > (last?.commit.entry ?? 0)) yield { commit, path, inode, end, lines };
     }
-    return reader.isAtEnd && begin === reader.offset;
-  } finally {
-    reader.close();
+    begin = frame.end;
   }
+  return reader.isAtEnd && begin === reader.offset;
 }
 
 /**
@@ -136,18 +132,14 @@ export function newestCommits(
 
 /** Oldest first, up to the first frame that is not intact. */
 function commitsIn({ path }: Segment): Commit[] {
-  const reader = new FrameReader(path);
+  using reader = new FrameReader(path);
   const commits: Commit[] = [];
-  try {
-    for (let at = 0; ; ) {
-      const header = decodeFrameHeader(reader.read(at, FRAME_HEADER_BYTES));
-      if (header === null) return commits;
-      const frame = header.kind === 'commit' ? reader.frameAt(at) : null;
-      if (header.kind === 'commit' && frame === null) return commits;
-      if (frame !== null) commits.push(parseCommit(decodeLines(frame.packed).at(-1) ?? ''));
-      at += FRAME_HEADER_BYTES + header.length;
-    }
-  } finally {
-    reader.close();
+  for (let at = 0; ; ) {
+    const header = decodeFrameHeader(reader.read(at, FRAME_HEADER_BYTES));
+    if (header === null) return commits;
+    const frame = header.kind === 'commit' ? reader.frameAt(at) : null;
+    if (header.kind === 'commit' && frame === null) return commits;
+    if (frame !== null) commits.push(parseCommit(decodeLines(frame.packed).at(-1) ?? ''));
+    at += FRAME_HEADER_BYTES + header.length;
   }
 }

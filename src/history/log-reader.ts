@@ -1,7 +1,7 @@
 /** Reads a log: its entries in order, across segments, and where it ends. */
-import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { fsyncSync, readSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
-import { syncFolder } from '../store/folder.ts';
+import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
 import { type EntryPart, EntryReader, findEntry, listSegments, type Segment } from './segment.ts';
@@ -38,24 +38,19 @@ export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): 
   let isTorn = false;
   let isDoubtful = false;
   for (const segment of segments.toReversed()) {
-    const reader = new EntryReader(segment, kind);
-    try {
-      reader.skipToEnd();
-      if (!reader.isWhole) {
-        const behind = reader.entriesBehind();
-        const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
-        isDoubtful ||= behind.length > 0;
-        const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);
-        if (open !== null || isDamage)
-          throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-        isTorn = true;
-      }
-      if (reader.header === null) stumps.push(segment);
-      else open ??= { ...segment, program: reader.header.program, bytes: reader.end };
-      if (reader.last !== null) return { last: reader.last, segment: open, stumps, isTorn, isDoubtful };
-    } finally {
-      reader.close();
+    using reader = new EntryReader(segment, kind);
+    reader.skipToEnd();
+    if (!reader.isWhole) {
+      const behind = reader.entriesBehind();
+      const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
+      isDoubtful ||= behind.length > 0;
+      const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);
+      if (open !== null || isDamage) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+      isTorn = true;
     }
+    if (reader.header === null) stumps.push(segment);
+    else open ??= { ...segment, program: reader.header.program, bytes: reader.end };
+    if (reader.last !== null) return { last: reader.last, segment: open, stumps, isTorn, isDoubtful };
   }
   return { last: null, segment: open, stumps, isTorn, isDoubtful };
 }
@@ -82,22 +77,16 @@ export function trustTail(folder: string, { segment, stumps }: Tail): void {
 
 /** In pieces: an entry of millions of rows makes a segment larger than memory. */
 function copyStart(from: string, to: string, length: number): void {
-  const source = openSync(from, 'r');
-  const target = openSync(to, 'w', 0o600);
-  try {
-    const piece = Buffer.allocUnsafe(Math.min(length, PIECE_BYTES));
-    for (let done = 0; done < length; ) {
-      const read = readSync(source, piece, 0, Math.min(piece.length, length - done), done);
-      if (read === 0) throw new Error(`it ends before byte ${grouped(length)}`);
-      for (let written = 0; written < read; )
-        written += writeSync(target, piece, written, read - written, done + written);
-      done += read;
-    }
-    fsyncSync(target);
-  } finally {
-    closeSync(target);
-    closeSync(source);
+  using source = openFile(from, 'r');
+  using target = openFile(to, 'w');
+  const piece = Buffer.allocUnsafe(Math.min(length, PIECE_BYTES));
+  for (let done = 0; done < length; ) {
+    const read = readSync(source.fd, piece, 0, Math.min(piece.length, length - done), done);
+    if (read === 0) throw new Error(`it ends before byte ${grouped(length)}`);
+    writeAt(target.fd, piece.subarray(0, read), done);
+    done += read;
   }
+  fsyncSync(target.fd);
 }
 
 /** Where a database's mark is in a log. */
@@ -153,28 +142,24 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
   for (let index = first; index < segments.length; index += 1) {
     const segment = segments[index];
     if (segment === undefined) return;
-    const reader = new EntryReader(segment, kind);
+    using reader = new EntryReader(segment, kind);
     let isYielded = false;
     const next = () => {
       const part = reader.next(previous);
       // Once there is a next segment, this one is closed: read what was added since.
       return part ?? (hasNext(index) ? reader.next(previous) : null);
     };
-    try {
-      for (let part = next(); part !== null; part = next()) {
-        const entry =
-          part.kind === 'commit' ? part.commit.entry : (previous?.entry ?? segment.firstEntry - 1) + 1;
-        if (part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning(part.commit);
-        isYielded ||= entry > from;
-        if (isYielded) yield { segment, part, bytes: bytesBefore + reader.end };
-        if (part.kind === 'commit') previous = part.commit;
-      }
-      if (!reader.isWhole && hasNext(index))
-        throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-      if (isYielded) bytesBefore += reader.end;
-    } finally {
-      reader.close();
+    for (let part = next(); part !== null; part = next()) {
+      const entry =
+        part.kind === 'commit' ? part.commit.entry : (previous?.entry ?? segment.firstEntry - 1) + 1;
+      if (part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning(part.commit);
+      isYielded ||= entry > from;
+      if (isYielded) yield { segment, part, bytes: bytesBefore + reader.end };
+      if (part.kind === 'commit') previous = part.commit;
     }
+    if (!reader.isWhole && hasNext(index))
+      throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+    if (isYielded) bytesBefore += reader.end;
   }
 }
 

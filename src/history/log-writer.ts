@@ -4,9 +4,9 @@
  * One writer at a time: the ingest thread, or the process with the write lock of access.db.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { syncFolder } from '../store/folder.ts';
+import { syncFolder, writeAt } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import {
   type Commit,
@@ -218,10 +218,4 @@ export class LogWriter {
     this.#file = file;
     return file;
   }
-}
-
-/** A full disk may take only the first bytes: then the next call fails. */
-function writeAt(file: number, bytes: Uint8Array, offset: number): void {
-  for (let written = 0; written < bytes.length; )
-    written += writeSync(file, bytes, written, bytes.length - written, offset + written);
 }

@@ -228,12 +228,10 @@ function rebuild({ root, access, accessLog }: DataFolder): void {
   trustTail(accessLog, findTail(accessLog, 'access'));
   const draft = `${access}-draft`;
   removeDatabase(draft);
-  const db = openDatabase(draft, 'write', ACCESS_SCHEMA);
-  try {
+  {
+    using db = openDatabase(draft, 'write', ACCESS_SCHEMA);
     db.transaction(() => applyEntries(db, accessLog, null)).immediate();
     checkpoint(db, 'TRUNCATE');
-  } finally {
-    db.close();
   }
   syncFile(draft);
   removeBeside(access);

@@ -7,20 +7,11 @@
  *
  * A reader that has a segment open continues in the old file.
  */
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { fsyncSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { grouped } from '../counted.ts';
 import type { StreamName } from '../detection/content-type.ts';
-import { freeBytes, syncFolder } from '../store/folder.ts';
+import { freeBytes, openFile, syncFolder } from '../store/folder.ts';
 import { type Commit, parse, parseCommit } from './format.ts';
 import { chainChecksum, decodeLines, encodeFrame, frameOf } from './frame.ts';
 import { LogDamage } from './log-error.ts';
@@ -81,44 +72,37 @@ async function hasRowsToPurge(
   between: () => Promise<void>,
 ): Promise<boolean> {
   const firstEntries = new Map<StreamName, number>();
-  const reader = new EntryReader(segment, 'detections');
-  try {
-    let entry = segment.firstEntry;
-    for (let part = reader.next(undefined), frames = 1; part !== null; part = reader.next(undefined)) {
-      for (const line of part.lines) {
-        ends.note(line, entry);
-        const stream = streamOfLine(line);
-        if (stream !== null && !firstEntries.has(stream)) firstEntries.set(stream, entry);
-      }
-      if (part.kind === 'commit') entry += 1;
-      frames += 1;
-      if (frames % FRAMES_A_TURN === 0) await between();
+  using reader = new EntryReader(segment, 'detections');
+  let entry = segment.firstEntry;
+  for (let part = reader.next(undefined), frames = 1; part !== null; part = reader.next(undefined)) {
+    for (const line of part.lines) {
+      ends.note(line, entry);
+      const stream = streamOfLine(line);
+      if (stream !== null && !firstEntries.has(stream)) firstEntries.set(stream, entry);
     }
-    if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-  } finally {
-    reader.close();
+    if (part.kind === 'commit') entry += 1;
+    frames += 1;
+    if (frames % FRAMES_A_TURN === 0) await between();
   }
+  if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
   return [...firstEntries].some(([stream, first]) => ends.endAfter(stream, first) !== null);
 }
 
 async function rewrite(segment: Segment, ends: EndedStreams, between: () => Promise<void>): Promise<void> {
   const draft = `${segment.path}.tmp`;
-  const reader = new FrameReader(segment.path);
-  let file: number | null = null;
+  using reader = new FrameReader(segment.path);
   try {
     requireRoom(segment.path);
-    file = openSync(draft, 'w', 0o600);
+    using file = openFile(draft, 'w', 0o600);
     const rewriter = new Rewriter(segment.firstEntry, ends);
     for (let frame = reader.next(), frames = 1; frame !== null; frame = reader.next()) {
       const bytes = rewriter.frame(frame);
-      if (bytes !== null) writeFileSync(file, bytes);
+      if (bytes !== null) writeFileSync(file.fd, bytes);
       frames += 1;
       if (frames % FRAMES_A_TURN === 0) await between();
     }
-    finish(segment, draft, file, rewriter.last);
+    finish(segment, draft, file.fd, rewriter.last);
   } finally {
-    reader.close();
-    if (file !== null) closeSync(file);
     rmSync(draft, { force: true });
   }
 }
@@ -126,14 +110,10 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
 /** Replaces the segment by the draft, once that is on the disk and verified. */
 function finish({ path, firstEntry }: Segment, draft: string, file: number, last: Commit | null): void {
   fsyncSync(file);
-  const written = new EntryReader({ path: draft, firstEntry }, 'detections');
-  try {
-    written.skipToEnd();
-    if (!written.isWhole || written.last?.id !== last?.id)
-      throw new LogDamage(`${draft} reads back differently from what was written. Check the disk`);
-  } finally {
-    written.close();
-  }
+  using written = new EntryReader({ path: draft, firstEntry }, 'detections');
+  written.skipToEnd();
+  if (!written.isWhole || written.last?.id !== last?.id)
+    throw new LogDamage(`${draft} reads back differently from what was written. Check the disk`);
   renameSync(draft, path);
 }
 

@@ -102,7 +102,7 @@ export async function rebuildLog(
   requireSound(folder.detections, 'detections.db');
   const found = await scrub(options);
   requireAgreement(folder, found);
-  const db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
+  using db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
   try {
     const mark = readLogMark(db);
     if (mark === null)
@@ -131,7 +131,6 @@ export async function rebuildLog(
       access_kept: access.aside,
     };
   } finally {
-    db.close();
     emptyDraft(folder.log);
   }
 }
@@ -202,12 +201,8 @@ const WHAT_TO_DO =
 function requireSound(path: string, name: string): void {
   let found: string | null;
   try {
-    const db = openDatabase(path, 'inspect');
-    try {
-      found = integrityError(db);
-    } finally {
-      db.close();
-    }
+    using db = openDatabase(path, 'inspect');
+    found = integrityError(db);
   } catch (error) {
     if (!isDamage(error)) throw error;
     found = reasonOf(error);

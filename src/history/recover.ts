@@ -305,11 +305,9 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
  */
 function rollBackJournal(path: string): void {
   if (!existsSync(journalOf(path))) return;
-  const db = openDatabase(path, 'plain');
-  try {
+  {
+    using db = openDatabase(path, 'plain');
     db.prepare('SELECT count(*) FROM sqlite_schema').get();
-  } finally {
-    db.close();
   }
   rmSync(journalOf(path), { force: true });
 }

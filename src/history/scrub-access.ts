@@ -17,17 +17,14 @@ export function checkAccess({ access, accessLog }: DataFolder, findings: ScrubFi
     findings.add('database malformed', `${access} is missing`);
     return;
   }
-  let db: Database | null = null;
   try {
-    db = openDatabase(access, 'inspect');
+    using db = openDatabase(access, 'inspect');
     requireSchema(db, access, ACCESS_SCHEMA);
     compare(db, accessLog, findings);
   } catch (error) {
     if (!isLogError(error)) throwUnlessOfContent(error, access);
     if (error instanceof LogFailure && !error.isOfContent) throwUnlessOfContent(error.cause, error.path);
     findings.add(isLogError(error) ? 'log damaged' : 'database malformed', `access.db: ${reasonOf(error)}`);
-  } finally {
-    db?.close();
   }
 }
 

@@ -237,9 +237,8 @@ async function problemOf(
   { folder, between }: ScrubOptions,
 ): Promise<LogDamage | LogFailure | null> {
   const { path } = segment;
-  let reader: EntryReader | null = null;
   try {
-    reader = new EntryReader(segment, 'detections');
+    using reader = new EntryReader(segment, 'detections');
     while (reader.next(reader.last ?? undefined) !== null) await between();
     const isClosed = path !== listSegments(folder.log).at(-1)?.path;
     if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
@@ -254,7 +253,5 @@ async function problemOf(
     if (error instanceof LogFailure) return error;
     if (error instanceof LogDamage) return new LogDamage(`${path}: ${error.message}`);
     throw error;
-  } finally {
-    reader?.close();
   }
 }

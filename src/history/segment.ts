@@ -81,14 +81,10 @@ export function findEntry(
   kind: LogKind,
   entry: number,
 ): { readonly commit: Commit | null; readonly end: number } {
-  const reader = new EntryReader(segment, kind);
-  try {
-    while (reader.next(reader.last ?? undefined) !== null)
-      if (reader.last?.entry === entry) return { commit: reader.last, end: reader.end };
-    return { commit: null, end: reader.end };
-  } finally {
-    reader.close();
-  }
+  using reader = new EntryReader(segment, kind);
+  while (reader.next(reader.last ?? undefined) !== null)
+    if (reader.last?.entry === entry) return { commit: reader.last, end: reader.end };
+  return { commit: null, end: reader.end };
 }
 
 /** Their size on the disk. */
@@ -152,7 +148,7 @@ export class FrameReader {
     return { kind: header.kind, packed, checksum: header.checksum, end: begin + header.length };
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     if (this.#isOpen) closeSync(this.#file);
     this.#isOpen = false;
   }
@@ -205,7 +201,7 @@ export class EntryReader {
       const frame = this.#reader.next();
       this.header = frame === null ? null : this.#checkHeader(frame, segment, kind);
     } catch (error) {
-      this.#reader.close();
+      this[Symbol.dispose]();
       throw error;
     }
     this.#end = this.#reader.offset;
@@ -301,8 +297,8 @@ export class EntryReader {
     }
   }
 
-  close(): void {
-    this.#reader.close();
+  [Symbol.dispose](): void {
+    this.#reader[Symbol.dispose]();
   }
 
   #checkHeader(frame: Frame, { path, firstEntry }: Segment, kind: LogKind): SegmentHeader {

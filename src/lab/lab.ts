@@ -245,12 +245,8 @@ export class Lab implements Interventions {
   }
 
   #withAccess<Result>(use: (db: Database) => Result): Result {
-    const db = openAccess(this.#config.dataFolder, { kind: 'lab', operation: { kind: 'lab' } });
-    try {
-      return use(db);
-    } finally {
-      db.close();
-    }
+    using db = openAccess(this.#config.dataFolder, { kind: 'lab', operation: { kind: 'lab' } });
+    return use(db);
   }
 
   #running(): LabParts {

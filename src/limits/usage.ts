@@ -144,16 +144,12 @@ export function openUsage(path: string): Database {
 export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): UsedRows[] {
   try {
     if (isEmpty(path)) throw emptied(path);
-    const db = openUsage(path);
-    try {
-      const found = db.pragma('quick_check(1)', { simple: true });
-      if (found !== 'ok') throw new DatabaseDamage(String(found));
-      // Checks that the other tables exist: without them every write would fail.
-      for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
-      return readUsedRows(db);
-    } finally {
-      db.close();
-    }
+    using db = openUsage(path);
+    const found = db.pragma('quick_check(1)', { simple: true });
+    if (found !== 'ok') throw new DatabaseDamage(String(found));
+    // Checks that the other tables exist: without them every write would fail.
+    for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
+    return readUsedRows(db);
   } catch (error) {
     // The advice of a Refused is for databases that must not be lost.
     onUnusable(

@@ -97,12 +97,8 @@ export function refuseForeign(path: string, schema: Schema): void {
     rmSync(path, { force: true });
     return;
   }
-  const db = connect(path, { driver: { readonly: true, timeout: WRITER_BUSY_MS }, pragmas: [] });
-  try {
-    requireSchema(db, path, schema);
-  } finally {
-    db.close();
-  }
+  using db = connect(path, { driver: { readonly: true, timeout: WRITER_BUSY_MS }, pragmas: [] });
+  requireSchema(db, path, schema);
 }
 
 /**
@@ -112,13 +108,11 @@ export function refuseForeign(path: string, schema: Schema): void {
 function create(path: string, schema: Schema): void {
   const draft = `${path}.new-${randomUUID()}`;
   try {
-    const db = openForWriting(draft, schema);
-    try {
+    {
+      using db = openForWriting(draft, schema);
       makeSchema(db, schema);
       // To close it would do so, too, but not say that it failed: then only its write-ahead log would have the tables.
       db.pragma('wal_checkpoint(TRUNCATE)');
-    } finally {
-      db.close();
     }
     syncFile(draft);
     appearAs(path, draft);

@@ -111,12 +111,8 @@ function entryInFile(path: string): number | 'unreadable' {
   try {
     removeDatabase(peek);
     linkSync(path, peek);
-    const db = openDatabase(peek, 'read');
-    try {
-      return readLogMark(db)?.entry ?? 0;
-    } finally {
-      db.close();
-    }
+    using db = openDatabase(peek, 'read');
+    return readLogMark(db)?.entry ?? 0;
   } catch {
     return 'unreadable';
   } finally {

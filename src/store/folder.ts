@@ -16,6 +16,7 @@ import {
   statfsSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
@@ -216,6 +217,22 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
+/** Opens a file, which only this user may read if it is new. A `using` declaration closes it. */
+export function openFile(
+  path: string,
+  flags: string | number,
+  mode = 0o600,
+): { readonly fd: number } & Disposable {
+  const fd = openSync(path, flags, mode);
+  return { fd, [Symbol.dispose]: () => closeSync(fd) };
+}
+
+/** A full disk may take only the first bytes: then the next call fails. */
+export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
+  for (let written = 0; written < bytes.length; )
+    written += writeSync(file, bytes, written, bytes.length - written, offset + written);
+}
+
 /**
  * Writes a small file that gets its name only when its content is on the disk.
  *
@@ -224,13 +241,7 @@ export function freeBytes(path: string): number {
  */
 export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
-  const file = openSync(draft, 'w', mode);
-  try {
-    writeFileSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  writeFileSync(draft, content, { mode, flush: true });
   renameSync(draft, path);
   syncFolder(dirname(path));
   return Buffer.byteLength(content);
@@ -238,12 +249,8 @@ export function writeWhole(path: string, content: string | Buffer, mode = 0o600)
 
 /** Makes a file's content durable. Never follows a link, never waits for a pipe. */
 export function syncFile(path: string): void {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  using file = openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  fsyncSync(file.fd);
 }
 
 /**
@@ -260,10 +267,6 @@ export function syncName(path: string): void {
 
 /** Makes the names in a folder durable: a rename is on disk only when its folder is. */
 export function syncFolder(path: string): void {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  using folder = openFile(path, 'r');
+  fsyncSync(folder.fd);
 }

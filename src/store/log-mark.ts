@@ -28,14 +28,11 @@ export function readLogMark(db: Database): LogMark | null {
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */
 export function readLogMarkOf(path: string): LogMark | null {
-  let db: Database | null = null;
   try {
-    db = openDatabase(path, 'inspect');
+    using db = openDatabase(path, 'inspect');
     return readLogMark(db);
   } catch {
     return null;
-  } finally {
-    db?.close();
   }
 }
 

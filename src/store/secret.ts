@@ -1,6 +1,6 @@
 /** The secret: 32 random bytes. The keys for cursors, tokens and photo addresses are derived from it. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { appearAs, type DataFolder } from './folder.ts';
@@ -41,12 +41,6 @@ function refuseLost({ root, secret, detections, log }: DataFolder): void {
 
 function createSecret(folder: DataFolder): void {
   const draft = `${folder.secret}.${randomUUID()}`;
-  const file = openSync(draft, 'wx', 0o600);
-  try {
-    writeSync(file, randomBytes(SECRET_BYTES));
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  writeFileSync(draft, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600, flush: true });
   appearAs(folder.secret, draft);
 }

@@ -20,11 +20,7 @@ export function changeAccess<Result>(
 ): Result {
   const { folder, settings } = sources;
   return withReserve(folder, () => {
-    const access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
-    try {
-      return work(access);
-    } finally {
-      access.close();
-    }
+    using access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
+    return work(access);
   });
 }

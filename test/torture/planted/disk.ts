@@ -14,7 +14,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['      fsyncSync(this.#file);\n', '', 'an undone entry does not reappear', 'durability'],
   ]),
   ...faultsIn('history/log-reader.ts', [
-    ['    fsyncSync(target);\n', '', 'a start relies only on synced data', 'durability'],
+    ['  fsyncSync(target.fd);\n', '', 'a start relies only on synced data', 'durability'],
     [
       '      renameSync(draft, segment.path);\n      syncFolder(folder);\n',
       '      renameSync(draft, segment.path);\n',
@@ -65,7 +65,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('store/secret.ts', [
-    ['    fsyncSync(file);\n', '', 'the secret is synced before it gets its name', 'durability'],
+    [', flush: true', '', 'the secret is synced before it gets its name', 'durability'],
   ]),
   ...faultsIn('store/folder.ts', [
     [
@@ -74,12 +74,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'the name of the secret is synced',
       'durability',
     ],
-    [
-      '    writeFileSync(file, content);\n    fsyncSync(file);\n',
-      '    writeFileSync(file, content);\n',
-      'a small file is synced before it gets its name',
-      'durability',
-    ],
+    ['{ mode, flush: true }', '{ mode }', 'a small file is synced before it gets its name', 'durability'],
     [
       '  renameSync(draft, path);\n  syncFolder(dirname(path));\n  return Buffer',
       '  renameSync(draft, path);\n  return Buffer',
@@ -97,7 +92,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('backup/log-copy.ts', [
-    ['    fsyncSync(target);\n', '', 'the state file of a backup names only synced data', 'durability'],
+    ['    fsyncSync(target.fd);\n', '', 'the state file of a backup names only synced data', 'durability'],
     ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in order', 'durability'],
     ['  syncFolder(dirname(to));\n', '', "the name of a backup's log is synced", 'durability'],
     ['  syncFolder(aside);\n', '', 'a replaced segment is kept aside', 'durability'],

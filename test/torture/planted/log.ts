@@ -54,8 +54,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'log-entries',
     ],
     [
-      '      if (!reader.isWhole && hasNext(index))\n',
-      '      if (false)\n',
+      '    if (!reader.isWhole && hasNext(index))\n',
+      '    if (false)\n',
       'damage in a closed segment is found',
       'log-entries',
     ],
@@ -175,8 +175,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ['.toReversed()', '', 'the newest segment is rewritten first', 'purge'],
     ['    if (kept !== null) this.#isChanged = true;\n', '', 'a rewritten entry states its frames', 'purge'],
     [
-      '    if (!reader.isWhole) throw',
-      '    if (false) throw',
+      '  if (!reader.isWhole) throw',
+      '  if (false) throw',
       'a damaged segment is not rewritten',
       'purge-segments',
     ],
