@@ -20,6 +20,38 @@ const SECRET_IN_TEXT =
 /** A fast check, since this runs for every request: every form of a secret contains one of these. */
 const SUSPECT = /[ =@]|_(?:live|token)_/i;
 
+/** No part of an ordinary path, and no name of a field, is as long; the secret of a key or token is longer. */
+const OPAQUE_LENGTH_MIN = 40;
+/** With a digit, as nearly every secret has: also a piece of one in which a character is wrong. */
+const OPAQUE_PIECE = /^(?=.*\d).{20,}/;
+/** A character of a key or token, percent-encoded once or several times. */
+const ENCODED = '%(?:25)*(2d|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f)';
+const ENCODED_CHARACTER = new RegExp(ENCODED, 'gi');
+/** A run of such characters; or the escape of another one, which ends a run. */
+const RUN_OR_ESCAPE = new RegExp(`(?:[\\w-]|${ENCODED})+|%[0-9a-f]{2}`, 'gi');
+/** Also a key that was cut off. */
+const KEY_OR_TOKEN = /_(?:live|token)_/i;
+/** Public, and tells the operator which one to revoke. */
+const PUBLIC_PART = /^[a-z][a-z0-9]{0,15}_(?:live|token)_[a-z2-7]{12}_/i;
+/** A text that does not match holds no secret: nearly all do not. */
+const MAY_BE_OPAQUE = /%|_(?:live|token)_|[\w-]{20}/i;
+
+/**
+ * A client's path or word up to where a key, a token or another secret begins, also one of another service: a mistyped
+ * one may continue after any character.
+ */
+export function cutAtSecret(text: string): string {
+  if (!MAY_BE_OPAQUE.test(text)) return text;
+  for (const { 0: run, index } of text.matchAll(RUN_OR_ESCAPE)) {
+    const plain = run.replace(ENCODED_CHARACTER, (_all, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+    if (plain.length < OPAQUE_LENGTH_MIN && !OPAQUE_PIECE.test(plain) && !KEY_OR_TOKEN.test(plain)) continue;
+    return `${text.slice(0, index)}${PUBLIC_PART.exec(plain)?.[0] ?? ''}${REDACTED}`;
+  }
+  return text;
+}
+
 /** A text without keys and tokens, and without secrets in addresses and Authorization values. */
 export function cleanText(text: string): string {
   if (!SUSPECT.test(text)) return text;

@@ -10,8 +10,8 @@ import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
-import { DAY_MS, formatCompact, formatMs, parseInstant } from '../time.ts';
+import { type DataFolder, dataFolder, syncFolder, unusedTime, writeWhole } from '../store/folder.ts';
+import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 
 export const STATE = 'backup.json';
 const FORMAT = 'wirewatch-backup';
@@ -138,13 +138,10 @@ export function branchFor(data: DataFolder, folder: string, nowMs: number): { na
   const branches = listBranches(folder);
   const own = branches.toReversed().find((name) => isOf(data, dataFolder(join(folder, name))));
   if (own !== undefined) return { name: own, isNew: false };
-  for (let ms = nowMs; ; ms += 1000) {
-    const name = `wirewatch-${formatCompact(ms)}`;
-    if (branches.includes(name)) continue;
-    mkdirSync(join(folder, name), { mode: 0o700 });
-    syncFolder(folder);
-    return { name, isNew: branches.length > 0 };
-  }
+  const name = `wirewatch-${unusedTime(nowMs, (time) => [join(folder, `wirewatch-${time}`)])}`;
+  mkdirSync(join(folder, name), { mode: 0o700 });
+  syncFolder(folder);
+  return { name, isNew: branches.length > 0 };
 }
 
 /** Whether both logs of a branch end with an entry that the installation has. */

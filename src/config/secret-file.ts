@@ -1,9 +1,8 @@
 /** The keys of the configuration whose secret is in a file, as service managers and containers provide secrets. */
-import { fstatSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
 import { listed, Refused, reasonOf } from '../refused.ts';
-import { openFile } from '../store/folder.ts';
 import { type ConfiguredKey, findDuplicates, type Preseed } from './preseed.ts';
 
 /** Far more than a key has: a longer file is not a key file. */
@@ -56,11 +55,15 @@ function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
 }
 
 function readSmall(path: string): { text: string; mode: number } {
-  using file = openFile(path, 'r');
-  const { mode } = fstatSync(file.fd);
-  const bytes = Buffer.alloc(FILE_BYTES_MAX + 1);
-  const length = readSync(file.fd, bytes);
-  if (length > FILE_BYTES_MAX)
-    throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
-  return { text: bytes.toString('utf8', 0, length).trim(), mode };
+  const file = openSync(path, 'r');
+  try {
+    const { mode } = fstatSync(file);
+    const bytes = Buffer.alloc(FILE_BYTES_MAX + 1);
+    const length = readSync(file, bytes);
+    if (length > FILE_BYTES_MAX)
+      throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
+    return { text: bytes.toString('utf8', 0, length).trim(), mode };
+  } finally {
+    closeSync(file);
+  }
 }

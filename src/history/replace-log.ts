@@ -10,8 +10,7 @@
  */
 import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isThere, syncFolder } from '../store/folder.ts';
-import { formatCompact } from '../time.ts';
+import { isThere, syncFolder, unusedTime } from '../store/folder.ts';
 
 /** Deletes what an earlier attempt left, and returns the folder for the new log. */
 export function emptyDraft(log: string): string {
@@ -34,7 +33,8 @@ export function acceptDraft(log: string): void {
 export function swapInNewLog(log: string, nowMs: number): string | null {
   const fresh = `${log}-new`;
   if (!isThere(fresh)) return null;
-  const aside = isThere(log) ? `${log}-until-${formatCompact(nowMs)}` : null;
+  const asideAt = (time: string) => `${log}-until-${time}`;
+  const aside = isThere(log) ? asideAt(unusedTime(nowMs, (time) => [asideAt(time)])) : null;
   if (aside !== null) renameSync(log, aside);
   renameSync(fresh, log);
   syncFolder(dirname(log));

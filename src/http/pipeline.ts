@@ -24,7 +24,7 @@ import type { Limit } from '../limits/limit-names.ts';
 import type { Rate, RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import { type Logger, logInfo } from '../log.ts';
-import { cleanText } from '../printable.ts';
+import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -33,11 +33,12 @@ import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { FaultLog } from './fault-log.ts';
 import type { Interventions } from './interventions.ts';
-import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+
+const LOGGED_PATH_CHARACTERS_MAX = 256;
 
 export interface Pipeline {
   readonly find: (path: string, method: string) => Found;
@@ -344,7 +345,8 @@ function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, dura
     address,
     key_id: key_id ?? undefined,
     method,
-    path: cleanText(loggedPath(path)),
+    // Truncated last: a secret cut short could pass.
+    path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
     status,
     rows,
     code,

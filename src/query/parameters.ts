@@ -6,7 +6,7 @@
  * a misspelt filter that is ignored would give a client rows it did not ask for.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
-import { cleanText } from '../printable.ts';
+import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { text, type ValueKind } from './value-kinds.ts';
 
@@ -161,7 +161,7 @@ function decode(raw: string, what: string): string {
 
 /** A client's own word in a detail: quoted, without secrets, and cut. */
 export function shown(word: string): string {
-  const clean = cleanText(word);
+  const clean = cutAtSecret(cleanText(word));
   const characters = [...clean];
   if (characters.length <= NAME_CHARACTERS_SHOWN_MAX) return JSON.stringify(clean);
   return `${JSON.stringify(characters.slice(0, NAME_CHARACTERS_SHOWN_MAX).join(''))} …`;

@@ -10,8 +10,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isErrorCode, Refused } from '../refused.ts';
-import { formatCompact } from '../time.ts';
-import { type DataFolder, syncFolder } from './folder.ts';
+import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
@@ -32,11 +31,9 @@ export function stateFiles(folder: DataFolder): string[] {
 
 /** Unused names in the data folder: for the new state, and for the old one. */
 export function incomingNames(folder: DataFolder, nowMs: number): { incoming: string; aside: string } {
-  for (let ms = nowMs; ; ms += 1000) {
-    const time = formatCompact(ms);
-    const names = { incoming: `incoming-${time}`, aside: `replaced-${time}` };
-    if (!Object.values(names).some((name) => existsSync(join(folder.root, name)))) return names;
-  }
+  const namesAt = (time: string) => ({ incoming: `incoming-${time}`, aside: `replaced-${time}` });
+  const pathsAt = (time: string) => Object.values(namesAt(time)).map((name) => join(folder.root, name));
+  return namesAt(unusedTime(nowMs, pathsAt));
 }
 
 /** The folder of a restore that is not complete; null: there is none. */

@@ -20,6 +20,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { formatCompact } from '../time.ts';
 
 const ROOM_BYTES = 64 * 1024;
 
@@ -231,6 +232,14 @@ export function openFile(
 export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
   for (let written = 0; written < bytes.length; )
     written += writeSync(file, bytes, written, bytes.length - written, offset + written);
+}
+
+/** The first second from a time on whose names nothing has yet, in the form for names of files. */
+export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly string[]): string {
+  for (let ms = fromMs; ; ms += 1000) {
+    const time = formatCompact(ms);
+    if (!pathsAt(time).some(isThere)) return time;
+  }
 }
 
 /**

@@ -155,6 +155,15 @@ describe('rebuild', () => {
     assertSameContent(contentOfDetections(history.folder.root), later);
   });
 
+  test('two logs that are replaced within a second are both kept', async () => {
+    restoreFolder();
+    const [first, second] = [await newLog(), await newLog()];
+    assert.equal(second.kept, `${history.folder.log}-until-20261121T000001Z`);
+    assert.equal(second.access_kept, `${history.folder.accessLog}-until-20261121T000001Z`);
+    for (const { kept } of [first, second]) assert.ok(listSegments(kept ?? '').length > 0);
+    await assertClean();
+  });
+
   test('a database from before the new log is rebuilt from it', async () => {
     restoreFolder();
     await newLog();

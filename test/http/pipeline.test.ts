@@ -210,6 +210,13 @@ test('a key in a path is not logged, even percent-encoded or with a slash in it'
   assert.ok(!JSON.stringify(server.lines).includes(secret));
 });
 
+test('a logged path is truncated, without showing part of a secret', async () => {
+  const path = `/${'x.'.repeat(110)}`;
+  for (const end of [path, server.makeKey().key.slice(-52)]) await server.get(`${path}${end}`);
+  const paths = server.lines.filter(({ msg }) => msg === 'request').map((line) => String(line.path));
+  assert.deepEqual(paths, [`${path}${path}`.slice(0, 256), `${path}[redacted]`]);
+});
+
 test('X-Forwarded-For is used only from a trusted proxy', async () => {
   const allow_addresses = ['192.0.2.7'];
   const headers = { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' };

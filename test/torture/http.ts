@@ -24,7 +24,7 @@ const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
 export const http: Part = {
   name: 'http',
   about: 'generated requests, bad clients, hostile exports; searches all output for secrets',
-  minutes: 150,
+  minutes: 25,
   needs: ['mkfifo'],
   run: (options) => httpWith(options, { hasShortTimeouts: false }),
 };

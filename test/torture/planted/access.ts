@@ -189,25 +189,24 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ],
     ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
   ]),
-  ...faultsIn('http/logged-path.ts', [
-    ['path.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'routes'],
+  ...faultsIn('printable.ts', [
+    ['text.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'printable'],
     [
-      '[redacted]`.slice(0',
-      '[redacted]`.concat(path.slice(index + run.length)).slice(0',
+      'REDACTED}`;\n  }\n  return text;',
+      'REDACTED}`.concat(text.slice(index + run.length));\n  }\n  return text;',
       'text after a key in a path is not logged',
-      'routes',
+      'printable',
     ],
-    [' && !KEY_OR_TOKEN.test(plain)', '', 'a truncated key is not logged', 'routes'],
-    [
-      'const CHARACTERS_MAX = 256;',
-      'const CHARACTERS_MAX = 2560;',
-      'a path in the log is truncated',
-      'routes',
-    ],
+    [' && !KEY_OR_TOKEN.test(plain)', '', 'a truncated key is not logged', 'printable'],
+    [' && !OPAQUE_PIECE.test(plain)', '', 'a piece of an unknown secret is not logged', 'printable'],
+  ]),
+  ...faultsIn('http/pipeline.ts', [
+    ['.slice(0, LOGGED_PATH_CHARACTERS_MAX)', '', 'a path in the log is truncated', 'pipeline'],
+    ['cutAtSecret(path)', 'path', 'a key in a path is not logged', 'pipeline'],
   ]),
   ...faultsIn('query/parameters.ts', [
     [
-      'const clean = cleanText(word);',
+      'const clean = cutAtSecret(cleanText(word));',
       'const clean = word;',
       'an error message does not repeat a key',
       'parameters',

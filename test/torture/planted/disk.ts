@@ -108,7 +108,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['      syncFolder(dirname(target));\n', '', 'the name of a backup file is synced', 'durability'],
   ]),
   ...faultsIn('backup/branch.ts', [
-    ['    syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
+    ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
   ]),
   ...faultsIn('backup/tar-file.ts', [
     [', flush: true', '', 'a backup file is synced before it gets its name', 'durability'],
