@@ -83,7 +83,7 @@ CREATE TABLE key_use (
 ) STRICT, WITHOUT ROWID;
 `;
 
-const USAGE_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL, synchronous: 'NORMAL' };
+const USAGE_SCHEMA: Schema = { application_id: 0x77770015, sql: SQL, synchronous: 'NORMAL' };
 
 const SELECT_USED_ROWS = 'SELECT day, holder, id, rows FROM row_usage';
 

@@ -12,7 +12,7 @@ import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
-import { fullLog } from '../support/full-log.ts';
+import { failingCall } from '../support/preload.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
@@ -168,9 +168,10 @@ describe('a new installation', () => {
   test('a full disk is urgent, reads continue, and ingest resumes by itself', {
     skip: NO_PRELOAD,
   }, async () => {
-    const { settings, fill, makeRoom } = fullLog(join(appliance.data, '..', 'full'));
-    await appliance.restart(settings);
-    fill();
+    const flag = join(appliance.data, '..', 'full');
+    const full = failingCall('write', 'ENOSPC', /\/log\/\d+\.zst$/, flag);
+    await appliance.restart(full.settings);
+    full.begin();
     const row = newRow();
     const name = fileName('newswire', currentWindowMs());
     appliance.put(name, ndjson([row]));
@@ -178,7 +179,7 @@ describe('a new installation', () => {
     assert.equal(open.find((alert) => alert.name === 'disk full')?.page_worthy, true);
     assert.equal((await health()).http, 503);
     assert.equal(await appliance.detection(idOf(row)), null);
-    makeRoom();
+    full.end();
     assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('health', health, ({ http }) => http === 200);
     assert.ok(await appliance.detection(idOf(row)));

@@ -29,8 +29,8 @@ import {
 } from '../support/database-content.ts';
 import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { isErrorLine } from '../support/installation-state.ts';
+import { failingCall, slowLog } from '../support/preload.ts';
 import type { LogLine } from '../support/program.ts';
-import { NO_ROOM, SLOW } from '../support/recovery-preloads.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
 const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as const;
@@ -239,7 +239,7 @@ describe('detections.db is rebuilt equal', () => {
     restoreFolder(end);
     place('', ...DATABASE);
     // Not in its first entry, so that there is progress to continue.
-    const slow = { ...SLOW, WIREWATCH_TEST_SLOW_MS: '40' };
+    const slow = slowLog(40);
     const run = installation.begin(slow);
     await run.listening();
     await untilDraft(3);
@@ -295,7 +295,7 @@ async function untilDraft(entries: number): Promise<void> {
 test('the port is open during the rebuild, and nothing is served from it before', { skip }, async () => {
   restoreFolder(end);
   place('', ...DATABASE);
-  const serving = await installation.serve({ ...SLOW, WIREWATCH_TEST_SLOW_MS: '100' });
+  const serving = await installation.serve(slowLog(100));
   const headers = { authorization: `Bearer ${installation.key}` };
   const health = await serving.get('/v1/health');
   assert.equal(health.status, 503);
@@ -312,16 +312,13 @@ test('the port is open during the rebuild, and nothing is served from it before'
 test('the port is open while there is no space to apply the last entries', { skip }, async () => {
   restoreFolder(end);
   place(middle, ...DATABASE);
-  const flag = join(installation.data, 'full');
-  writeFileSync(flag, '');
-  const serving = await installation.serve({
-    ...NO_ROOM,
-    WIREWATCH_TEST_FULL: flag,
-  });
+  const full = failingCall('write', 'ENOSPC', /\.zst\.tmp$/, join(installation.data, 'full'));
+  full.begin();
+  const serving = await installation.serve(full.settings);
   await serving.logged('waiting', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
   const health = await serving.get('/v1/health');
   assert.equal(health.status, 503);
-  rmSync(flag);
+  full.end();
   await serving.logged('the update from the log', ({ msg }) => msg === FROM_LOG);
   assert.deepEqual(await readAll(serving), pages);
   await serving.stop();

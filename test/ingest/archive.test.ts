@@ -23,7 +23,10 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { untilIdle } from '../support/installation-state.ts';
+import { failingCall } from '../support/preload.ts';
 import { until } from '../support/until.ts';
+
+const IN_ARCHIVE = /\/archive\//;
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
@@ -187,40 +190,16 @@ describe('[ingest] archive_days', () => {
 
   test('if a full disk stops it, it goes on as soon as there is room', { skip: NO_PRELOAD }, async () => {
     await past([48, 36]);
-    const flag = join(appliance.data, 'full');
-    await appliance.restart({ ...settings, ...failing('unlink', 'ENOSPC', flag) });
+    const full = failingCall('unlink', 'ENOSPC', IN_ARCHIVE, join(appliance.data, 'full'));
+    full.begin();
+    await appliance.restart({ ...settings, ...full.settings });
     const serving = appliance.serving();
     await serving.logged('the full disk', ({ alert }) => alert === 'disk full');
-    rmSync(flag);
+    full.end();
     await serving.logged('the deletion of both', ({ msg, files: count }) => msg === DELETED && count === 2);
     assert.deepEqual(left(), [false, false]);
   });
 });
-
-/**
- * Simulates a network share: a call fails for every file in the archive while the file named by WIREWATCH_TEST_FAILING
- * exists.
- *
- * @returns settings for the program
- */
-function failing(call: 'rename' | 'unlink', code: string, flag: string): Record<string, string> {
-  const source = `
-    import fs from 'node:fs';
-    import { syncBuiltinESMExports } from 'node:module';
-    const { ${call}Sync, existsSync } = fs;
-    fs.${call}Sync = (path, ...more) => {
-      if (existsSync(process.env.WIREWATCH_TEST_FAILING) && String(path).includes('/archive/'))
-        throw Object.assign(new Error('${code}: planted, ${call}'), { code: '${code}', syscall: '${call}' });
-      return ${call}Sync(path, ...more);
-    };
-    syncBuiltinESMExports();
-  `;
-  writeFileSync(flag, '');
-  return {
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(source)}`,
-    WIREWATCH_TEST_FAILING: flag,
-  };
-}
 
 test('orphaned files that cannot be moved out of the archive stop nothing, and are retried', {
   skip: NO_PRELOAD,
@@ -231,8 +210,9 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   db.exec(`DELETE FROM ingest_file;
     INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`);
   db.close();
-  const flag = join(appliance.data, 'busy');
-  const serving = await appliance.serve(failing('rename', 'EBUSY', flag));
+  const busy = failingCall('rename', 'EBUSY', IN_ARCHIVE, join(appliance.data, 'busy'));
+  busy.begin();
+  const serving = await appliance.serve(busy.settings);
   await serving.logged('the report that it is stuck', ({ msg }) =>
     /^cannot move files without a record/.test(msg),
   );
@@ -240,7 +220,7 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   appliance.put(name, ndjson([newRow()]));
   await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
   assert.ok(existsSync(orphan));
-  rmSync(flag);
+  busy.end();
   await serving.logged('the files to be read', ({ msg }) =>
     /^reading archived files without a record/.test(msg),
   );

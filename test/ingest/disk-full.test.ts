@@ -20,8 +20,8 @@ import { isErrorCode } from '../../src/refused.ts';
 import { putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { failingCall } from '../support/preload.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
-import { NO_ROOM_FOR_DATABASE } from '../support/recovery-preloads.ts';
 import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
@@ -279,14 +279,15 @@ test('a stop during the first start without space ends the program, also if ther
   skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
-    const flag = join(folder, 'full');
-    writeFileSync(flag, '');
+    // A new database does not get its name.
+    const full = failingCall('link', 'ENOSPC', /detections\.db$/, join(folder, 'full'));
+    full.begin();
     // One attempt, one wait: the stop comes within the last wait.
-    const env = { ...NO_ROOM_FOR_DATABASE, WIREWATCH_TEST_FULL: flag, WIREWATCH_HASTE: '100' };
+    const env = { ...full.settings, WIREWATCH_HASTE: '100' };
     const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], env);
     await run.url();
     await run.until('the full disk', () => run.log().find(({ msg }) => msg === FULL));
-    rmSync(flag);
+    full.end();
     run.kill('SIGTERM');
     assert.equal(await Promise.race([run.ended, sleep(60_000, 'it did not stop')]), 0);
   });

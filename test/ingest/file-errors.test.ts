@@ -14,6 +14,7 @@ import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
+import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 /** Errors of network shares, some of them rare. */
@@ -56,7 +57,7 @@ const FAILING = `
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
   syncBuiltinESMExports();
 `;
-const WITH_FAILURES = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAILING)}` };
+const WITH_FAILURES = preloaded(FAILING);
 const skip =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
 

@@ -8,6 +8,7 @@ import { entriesAfter } from '../../src/history/log-reader.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 
 /** Kills the program before its n-th step on a segment, its draft or the note of purged segments. */
@@ -29,7 +30,7 @@ const KILL = `
   }
   syncBuiltinESMExports();
 `;
-const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(KILL)}`;
+const { NODE_OPTIONS } = preloaded(KILL);
 
 /** Creates segments with rows of 7002, each closed by the removal of another subscription. */
 async function fill(installation: Installation): Promise<void> {

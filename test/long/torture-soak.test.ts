@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { preloaded } from '../support/preload.ts';
 import { tortureTest } from '../support/torture-test.ts';
 import { growthOf, notFlat } from '../torture/soak/flat.ts';
 import { soak, soakWith } from '../torture/soak.ts';
@@ -34,7 +35,7 @@ test('a leak of memory or open files is not flat', async (context) => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   try {
     const options = { seed: SEED, share: SHARE, folder, onProgress: () => {} };
-    const leak = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LEAK)}` };
+    const leak = preloaded(LEAK);
     const { failures } = await soakWith(options, leak);
     assert.equal(failures.length, 2, failures.join('\n'));
     assert.match(failures[0] ?? '', /^memory, MiB grew by /);

@@ -6,6 +6,7 @@ import { formatMs } from '../../../src/time.ts';
 import { type Appliance, startAppliance } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
 import { freePort } from '../../support/free-port.ts';
+import { preloaded } from '../../support/preload.ts';
 import type { FuzzFacts } from './requests.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -64,9 +65,7 @@ export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): 
   secrets.plant('a password in a setting', password);
   const appliance = await startAppliance({
     ...SETTINGS,
-    ...(hasShortTimeouts
-      ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SHORT_TIMEOUTS)}` }
-      : {}),
+    ...(hasShortTimeouts ? preloaded(SHORT_TIMEOUTS) : {}),
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
     // The command fails each time, which must be logged without the password.
     WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
