@@ -52,6 +52,8 @@ export class LogApplier {
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
+  /** Of the last complete entry in the open transaction. */
+  #mark: Mark | null = null;
   /** Lines in the open transaction. */
   #lines = 0;
 
@@ -72,14 +74,18 @@ export class LogApplier {
 
   /** Commits the entries so far. Only between two entries. */
   commit(): void {
+    if (this.#mark === null) return;
+    setLogMark(this.#db, this.#mark);
+    this.#db.exec('COMMIT');
+    this.#mark = null;
     this.#lines = 0;
-    if (this.#db.inTransaction) this.#db.exec('COMMIT');
   }
 
   /** Undoes what is not committed. */
   rollback(): void {
     this.#waiting = [];
     this.#epochs = null;
+    this.#mark = null;
     this.#lines = 0;
     this.#rows.forget();
     if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
@@ -89,7 +95,7 @@ export class LogApplier {
     if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
     this.#rows.finish();
     this.#epochs = null;
-    setLogMark(this.#db, mark);
+    this.#mark = mark;
     if (this.#lines >= TRANSACTION_LINES) this.commit();
   }
 

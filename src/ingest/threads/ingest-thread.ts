@@ -62,6 +62,7 @@ async function recover(
   { send, isStopping }: { send: Send; isStopping: () => boolean },
 ): Promise<Recovered> {
   let isReadable = false;
+  let shown = -1;
   for (let hasWaited = false; ; hasWaited = true) {
     try {
       const recovered = await recoverDetections({
@@ -74,6 +75,9 @@ async function recover(
         onBegin: (reason) => send({ kind: 'recovering', reason }),
         onProgress: (done, total) => {
           const percent = Math.floor((100 * done) / total);
+          // There may be many thousands of entries.
+          if (percent === shown) return;
+          shown = percent;
           send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
         },
         between: async () => {
