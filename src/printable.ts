@@ -20,10 +20,11 @@ const SECRET_IN_TEXT =
 /** A fast check, since this runs for every request: every form of a secret contains one of these. */
 const SUSPECT = /[ =@]|_(?:live|token)_/i;
 
-/** No part of an ordinary path, and no name of a field, is as long; the secret of a key or token is longer. */
-const OPAQUE_LENGTH_MIN = 40;
-/** With a digit, as nearly every secret has: also a piece of one in which a character is wrong. */
-const OPAQUE_PIECE = /^(?=.*\d).{20,}/;
+/**
+ * The secret of a key or token is longer, and nearly every one has a digit, which a name as long has not. With four, also
+ * a piece of a secret in which a character is wrong.
+ */
+const OPAQUE = /^(?=\D*\d).{40,}|^(?=(?:\D*\d){4}).{20,}/;
 /** A character of a key or token, percent-encoded once or several times. */
 const ENCODED = '%(?:25)*(2d|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f)';
 const ENCODED_CHARACTER = new RegExp(ENCODED, 'gi');
@@ -46,7 +47,7 @@ export function cutAtSecret(text: string): string {
     const plain = run.replace(ENCODED_CHARACTER, (_all, hex: string) =>
       String.fromCharCode(Number.parseInt(hex, 16)),
     );
-    if (plain.length < OPAQUE_LENGTH_MIN && !OPAQUE_PIECE.test(plain) && !KEY_OR_TOKEN.test(plain)) continue;
+    if (!OPAQUE.test(plain) && !KEY_OR_TOKEN.test(plain)) continue;
     return `${text.slice(0, index)}${PUBLIC_PART.exec(plain)?.[0] ?? ''}${REDACTED}`;
   }
   return text;

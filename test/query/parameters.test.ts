@@ -37,7 +37,7 @@ const REFUSED: readonly [query: string, detail: RegExp][] = [
   ['cursor=c&=1', /unknown parameter ""/],
   ['cursor=c&__proto__=1', /unknown parameter "__proto__"/],
   ['cursor=c&toString=1', /unknown parameter "toString"/],
-  [`cursor=c&${'x.'.repeat(2500)}=1`, /^unknown parameter "(x\.){30}" …$/],
+  [`cursor=c&${'x'.repeat(5000)}=1`, /^unknown parameter "x{60}" …$/],
   ['cursor=c&limit=', /limit: must not be empty/],
   ['cursor=c&limit', /limit: must not be empty/],
   ['cursor=c&limit=1&limit=1', /limit: must not be repeated/],

@@ -15,7 +15,7 @@ const READING =
 export const faults: Part = {
   name: 'faults',
   about: 'every file call of the kill scenario fails once with EIO, ENOSPC, EBUSY or ESTALE',
-  minutes: 480,
+  minutes: 400,
   needs: ['gcc'],
   run: (options) =>
     runTrials(options, {

@@ -8,7 +8,7 @@ import { runTrials } from './scenario/trials.ts';
 export const kill: Part = {
   name: 'kill',
   about: 'kills the program at every call that changes a file, in a scenario with all operations',
-  minutes: 185,
+  minutes: 90,
   needs: ['gcc'],
   run: (options) =>
     runTrials(options, {

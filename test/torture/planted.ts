@@ -41,7 +41,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
 export const planted: Part = {
   name: 'planted',
   about: 'plants small faults in the source, each of which must make a test fail',
-  minutes: 5,
+  minutes: 16,
   needs: [],
   run: (options) => plantFaults(PLANTED_FAULTS, options),
 };

@@ -132,7 +132,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/apply-log.ts', [
-    ['    setLogMark(this.#db, mark);\n', '', 'a rebuilt database stores its mark', 'recovery-faults'],
+    ['    setLogMark(this.#db, this.#mark);\n', '', 'a rebuilt database stores its mark', 'recovery-faults'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
   ]),
   ...faultsIn('history/access-log.ts', [
