@@ -54,6 +54,7 @@ export class LogApplier {
   #epochs: number | null = null;
   /** Of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
+  #isWithinEntry = false;
   /** Lines in the open transaction. */
   #lines = 0;
 
@@ -67,13 +68,15 @@ export class LogApplier {
   /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
+    this.#isWithinEntry = true;
     if (part.kind === 'lines' && this.#takesBytes) this.#applyBytes(part.bytes);
     else for (const line of part.lines) this.#applyLine(readRowLine(line));
     if (part.kind === 'commit') this.#finish(part.commit);
   }
 
-  /** Commits the entries so far. Only between two entries. */
+  /** Commits the entries so far. @throws LogDamage within an entry, of which parts are applied: then roll back */
   commit(): void {
+    if (this.#isWithinEntry) throw new LogDamage('the log ends within an entry');
     if (this.#mark === null) return;
     setLogMark(this.#db, this.#mark);
     this.#db.exec('COMMIT');
@@ -86,6 +89,7 @@ export class LogApplier {
     this.#waiting = [];
     this.#epochs = null;
     this.#mark = null;
+    this.#isWithinEntry = false;
     this.#lines = 0;
     this.#rows.forget();
     if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
@@ -96,6 +100,7 @@ export class LogApplier {
     this.#rows.finish();
     this.#epochs = null;
     this.#mark = mark;
+    this.#isWithinEntry = false;
     if (this.#lines >= TRANSACTION_LINES) this.commit();
   }
 

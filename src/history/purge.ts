@@ -93,7 +93,7 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
   using reader = new FrameReader(segment.path);
   try {
     requireRoom(segment.path);
-    using file = openFile(draft, 'w', 0o600);
+    using file = openFile(draft, 'w');
     const rewriter = new Rewriter(segment.firstEntry, ends);
     for (let frame = reader.next(), frames = 1; frame !== null; frame = reader.next()) {
       const bytes = rewriter.frame(frame);

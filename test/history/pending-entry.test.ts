@@ -1,12 +1,15 @@
 /** An entry in the log that the database refused to commit, as on a full disk. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeBackup } from '../../src/backup/write-backup.ts';
+import { encodeFrame } from '../../src/history/frame.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { openAccess } from '../../src/history/open-access.ts';
+import { applyPending } from '../../src/history/recover.ts';
+import { listSegments } from '../../src/history/segment.ts';
 import type { Database } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -46,6 +49,25 @@ test('an entry that is applied late counts as delivered only when it is visible'
     const [first, late, last] = deliveries(history.db()).map(({ delivered_at }) => delivered_at ?? 0);
     assert.ok((late ?? 0) > (first ?? 0), `${late} is later than ${first}`);
     assert.ok((last ?? 0) > (late ?? 0), `${last} is later than ${late}`);
+  } finally {
+    history.delete();
+  }
+});
+
+test('of an entry that is not complete, nothing is applied with those before it', async () => {
+  const history = await createHistory();
+  const { log } = history.folder;
+  try {
+    history.apply(rows(1));
+    const mark = readLogMark(history.db());
+    applyRefused(history, rows(2));
+    const [{ path } = { path: '' }] = listSegments(log);
+    const { size } = statSync(path);
+    appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
+    assert.throws(() => applyPending(history.db(), log), /the log ends within an entry/);
+    assert.deepEqual(readLogMark(history.db()), mark);
+    truncateSync(path, size);
+    assert.equal(applyPending(history.db(), log), 1);
   } finally {
     history.delete();
   }

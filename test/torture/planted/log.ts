@@ -134,6 +134,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/apply-log.ts', [
     ['    setLogMark(this.#db, this.#mark);\n', '', 'a rebuilt database stores its mark', 'recovery-faults'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
+    ['this.#isWithinEntry = true', '', 'an incomplete entry is not applied with others', 'pending-entry'],
   ]),
   ...faultsIn('history/access-log.ts', [
     ['      cutTorn(tail);\n', '', 'the torn end of a killed command is truncated', 'access-log'],
