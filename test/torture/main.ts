@@ -27,7 +27,8 @@ function usage(): string {
   --seed    repeats a run; by default a random one, which is printed
   --share   how much of each part to run: 0.01 is a hundredth; 1 by default
 
-To repeat one failure of kill, faults or histories, set TORTURE_CASE as the failure says.
+To repeat one failure of kill, faults or histories, set TORTURE_CASE as the failure says. Ctrl-C ends kill or faults, and
+prints what was seen until then.
 
 ${lines.join('\n')}
 `;
@@ -65,7 +66,7 @@ function isOnPath(tool: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
 }
 
-/** @returns whether everything held; false also if the part cannot run on this machine */
+/** @returns whether everything held; false also if the part cannot run on this machine, or was interrupted */
 async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const missing = part.needs.filter((tool) => !isOnPath(tool));
   if (missing.length > 0) {
@@ -75,15 +76,16 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures, kept } = await part.run({ seed, share, folder, onProgress });
+  const { figures, failures, isInterrupted, kept } = await part.run({ seed, share, folder, onProgress });
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
-  console.log(`${part.name}: ${failures.length === 0 ? 'held' : 'BROKEN'}, seed ${seed}, ${minutes} minutes`);
+  const result = failures.length > 0 ? 'BROKEN' : isInterrupted === true ? 'interrupted' : 'held';
+  console.log(`${part.name}: ${result}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
   for (const failure of failures) console.log(`  WRONG: ${failure}`);
   if (failures.length > 0) console.log(`  files for inspection: ${folder}`);
   else if (kept !== undefined) console.log(`  kept: ${join(folder, kept)}`);
   else rmSync(folder, { recursive: true, force: true });
-  return failures.length === 0;
+  return result === 'held';
 }
 
 function wantedOrExit(): Wanted | null {

@@ -42,7 +42,8 @@ interface Case extends Chosen {
 /**
  * Chooses the share's number of cases: first one of every kind, then one of every kind in every place, then others.
  *
- * TORTURE_CASE, as printed by a failure, runs only that case; "; " separates several.
+ * TORTURE_CASE, as printed by a failure, runs only that case; "; " separates several. Ctrl-C ends the run, with the
+ * figures so far.
  */
 export async function runTrials(
   options: PartOptions,
@@ -62,7 +63,13 @@ export async function runTrials(
   };
   const failures: string[] = [];
   let done = 0;
-  await inWorkers(chosen, options.folder, recording, async (each, trial) => {
+  let isInterrupted = false;
+  process.once('SIGINT', () => {
+    isInterrupted = true;
+  });
+  await inWorkers(chosen, options.folder, recording, (each, trial) => {
+    // Ctrl-C also ends the programs that are being tried.
+    if (isInterrupted) return false;
     const { injection } = each;
     const failure =
       trial.failure ?? (trial.hit === null ? 'the call did not occur' : check(trial, injection));
@@ -79,8 +86,9 @@ export async function runTrials(
       options.onProgress(
         `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,
       );
+    return true;
   });
-  return { figures, failures };
+  return { figures, failures, isInterrupted };
 }
 
 function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed: number): Case[] {
@@ -137,16 +145,17 @@ function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   throw new Error(`TORTURE_CASE: expected a case such as "removal, fail EIO 12 fsync", not "${text}"`);
 }
 
+/** @param done whether to go on */
 async function inWorkers(
   chosen: readonly Chosen[],
   folder: string,
   recording: Recording,
-  done: (each: Chosen, trial: Trial) => Promise<void>,
+  done: (each: Chosen, trial: Trial) => boolean,
 ): Promise<void> {
   const waiting = [...chosen].values();
   const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, async (_, index) => {
     const worker = recording.worker(join(folder, `lane-${index}`));
-    for (const each of waiting) await done(each, await untilHit(worker, each));
+    for (const each of waiting) if (!done(each, await untilHit(worker, each))) return;
   });
   await Promise.all(workers);
 }
