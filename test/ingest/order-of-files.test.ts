@@ -115,6 +115,7 @@ function checkProjection({ db, folder: own }: Store): void {
   try {
     const projection = new LogApplier(made.db);
     for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
+    projection.commit();
     assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
   } finally {
     made.db.close();
