@@ -23,6 +23,7 @@ import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { NODE_FLAGS } from '../src/packed.ts';
 import { bundle, commit, root, sqliteVersion, version } from './bundle.mjs';
 import { bomOf } from './sbom.mjs';
 import { elfMachine, stripped } from './strip.mjs';
@@ -104,8 +105,8 @@ async function pack({ staging, binary, target, made }) {
         main: join('..', 'main.cjs'),
         // A quarter less time to start. It belongs to the processor on which it was made.
         useCodeCache: target === hostTarget,
-        // Without these, `kill -USR1` opens a debugger port, and NODE_OPTIONS can load foreign code.
-        execArgv: ['--disable-sigusr1'],
+        execArgv: NODE_FLAGS,
+        // Otherwise NODE_OPTIONS can load foreign code.
         execArgvExtension: 'none',
         assets: Object.fromEntries(
           ['worker.cjs', 'better_sqlite3.node', 'licenses.json', 'console.json'].map((name) => [

@@ -17,12 +17,20 @@ const bundled = typeof WIREWATCH_BUNDLED === 'boolean';
 /** Whether this is the executable, on any of its threads. */
 export const isPacked: boolean = isSea();
 
-/** Megabytes of young objects before a garbage collection: nearly all of them are short-lived rows. */
-const YOUNG_MB = 24;
+/**
+ * Bounds the young objects of each thread: nearly all of them are short-lived rows. V8's own bound is 64 MiB, which the
+ * main thread reached after hours of normal operation.
+ */
+const SEMI_SPACE_MIB = 8;
+/** V8 counts two semi-spaces, and as much again for large objects. */
+const YOUNG_MIB = 3 * SEMI_SPACE_MIB;
+
+/** How the executable runs its Node. Without the first, `kill -USR1` opens a debugger port. */
+export const NODE_FLAGS: readonly string[] = ['--disable-sigusr1', `--max-semi-space-size=${SEMI_SPACE_MIB}`];
 
 /** Starts src/worker.ts on a new thread. @param workerData its role */
 export function startWorker(workerData: unknown): Worker {
-  const options: WorkerOptions = { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } };
+  const options: WorkerOptions = { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } };
   if (isPacked) {
     // The last line names the script in stack traces, instead of "[worker eval1]".
     const script = `${getAsset('worker.cjs', 'utf8')}\n//# sourceURL=worker.cjs`;

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '../../src/packed.ts';
 
 export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
@@ -50,7 +51,8 @@ export async function startAppliance(
   // Log to a file: reading a pipe would burden the measuring process.
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
-  const child = spawn(process.execPath, [bundle, 'serve', '--data', data, '--port', '0'], {
+  const args = [...NODE_FLAGS, bundle, 'serve', '--data', data, '--port', '0'];
+  const child = spawn(process.execPath, args, {
     env,
     stdio: ['ignore', 'ignore', log],
   });

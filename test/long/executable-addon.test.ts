@@ -91,7 +91,7 @@ test('databases open on the main thread and in a worker, from a private copy of 
 
 test('the environment cannot load code, and a signal opens no debugger', () => {
   const { execArgv } = runProbe({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
-  assert.deepEqual(execArgv, ['--disable-sigusr1']);
+  assert.deepEqual(execArgv, ['--disable-sigusr1', '--max-semi-space-size=8']);
 });
 
 test('a home that is not a folder is skipped', () => {

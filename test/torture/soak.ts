@@ -7,6 +7,7 @@
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
+import { NODE_FLAGS } from '../../src/packed.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { freePort } from '../support/free-port.ts';
@@ -53,6 +54,8 @@ export async function soakWith(
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
     // Shortens the minimum time between two scrubs to 18 seconds.
     WIREWATCH_HASTE: '200',
+    // As in the executable.
+    NODE_OPTIONS: NODE_FLAGS.join(' '),
     ...settings,
   });
   const { data } = appliance;
