@@ -1,14 +1,14 @@
 /*
- * Preloaded (LD_PRELOAD) into the program: sees its calls on files below a folder, over all threads and processes.
+ * Preloaded (LD_PRELOAD) into the program: intercepts calls on files below a folder, in all threads and processes.
  *
  *   IO_ROOT     the folder; calls on other files are passed on
- *   IO_RECORD   a file to which each call that changes something is appended, in the order in which they took effect,
- *               with what clients are told meanwhile (record.ts)
- *   IO_CONTROL  a file that holds a struct control: calls are counted, and one of them is killed or fails (inject.ts);
- *               if IO_CONTROL.trace exists, each counted call is a line of it
+ *   IO_RECORD   a file to which each changing call is appended, in the order in which they took effect, with the
+ *               responses that clients receive meanwhile (record.ts)
+ *   IO_CONTROL  a file with a struct control: calls are counted, and at one of them the process is killed or the call
+ *               fails (inject.ts); if IO_CONTROL.trace exists, a line is appended to it for each counted call
  *
- * A call and its line in the record are one: a lock on the record is held from before the one until after the other.
- * Nothing is really synced: the record knows what would have been, and a kill takes nothing from the system's cache.
+ * A call and its line in the record are atomic: a lock on the record is held across both. Nothing is really synced: the
+ * record shows what would have been, and a kill loses nothing from the system's cache.
  */
 #include "preload.h"
 
@@ -49,7 +49,7 @@ OPEN(openat, (int folder, const char *path, int flags, ...), folder)
 OPEN(openat64, (int folder, const char *path, int flags, ...), folder)
 int creat(const char *path, mode_t mode) { return open_file(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 
-/* at: -1: where the file is. */
+/* at: the offset; -1: the file's current one. */
 static ssize_t write_recorded(int file, const struct iovec *parts, int count, off_t at) {
   char name[PATH_MAX];
   int is_ours = is_recorded(file, NULL, name);
@@ -173,7 +173,7 @@ static int truncate_path(const char *call, const char *path, off_t size) {
 TRUNCATE(truncate, off_t)
 TRUNCATE(truncate64, off64_t)
 
-/* Room that is promised only makes a file longer, which truncation does as well. */
+/* Allocated space only makes a file longer: recorded as a truncation. */
 static int allocate(const char *call, int file, off_t from, off_t bytes) {
   if (fails(CHANGES, call, file, NULL)) return -1;
   struct stat stats;
@@ -220,7 +220,7 @@ static int two_names(char kind, const char *call, struct place from, struct plac
   if (is_ours) enter();
   struct stat stats, replaced;
   int is_known = fstatat(from.folder, from.path, &stats, AT_SYMLINK_NOFOLLOW);
-  /* Two names of one file: a rename does nothing. */
+  /* Two names of one file: rename(2) does nothing. */
   int is_same = fstatat(to.folder, to.path, &replaced, AT_SYMLINK_NOFOLLOW) == 0 && is_known == 0 &&
                 replaced.st_ino == stats.st_ino;
   int result = (int)raw(kind == 'R' ? SYS_renameat2 : SYS_linkat, from.folder, from.path, to.folder, to.path, flags);
@@ -250,7 +250,7 @@ int symlink(const char *target, const char *path) {
   return (int)raw(SYS_symlinkat, target, AT_FDCWD, path);
 }
 
-/* With one name: kind 'D' makes a folder, 'X' removes one, 'U' removes a file. */
+/* Kind 'D' creates a folder, 'X' removes one, 'U' removes a file. */
 static int one_name(char kind, const char *call, int folder, const char *path, mode_t mode) {
   if (fails(CHANGES, call, folder, path)) return -1;
   char full[PATH_MAX];
@@ -294,7 +294,7 @@ char *mkdtemp(char *template) {
   return made;
 }
 
-/* A copy without its bytes would not be seen. */
+/* Cloning is refused: it passes no bytes through the program, so the record could not contain them. */
 int ioctl(int file, unsigned long request, ...) {
   va_list rest;
   va_start(rest, request);
@@ -329,7 +329,7 @@ typedef int compare_call(const struct dirent64 **, const struct dirent64 **);
 READ(int, -1, scandir64, AT_FDCWD, path,
      (const char *path, struct dirent64 ***to, filter_call *filter, compare_call *compare), (path, to, filter, compare))
 
-/* Closed it is all the same: that alone is how the system does it. */
+/* The descriptor is closed even if close(2) fails, as in Linux. */
 int close(int file) {
   int error = hit(READS, "close", file, NULL);
   int result = (int)raw(SYS_close, file);
@@ -338,7 +338,7 @@ int close(int file) {
   return -1;
 }
 
-/* Node asks for the state of a file by number, and libuv makes some other calls so. */
+/* Node and libuv make some calls by number. */
 long syscall(long number, ...) {
   long a[6];
   va_list rest;

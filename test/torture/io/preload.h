@@ -1,6 +1,6 @@
 /*
- * What preload.c needs of every call: which file is meant, whether the call is to be hit, its line in the record. The
- * layout of struct control is known to inject.ts, that of struct line to record.ts.
+ * What preload.c needs for every call: the path of its file, whether to inject a failure, and its line in the record.
+ * inject.ts uses the layout of struct control, record.ts that of struct line.
  */
 #pragma once
 #define _GNU_SOURCE
@@ -25,8 +25,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Of an answer, this much is recorded: its head names the request. */
-#define TOLD_BYTES 1024
+/* The recorded start of an HTTP response: its headers name the request. */
+#define RESPONSE_BYTES 1024
 #define FICLONE_REQUEST 0x40049409
 
 enum { NOTHING, KILL, KILL_MIDWAY, FAIL };
@@ -34,14 +34,14 @@ enum { CHANGES = 1, READS = 2 };
 
 struct control {
   uint64_t count;   /*  0: calls so far */
-  uint64_t at;      /*  8: the first call of that name from this one on is hit; 0: none */
+  uint64_t at;      /*  8: inject into the first call of that name from this number on; 0: none */
   uint32_t how;     /* 16 */
-  uint32_t error;   /* 20: of FAIL */
-  uint32_t classes; /* 24: what is counted */
-  uint32_t pid;     /* 28: of the process that was hit; 0: none yet */
+  uint32_t error;   /* 20: the errno for FAIL */
+  uint32_t classes; /* 24: CHANGES, READS: which calls are counted */
+  uint32_t pid;     /* 28: the process that it was injected into; 0: none yet */
   uint32_t midway;  /* 32: whether half of the write was done */
-  char name[32];    /* 36: of the call to hit; empty: any */
-  char what[444];   /* 68: the call that was hit */
+  char name[32];    /* 36: inject only into calls of this name; empty: any */
+  char what[444];   /* 68: the call that it was injected into */
 };
 
 struct line {
@@ -63,12 +63,12 @@ static int trace = -1;
 static int record = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* By number, past what is replaced here. */
+/* The system call itself, without the functions replaced here. */
 static long (*raw_call)(long, ...);
 #define raw(...) (raw_call == NULL ? (void)(raw_call = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall")) : (void)0, \
                   raw_call(__VA_ARGS__))
 
-/* Under a number that no program counts on. */
+/* Opens a file with a high descriptor number, which no program expects to be its own. */
 static int open_own(const char *path, int flags) {
   int file = (int)raw(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
   if (file < 0) return -1;
@@ -107,7 +107,7 @@ static int link_of(int file, char *name) {
   return bytes >= 0;
 }
 
-/* The path that is meant, without one that of the open file; whether it is below the folder. */
+/* Writes the full path to `full`: of the open file if `path` is empty. Returns whether it is below the folder. */
 static int find(int file, const char *path, char *full) {
   if (path == NULL || path[0] == 0) return link_of(file, full) && is_below(full);
   if (path[0] == '/') {
@@ -131,21 +131,21 @@ static void leave(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- Calls that are hit ---- */
+/* ---- Injection ---- */
 
-/* Never while a call of another thread took effect and is not yet in the record. */
+/* Kills the process. Waits while a call of another thread took effect but is not yet recorded. */
 static void end(void) {
   enter();
   for (;;) kill(getpid(), SIGKILL);
 }
 
-/* SQLite's index of a write-ahead log is in memory, and made anew after a crash: to write to its file changes nothing. */
+/* SQLite rebuilds the index of a write-ahead log after a crash, so writes to its file change nothing. */
 static int is_index(const char *path) {
   size_t bytes = strlen(path);
   return bytes > 4 && strcmp(path + bytes - 4, "-shm") == 0;
 }
 
-/* Counts a call. Returns 0: it is to be done; above 0: to fail with that; below 0: half of it, then the end. */
+/* Counts a call. Returns 0: do it; above 0: fail with this errno; below 0: do half of it, then kill the process. */
 static int hit(uint32_t class, const char *call, int file, const char *path) {
   if (control == NULL || (control->classes & class) == 0) return 0;
   int before = errno;
@@ -171,7 +171,7 @@ static int hit(uint32_t class, const char *call, int file, const char *path) {
   return result;
 }
 
-/* For a call of which nothing can be halved. */
+/* For a call that cannot be done by half. */
 static int fails(uint32_t class, const char *call, int file, const char *path) {
   int error = hit(class, call, file, path);
   if (error < 0) end();
@@ -199,12 +199,12 @@ static void put(char kind, const struct stat *stats, int64_t at, const char *pat
   if (raw(SYS_writev, record, parts, 4) != (ssize_t)line.total) abort();
 }
 
-/* Of a call with one path or one open file. */
+/* For a call with one path or one open file. */
 static void put_file(char kind, const struct stat *stats, int64_t at, const char *path) {
   put(kind, stats, at, path, "", NULL, 0);
 }
 
-/* A call that nothing here understands: who reads the record refuses it. */
+/* An unsupported call: record.ts refuses a record with one. */
 static void unknown(const char *call) { put_file('E', NULL, 0, call); }
 
 static int is_recorded(int file, const char *path, char *full) { return record >= 0 && find(file, path, full); }
@@ -215,7 +215,7 @@ static void wrote(int file, const char *name, const void *data, ssize_t bytes, o
   put('W', &stats, at, name, "", data, (size_t)bytes);
 }
 
-/* Reads back what was written in a way that does not show it. */
+/* Reads back the written bytes, for calls whose arguments do not contain them. */
 static void wrote_unseen(int file, const char *name, ssize_t bytes, off_t at) {
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
@@ -228,7 +228,7 @@ static void wrote_unseen(int file, const char *name, ssize_t bytes, off_t at) {
 }
 
 static void told(int file, const char *name, const void *data, size_t bytes) {
-  if (bytes > TOLD_BYTES) bytes = TOLD_BYTES;
+  if (bytes > RESPONSE_BYTES) bytes = RESPONSE_BYTES;
   int is_answer = strncmp(name, "socket:", 7) == 0 && bytes > 5 && memcmp(data, "HTTP/", 5) == 0;
   if (!is_answer && file != STDOUT_FILENO) return;
   enter();
