@@ -52,10 +52,7 @@ export async function startAppliance(
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
   const args = [...NODE_FLAGS, bundle, 'serve', '--data', data, '--port', '0'];
-  const child = spawn(process.execPath, args, {
-    env,
-    stdio: ['ignore', 'ignore', log],
-  });
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', log] });
   closeSync(log);
   for (;;) {
     const text = readFileSync(logPath, 'utf8');

@@ -329,7 +329,7 @@ typedef int compare_call(const struct dirent64 **, const struct dirent64 **);
 READ(int, -1, scandir64, AT_FDCWD, path,
      (const char *path, struct dirent64 ***to, filter_call *filter, compare_call *compare), (path, to, filter, compare))
 
-/* The descriptor is closed even if close(2) fails, as in Linux. */
+/* The descriptor is closed even if close(2) fails, as on Linux. */
 int close(int file) {
   int error = hit(READS, "close", file, NULL);
   int result = (int)raw(SYS_close, file);

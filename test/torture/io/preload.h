@@ -171,7 +171,7 @@ static int hit(uint32_t class, const char *call, int file, const char *path) {
   return result;
 }
 
-/* For a call that cannot be done by half. */
+/* For a call that cannot be half done. */
 static int fails(uint32_t class, const char *call, int file, const char *path) {
   int error = hit(class, call, file, path);
   if (error < 0) end();
