@@ -111,7 +111,10 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
       ${fields.length > 0 && html`<div class="fields">${inputs(fields)}</div>`}
       ${refusal !== '' && failed(refusal)}
       <p class="soft">The same in a terminal: <code>${command}</code></p>
-      <footer class="row"><button type="button" onClick=${onClose}>Cancel</button><button class=${isGrave ? 'main grave' : 'main'} disabled=${isSent}>${label}</button></footer>
+      <footer class="row">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button class=${isGrave ? 'main grave' : 'main'} disabled=${isSent}>${label}</button>
+      </footer>
     </form>
   </${Dialog}>`;
 }

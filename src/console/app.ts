@@ -51,7 +51,8 @@ function App({ refused }: { refused: string | null }): VNode {
         ? html`<p class="reading">Reading …</p>`
         : html`<p>To log in, have a link printed on the machine that runs Wirewatch. It works once, for ten minutes.</p>
     ${code('wirewatch console', 'the command')}
-    <p class="soft">With <code>--read-only</code>, the session can view everything but change nothing. With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
+    <p class="soft">With <code>--read-only</code>, the session can view everything but change nothing.${' '}
+      With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
     }</main>`;
 }
 
@@ -76,7 +77,13 @@ function Console({ session }: { session: Session }): VNode {
       ${side(session, route, overview.pages[0], connected)}
       <main id="main" tabindex="-1" key=${route.view}>
         ${!isNamed && html`<${Heading}>${title}</${Heading}>`}
-        <${Boundary}>${view === undefined ? html`<p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${view.show} route=${route} overview=${overview} />`}</${Boundary}>
+        <${Boundary}>
+          ${
+            view === undefined
+              ? html`<p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>`
+              : html`<${view.show} route=${route} overview=${overview} />`
+          }
+        </${Boundary}>
       </main>
     </div>
     <${ActionHost} />`;
@@ -105,11 +112,14 @@ function side(
     const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${count(open)}<span class="hidden"> open</span></span>`;
     return html`<li><a href=${linkTo(view)} aria-current=${view === route.view ? 'page' : undefined}>${title}${open > 0 && shown}</a></li>`;
   });
+  const shape = connected === null ? 'abandoned' : connected ? 'done' : 'warning';
+  const lost = 'Not connected: this page may be out of date. Trying again.';
+  const told = connected === null ? 'Connecting' : connected ? 'Live' : lost;
   return html`<header class="side">
     <a class="brand" href=${linkTo('overview')}>Wirewatch${(demo || lab) && html`<span class="tag">${lab ? 'lab' : 'demo'}</span>`}</a>
     <nav aria-label="Views"><ul>${links}</ul></nav>
     <div class="foot soft">
-      <p class="connection" role="status">${mark(connected === null ? 'abandoned' : connected ? 'done' : 'warning')} ${connected === null ? 'Connecting' : connected ? 'Live' : 'Not connected: this page may be out of date. Trying again.'}</p>
+      <p class="connection" role="status">${mark(shape)} ${told}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
       <button type="button" class="plain" onClick=${logOut}>Log out</button>

@@ -11,7 +11,8 @@ import { useReading } from './server.ts';
 
 export function Customers(): VNode {
   const reading = useReading<Answer>('/console/customers', ['customers']);
-  const none = html`<p class="empty">There is no account yet. Add one with <code>wirewatch account add ID --name NAME</code>, then a subscription and a key.</p>`;
+  const add = html`<code>wirewatch account add ID --name NAME</code>`;
+  const none = html`<p class="empty">There is no account yet. Add one with ${add}, then a subscription and a key.</p>`;
   return read(reading, ({ accounts, scopes }) =>
     accounts.length === 0 ? panel('Accounts', none) : accounts.map((one) => account(one, scopes)),
   );

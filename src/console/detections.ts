@@ -57,7 +57,10 @@ function ById(): VNode {
     setIsWrong(!DETECTION_ID.test(id));
     if (DETECTION_ID.test(id)) go(linkTo('detections', {}, id));
   };
-  return html`<form class="row" onSubmit=${onSubmit}><input name="id" aria-label="Detection id" placeholder="t.7001.12.345" autocomplete="off" spellcheck=${false} aria-invalid=${isWrong} /><button>Open id</button>
+  return html`<form class="row" onSubmit=${onSubmit}>
+    <input name="id" aria-label="Detection id" placeholder="t.7001.12.345" aria-invalid=${isWrong}
+      autocomplete="off" spellcheck=${false} />
+    <button>Open id</button>
     ${isWrong && failed('Expected an id such as t.7001.12.345.')}</form>`;
 }
 
@@ -73,12 +76,15 @@ function Live(of: Filters): VNode {
   const reading = useReading<DetectionsPage>(path, ['detections'], onTop);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
-  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${() => setHeld(held === null ? (reading.pages[0] ?? null) : null)}>${held === null ? 'Hold' : 'Resume'}</button>`;
+  const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
+  const label = held === null ? 'Hold' : 'Resume';
+  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
     const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
     const newer = waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version');
-    return html`<p class="soft live-note">${held === null ? 'Newest first. New versions appear on top as they are delivered.' : `Held. ${newer} waiting.`}</p>
+    const live = 'Newest first. New versions appear on top as they are delivered.';
+    return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
       ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
       ${call(page.curl)}`;
   };
@@ -96,8 +102,9 @@ function Search({ route, fields, more }: Filters): VNode {
   const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
     const all = pages.flatMap(({ detections }) => detections);
     const { next, searched_to, curl } = pages.at(-1) ?? first;
-    const reached = `Searched back to ${(searched_to ?? to).slice(0, 10)}.`;
-    return html`<p class="soft live-note" role="status">${count(all.length, 'detection')}. ${next === null ? 'The period was searched to its end.' : reached}</p>
+    const soFar = `Searched back to ${(searched_to ?? to).slice(0, 10)}.`;
+    const reached = next === null ? 'The period was searched to its end.' : soFar;
+    return html`<p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}
       ${call(curl)}`;
   };
@@ -185,19 +192,25 @@ function Versions({ of }: { of: readonly Version[] }): VNode {
   const paths = new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
   for (const name of ['event', 'version']) paths.delete(name);
   const head = ({ version, at, changed }: Version) =>
-    html`<th scope="col">Version ${count(version)}<br />${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
+    html`<th scope="col">Version ${count(version)}<br />
+      ${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />
+      ${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
   const row = (path: string) => {
     const cells = columns.map(({ detection, changed }) => {
       const isChanged = changed.includes(path);
-      return html`<td class=${isChanged && 'changed'}>${isChanged && html`<span class="hidden">changed: </span>`}${foreign(textAt(detection, path))}</td>`;
+      const told = isChanged && html`<span class="hidden">changed: </span>`;
+      return html`<td class=${isChanged && 'changed'}>${told}${foreign(textAt(detection, path))}</td>`;
     });
     return html`<tr key=${path}><th scope="row" class="mono">${path}</th>${cells}</tr>`;
   };
+  const showAll = html`<button type="button" class="more" onClick=${() => setIsAll(true)}>
+    Show all ${count(of.length)} versions
+  </button> `;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
       <thead><tr><th scope="col">Field</th>${columns.map(head)}</tr></thead>
       <tbody>${[...paths].map(row)}</tbody>
     </table></div>
-    ${of.length > columns.length && html`<button type="button" class="more" onClick=${() => setIsAll(true)}>Show all ${count(of.length)} versions</button> `}`;
+    ${of.length > columns.length && showAll}`;
 }
 
 /** The dotted path of every value, as the contract names fields. */

@@ -21,11 +21,18 @@ export const PERIOD: readonly Field[] = [
 export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNode[] {
   return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {
     const value = filters?.get(name) ?? first;
-    if (type === 'checks')
-      return html`<fieldset><legend>${label}</legend>${options.map(([one, text]) => html`<label class="check"><input type="checkbox" name=${name} value=${one} checked=${one === value} />${text}</label>`)}</fieldset>`;
+    const check = ([one, text]: Option) => html`<label class="check">
+      <input type="checkbox" name=${name} value=${one} checked=${one === value} />${text}
+    </label>`;
+    const option = ([one, text]: Option) =>
+      html`<option value=${one} selected=${one === value}>${text}</option>`;
+    if (type === 'checks') return html`<fieldset><legend>${label}</legend>${options.map(check)}</fieldset>`;
     if (options.length > 0)
-      return html`<label>${label}<select name=${name} value=${value}>${options.map(([one, text]) => html`<option value=${one} selected=${one === value}>${text}</option>`)}</select></label>`;
-    return html`<label>${label}<input name=${name} type=${type ?? 'text'} value=${value} placeholder=${hint} required=${required} min=${type === 'number' ? 0 : undefined} autocomplete="off" spellcheck=${false} /></label>`;
+      return html`<label>${label}<select name=${name} value=${value}>${options.map(option)}</select></label>`;
+    return html`<label>${label}
+      <input name=${name} type=${type ?? 'text'} value=${value} placeholder=${hint} required=${required}
+        min=${type === 'number' ? 0 : undefined} autocomplete="off" spellcheck=${false} />
+    </label>`;
   });
 }
 
@@ -59,9 +66,12 @@ export function filters({ route, fields, more = [], kept }: Filters, submit = 'F
     go(linkTo(route.view, { ...Object.fromEntries(values), ...kept }), true);
   };
   const { parameters } = route;
+  const seldom = html`<details open=${more.some(({ name }) => parameters.has(name))}>
+    <summary>More filters</summary><div class="row fields">${inputs(more, parameters)}</div>
+  </details>`;
   return html`<form role="search" onSubmit=${onEvent} onChange=${onEvent}>
     <div class="row fields">${inputs(fields, parameters)}<button>${submit}</button></div>
-    ${more.length > 0 && html`<details open=${more.some(({ name }) => parameters.has(name))}><summary>More filters</summary><div class="row fields">${inputs(more, parameters)}</div></details>`}
+    ${more.length > 0 && seldom}
   </form>`;
 }
 

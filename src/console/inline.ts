@@ -34,7 +34,9 @@ export function soft(text: Children): VNode {
 
 /** A number as a bar beside its text. */
 export function bar(value: number, most: number, text: string): VNode {
-  return html`<span class="bar-text"><meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}</span>`;
+  return html`<span class="bar-text">
+    <meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}
+  </span>`;
 }
 
 function Age({ at }: { at: string }): VNode {

@@ -15,15 +15,21 @@ export function Manual({ route }: { route: Route }): VNode {
   const { name: current, parameters } = route;
   const search = parameters.get('search');
   const reading = useReading<ManualTopics>(`/console/manual${queryOf({ search })}`);
+  const ariaCurrent = (name: string) => (name === current ? 'page' : undefined);
   const topics = ({ topics: all }: ManualTopics) => {
     if (all.length === 0) return html`<p class="empty">No topic has all of these words.</p>`;
-    return html`<ul>${all.map(({ name, title, excerpt }) => html`<li key=${name}><a href=${linkTo('manual', { search }, name)} aria-current=${name === current ? 'page' : undefined}>${name}</a>${soft(excerpt || title)}</li>`)}</ul>`;
+    const topic = ({ name, title, excerpt }: ManualTopics['topics'][number]) => html`<li key=${name}>
+      <a href=${linkTo('manual', { search }, name)} aria-current=${ariaCurrent(name)}>${name}</a>
+      ${soft(excerpt || title)}
+    </li>`;
+    return html`<ul>${all.map(topic)}</ul>`;
   };
+  const about = 'What “wirewatch manual” prints, for this version. Choose a topic, or search for words.';
   return html`<div class=${`manual ${current && 'has-topic'}`}>
     <nav aria-label="Topics of the manual">${filters({ fields: FIELDS, route }, 'Search')}${read(reading, topics)}</nav>
     ${
       current === ''
-        ? html`<div><${Heading}>Manual</${Heading}><p class="soft">What “wirewatch manual” prints, for this version. Choose a topic, or search for words.</p></div>`
+        ? html`<div><${Heading}>Manual</${Heading}><p class="soft">${about}</p></div>`
         : html`<${Topic} name=${current} section=${parameters.get('section')} />`
     }
   </div>`;

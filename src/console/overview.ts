@@ -121,7 +121,10 @@ function tile(question: string, href: string, name: MarkName, [answer, more]: An
 function alerts({ alerts: all }: Answer): VNode {
   const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: Answer['alerts'][number]) =>
     html`<article class="alert" key=${`${name} ${detail}`}>
-      <p>${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)} ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}</p>
+      <p>
+        ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
+        ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}
+      </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${what_to_do}</p>
       ${actions(of.slice(0, ALERT_ACTIONS), { isAlone: true })}
@@ -144,7 +147,10 @@ function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMa
   const href = linkTo('windows', { export: name });
   const endMs = Date.parse(newest ?? '');
   const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
-  return html`<p>${newest === null ? 'No window has been read yet.' : html`Newest window read: <strong>${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC</strong>, ${age(newest)}`}</p>
+  const times = html`<strong>${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC</strong>`;
+  return html`<p>
+      ${newest === null ? 'No window has been read yet.' : html`Newest window read: ${times}, ${age(newest)}`}
+    </p>
     <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
     ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}
     ${map !== undefined && strip(map, name, href)}`;
@@ -159,7 +165,11 @@ function strip(map: WindowMap, name: ExportName, href: string): VNode {
   const open = cells.filter(({ letter }) => !'de-w'.includes(letter)).length;
   const label = `${name}, the windows of the last day: ${open === 0 ? 'none is open' : `${count(open)} without data`}. Opens the map.`;
   const [first] = cells;
-  return html`<a class="strip" href=${href}><svg class="curve" viewBox=${`0 0 ${STRIP * 7} 11`} preserveAspectRatio="none" role="img" aria-label=${label}>${drawn(cells, (index) => [index * 7, 0], [6, 11])}</svg></a>
+  return html`<a class="strip" href=${href}>
+      <svg class="curve" viewBox=${`0 0 ${STRIP * 7} 11`} preserveAspectRatio="none" role="img" aria-label=${label}>
+        ${drawn(cells, (index) => [index * 7, 0], [6, 11])}
+      </svg>
+    </a>
     <div class="row axis" aria-hidden="true"><span>${first && clock(first.startMs)}</span><span>now</span></div>`;
 }
 
@@ -211,7 +221,10 @@ const CHARTS = [
 ] as const;
 
 function charts({ minutes: of }: Answer): VNode {
-  return html`<div class="curves">${CHARTS.map(([name, title, unit]) => html`<${Curve} fromMs=${Date.parse(of.from)} minutes=${of[name]} title=${title} unit=${unit} />`)}</div>`;
+  const fromMs = Date.parse(of.from);
+  const chart = ([name, title, unit]: (typeof CHARTS)[number]) =>
+    html`<${Curve} fromMs=${fromMs} minutes=${of[name]} title=${title} unit=${unit} />`;
+  return html`<div class="curves">${CHARTS.map(chart)}</div>`;
 }
 
 interface CurveProps extends Record<'title' | 'unit', string> {
@@ -249,7 +262,8 @@ function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
   );
   return html`<figure>
     <figcaption class="row"><h3>${title}</h3>${soft(shown)}</figcaption>
-    <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
+    <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
+      role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
       <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
       <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
       ${at !== null && html`<path stroke="var(--soft)" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
@@ -268,10 +282,16 @@ function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, h
   const more = waiting - waiting_files.length;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
     <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
-    ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied<progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress></p>`)}
+    ${applying.map(progress)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
     <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
+}
+
+function progress({ file, rows, rows_applied: applied }: Answer['ingest']['applying'][number]): VNode {
+  return html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied
+    <progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress>
+  </p>`;
 }
 
 const DISK_LOW = 0.05;

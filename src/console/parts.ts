@@ -144,7 +144,10 @@ export function Dialog({ title, class: own, onClose, isKept = false, children }:
   };
   return html`<dialog ref=${place} class=${own} aria-labelledby=${id} onCancel=${onAway} onClick=${onAway}>
     <div class="sheet">
-      <header><h2 id=${id} tabindex="-1" autofocus>${title}</h2><button type="button" class="close" aria-label="Close" onClick=${onClose}>✕</button></header>
+      <header>
+        <h2 id=${id} tabindex="-1" autofocus>${title}</h2>
+        <button type="button" class="close" aria-label="Close" onClick=${onClose}>✕</button>
+      </header>
       ${children}
     </div>
   </dialog>`;

@@ -174,11 +174,17 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
   return html`<p class="readout">${shown && readout(name, shown)}</p>
     <div class="scroll map" ref=${frame}>
       <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${dayLabels}</svg>
-      <svg width=${place.width} height=${place.height} role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} aria-description=${KEYS}
-        onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))} onPointerLeave=${() => setHovered(null)} onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
+      <svg width=${place.width} height=${place.height} role="grid" aria-description=${KEYS}
+        aria-label=${`Windows of ${name}, a row a day, the newest first`}
+        aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS}
+        onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))}
+        onPointerLeave=${() => setHovered(null)}
+        onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
         <g aria-hidden="true">${labels}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
         <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
-          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0" aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)} onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
+          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0"
+            aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)}
+            onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
         </g>
       </svg>
     </div>

@@ -32,7 +32,11 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
       return html`<div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
         ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
-        ${by === 'rows' ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows']) : LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))}
+        ${
+          by === 'rows'
+            ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows'])
+            : LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))
+        }
       </div>
       <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
       <${OpenList} open=${map.open} />
