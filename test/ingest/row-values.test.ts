@@ -163,6 +163,32 @@ test('times with offsets and fractions are shown in whole seconds of UTC, trunca
   assert.equal(detection.source.published_at, '1969-12-31T23:59:59Z');
 });
 
+test('times with a lower-case t and z are shown, and compared with others, as with upper-case letters', async () => {
+  const members = { source_internal_id: 4242, article_id: 4242 };
+  const detection = await detectionOf([
+    newRow({
+      ...members,
+      first_detected_at: '2026-11-01t10:10:00z',
+      last_scored_at: '2026-11-01t10:10:00z',
+      exported_at: '2026-11-01t10:10:00z',
+      strength_score: 10,
+    }),
+    newRow({
+      ...members,
+      first_detected_at: '2026-11-01T12:00:00Z',
+      last_scored_at: '2026-11-01T12:00:00Z',
+      exported_at: '2026-11-01T12:00:00Z',
+      source_published_at: '2026-11-01t00:00:00z',
+      strength_score: 90,
+    }),
+  ]);
+  assert.equal(detection.first_detected_at, '2026-11-01T10:10:00Z');
+  assert.equal(detection.last_scored_at, '2026-11-01T12:00:00Z');
+  assert.equal(detection.exported_at, '2026-11-01T12:00:00Z');
+  assert.equal(detection.source.published_at, '2026-11-01T00:00:00Z');
+  assert.equal(detection.strength.score, 90);
+});
+
 test('first_detected_at and last_scored_at lie within a day after the window, first_detected_at from 2000 on', async () => {
   const window = nextWindowMs();
   const latest = formatMs(window + WINDOW_MS + DAY_MS);
@@ -185,6 +211,7 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
     await errorFor({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }),
     'applied',
   );
+  assert.equal(await errorFor({ last_scored_at: latest.toLowerCase() }), 'applied');
   // A bad second file does not change a window that is done.
   assert.equal(await errorFor({ first_detected_at: over }), `first_detected_at: a time not after ${latest}`);
   assert.equal(await errorFor({ last_scored_at: over }), `last_scored_at: a time not after ${latest}`);
