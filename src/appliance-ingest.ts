@@ -7,19 +7,16 @@ import { type Config, enabledExports } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import type { ReadingNotes } from './ingest/reading-note.ts';
+import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
-import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import { formatMs, SECOND_MS } from './time.ts';
+import { formatMs } from './time.ts';
 import { VERSION } from './version.ts';
-
-/** An error of the ingest thread counts as caused by access.db if keys could not be checked this recently. */
-const KEYS_FAILED_LATELY_MS = paced(10 * SECOND_MS);
 
 export interface ApplianceIngestOptions {
   readonly config: Config;
@@ -58,7 +55,7 @@ export function startApplianceIngest(
     if (event.kind === 'recovering') recovering.resolve();
   };
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const supervision = whileKeysFail(access, conditions, log);
+  const supervision = afterAccessErrors(access, conditions, log);
   const ingest = superviseIngest(settings, onEvent, supervision, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
@@ -125,18 +122,17 @@ export function ingestSettings(
   };
 }
 
-/** While keys cannot be checked, that is also what ended the ingest thread, since it reads access.db too. */
-function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
+/** An error of access.db, which this thread only reads and notes its progress in, needs no restart of the program. */
+function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
   return {
-    isPassing(fault) {
-      if (isWriteLost(fault)) return false;
+    isPassing: (fault) => isOfAccess(fault) && !isWriteLost(fault),
+    isOver() {
       try {
         access.check();
-      } catch {
         return true;
+      } catch {
+        return false;
       }
-      // It may have been fixed before the thread noticed the problem.
-      return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {
       for (const name of INGEST_CONDITIONS) conditions.set(name, null);

@@ -89,6 +89,7 @@ function plain(error: Error): object {
 }
 
 function revived(error: PlainError): Error {
-  if (error.name === 'Refused' && error.code !== undefined) return new Refused(error.code, error.message);
+  if (error.name === 'Refused' && error.code !== undefined)
+    return Object.assign(new Refused(error.code, error.message), error);
   return error instanceof Error ? error : Object.assign(new Error(), error);
 }

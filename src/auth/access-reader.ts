@@ -56,8 +56,6 @@ export interface AccessReader {
   findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
   /** @throws Refused `unavailable` if keys cannot be read now */
   check(): void;
-  /** Whether a read failed within the last so many milliseconds. */
-  hasFailedWithin(ms: number): boolean;
   close(): void;
 }
 
@@ -114,7 +112,6 @@ interface OpenStore {
 /** @param path of access.db, which need not exist yet */
 export function createAccessReader(path: string): AccessReader {
   let store: OpenStore | null = null;
-  let failedAtMs = Number.NEGATIVE_INFINITY;
 
   function close(): void {
     const closing = store;
@@ -130,7 +127,6 @@ export function createAccessReader(path: string): AccessReader {
       return read(store);
     } catch (error) {
       close();
-      failedAtMs = performance.now();
       throw unavailable(error);
     }
   }
@@ -146,7 +142,6 @@ export function createAccessReader(path: string): AccessReader {
       });
     },
     check: () => void reading((from) => readProof(from, '')),
-    hasFailedWithin: (ms) => performance.now() - failedAtMs <= ms,
     close,
   };
 }

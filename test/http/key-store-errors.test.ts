@@ -22,6 +22,8 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Driver from 'better-sqlite3';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { Refused } from '../../src/refused.ts';
@@ -203,6 +205,47 @@ describe('while keys cannot be checked', () => {
       assert.equal(line.msg, 'file applied');
     });
   }
+});
+
+test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', async () => {
+  await appliance.restart();
+  const db = new Driver(store);
+  const page = Number(
+    db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'ingest_request_open'").pluck().get(),
+  );
+  const at = (page - 1) * PAGE_BYTES;
+  const content = readFileSync(store).subarray(at, at + PAGE_BYTES);
+  const overwrite = (bytes: Buffer) => {
+    const file = openSync(store, 'r+');
+    writeSync(file, bytes, 0, PAGE_BYTES, at);
+    closeSync(file);
+  };
+  overwrite(garbage(PAGE_BYTES));
+  try {
+    // After a commit, the ingest thread reads the file again.
+    db.exec("UPDATE account SET name = name || '!'; UPDATE account SET name = rtrim(name, '!')");
+    const stopped = async () => (await openAlerts()).find(({ name }) => name === 'ingest stopped');
+    await until('the alert', async () => (await stopped()) !== undefined);
+    assert.match((await stopped())?.detail ?? '', /^access\.db: /);
+    // Several starts of the thread later it is the same alert, opened once.
+    await sleep(1_000);
+    const alerts = appliance
+      .serving()
+      .log.filter(({ msg }) => msg === 'alert opened' || msg === 'alert closed');
+    assert.deepEqual(
+      alerts
+        .map(({ msg, alert }) => [msg, alert])
+        .filter(([, alert]) => OF_THIS.some((name) => name === alert)),
+      [['alert opened', 'ingest stopped']],
+    );
+    assert.deepEqual(await statuses(known.key), { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 });
+  } finally {
+    db.close();
+    overwrite(content);
+  }
+  await until('it is over', async () => (await openAlerts()).every(({ name }) => name !== 'ingest stopped'));
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
 });
 
 /** Another store with a key that is only in its write-ahead log, as a writer leaves it. */

@@ -9,6 +9,7 @@ import { formatMs } from '../../time.ts';
 import type { WindowStatus } from '../../windows/ledger.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { RemovedRows } from '../apply/remove-rows.ts';
+import type { AccessConnection } from '../threads/access-connection.ts';
 import type { Log } from '../threads/ingest-messages.ts';
 
 export type IngestRequest =
@@ -104,19 +105,21 @@ export type HandleRequest = (
 
 /** Notes the progress and the outcome of a request. @throws only errors of the machine, and Stopping */
 export async function serveRequest(
-  access: Database,
+  access: AccessConnection,
   { id, request }: OpenRequest,
   handle: HandleRequest,
   log: Log,
 ): Promise<void> {
+  const note = (sql: string, values: object) =>
+    access.use((db) => writing(db, () => db.prepare(sql).run(values)));
   let toldAtMs = 0;
   const outcome = await handle(request, (progress) => {
     const nowMs = performance.now();
     if (nowMs - toldAtMs < PROGRESS_EVERY_MS) return;
     toldAtMs = nowMs;
-    writing(access, () => access.prepare(SET_PROGRESS).run({ id, progress }));
+    note(SET_PROGRESS, { id, progress });
   });
-  writing(access, () => access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }));
+  note(SET_OUTCOME, { id, outcome: JSON.stringify(outcome) });
   log('info', 'request served', { request: withTimes(request), outcome });
 }
 

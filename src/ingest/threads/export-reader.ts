@@ -1,13 +1,13 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../../packed.ts';
-import type { Database } from '../../store/database.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
 import type { RowBatch } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
 import { readSubscribers } from '../subscribers.ts';
+import type { AccessConnection } from './access-connection.ts';
 import type { IngestSettings } from './ingest-messages.ts';
 import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
 
@@ -21,7 +21,7 @@ export interface Reading {
 }
 
 export interface ExportReaderOptions {
-  readonly access: Database;
+  readonly access: AccessConnection;
   readonly settings: ReaderSettings &
     Pick<IngestSettings, 'earliest_time' | 'require_trailer' | 'bad_rows' | 'enabled_exports'>;
   readonly now: Now;
@@ -110,7 +110,7 @@ export class ExportReader {
       rows_to_skip: 0,
       check_only: false,
       skipped_path: null,
-      ...readSubscribers(access, (exportName) => settings.enabled_exports.includes(exportName)),
+      ...access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name))),
     };
   }
 

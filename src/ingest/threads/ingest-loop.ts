@@ -8,8 +8,6 @@ import type { LogWriter } from '../../history/log-writer.ts';
 import type { Recovered } from '../../history/recover.ts';
 import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
-import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
-import { type Database, openDatabase } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { checkpointNoted } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, isThere, requireRoom } from '../../store/folder.ts';
@@ -32,6 +30,7 @@ import { readPause } from '../pause.ts';
 import { handleRequests } from '../requests/handle-requests.ts';
 import { type HandleRequest, nextRequest, serveRequest } from '../requests/requests.ts';
 import { SteadyClock } from '../steady-clock.ts';
+import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
 import { FullDisk } from './full-disk.ts';
 import type { IngestEvent, IngestSettings, Log, SetCondition } from './ingest-messages.ts';
@@ -50,7 +49,7 @@ export class Ingester {
   readonly lostEnd: LostEnd;
   readonly #settings: IngestSettings;
   readonly #folder: DataFolder;
-  readonly #access: Database;
+  readonly #access: AccessConnection;
   readonly #logWriter: LogWriter;
   readonly #files: FileStore;
   readonly #exports: ExportReader;
@@ -86,7 +85,7 @@ export class Ingester {
     this.#send = send;
     // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
     db.pragma('wal_autocheckpoint = 0');
-    this.#access = openDatabase(this.#folder.access, 'write', ACCESS_SCHEMA);
+    this.#access = new AccessConnection(this.#folder.access);
     const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
     const setCondition = reportChanges(send);
     const folder = this.#folder.log;
@@ -223,7 +222,7 @@ export class Ingester {
 
   async #serveRequests(): Promise<void> {
     for (;;) {
-      const open = nextRequest(this.#access);
+      const open = this.#access.use(nextRequest);
       if (open === null) return;
       await this.#disk.retrying(() => serveRequest(this.#access, open, this.#handle, this.#log));
       this.#check();
@@ -232,7 +231,7 @@ export class Ingester {
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
-    if (readPause(this.#access) !== null) return null;
+    if (this.#access.use(readPause) !== null) return null;
     const scan = this.#scanner.scan();
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
@@ -245,7 +244,7 @@ export class Ingester {
       processed += 1;
       this.#check();
       // A pause begins with the next file, and a request does not wait for the whole folder.
-      if (readPause(this.#access) !== null || nextRequest(this.#access) !== null) break;
+      if (this.#access.use(readPause) !== null || this.#access.use(nextRequest) !== null) break;
     }
     return processed > 0 ? 0 : scan.nextScanMs;
   }
@@ -320,7 +319,7 @@ export class Ingester {
   #noticeCommands(): void {
     // A command that works without an appliance gives way to one that starts.
     if (this.#settings.mode === 'requests' && isLocked(this.#folder.serveLock)) this.stop();
-    const version = Number(this.#access.pragma('data_version', { simple: true }));
+    const version = this.#access.use((access) => Number(access.pragma('data_version', { simple: true })));
     if (version !== this.#accessVersion) this.#timer.wake();
     this.#accessVersion = version;
   }

@@ -232,6 +232,22 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
     ['(isCheck || before.has(name))', 'isCheck', 'an open alert stays open between checks', 'health'],
   ]),
+  ...faultsIn('ingest/threads/access-connection.ts', [
+    [
+      'Object.assign(error, { database: NAME })',
+      'error',
+      'an error of access.db is not taken for damage of detections.db',
+      'key-store-errors',
+    ],
+  ]),
+  ...faultsIn('ingest/threads/supervisor.ts', [
+    [
+      'RESUMED_AFTER_MS = paced(10 * SECOND_MS)',
+      'RESUMED_AFTER_MS = 0',
+      'an alert does not open and close at each start of the thread',
+      'key-store-errors',
+    ],
+  ]),
   ...faultsIn('ingest/threads/wakeable-timer.ts', [
     ['        clearTimeout(timer);\n', '', 'an unneeded timer is cleared', 'timers'],
   ]),
