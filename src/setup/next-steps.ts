@@ -135,10 +135,15 @@ function dropping(
   { effective }: Plan,
 ): string[] {
   const { drop } = effective.ingest;
-  if (stateDirectory(data) !== null && drop.startsWith(`${data}/`))
+  if (stateDirectory(data) !== null && drop.startsWith(`${data}/`)) {
+    const who = isDynamic ? 'root' : `root and ${user}`;
+    const otherwise = isDynamic
+      ? 'run setup without --dynamic-user, and with --drop'
+      : 'choose a folder outside the data folder with --drop';
     return [
-      `# Drop export files into ${drop}. Only root${isDynamic ? '' : ` and ${user}`} can write there: for another program, choose a folder outside the data folder with --drop.`,
+      `# Drop export files into ${drop}. Only ${who} can write there: for another program, ${otherwise}.`,
     ];
+  }
   return [
     `# Drop export files into ${drop}. Give access to the user of the program that writes them:`,
     `usermod -a -G ${user} THAT_PROGRAMS_USER`,

@@ -288,6 +288,15 @@ test('for an enabled service, a restart is printed: enable --now would leave the
   assert.ok(
     first.includes('systemctl enable --now wirewatch') && !first.includes('systemctl restart wirewatch'),
   );
+
+  // --drop alone is refused together with --dynamic-user.
+  const service = { ...choices.service, isDynamic: true };
+  const dynamic = { ...choices, data: '/var/lib/wirewatch', service };
+  const dropping = nextSteps(dynamic, planSetup(dynamic), false).at(-1) ?? '';
+  assert.match(
+    dropping,
+    /Only root can write there: .* run setup without --dynamic-user, and with --drop\.$/,
+  );
 });
 
 test('below a root, paths are printed as they are here', () => {
