@@ -119,9 +119,13 @@ test("root's backup of another user's folder belongs to that user, who continues
     await startedAndStopped(serveOn(data));
     for (const path of [data, ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
       chownSync(resolve(data, path), NOBODY, NOBODY);
-    chmodSync(folder, 0o755);
     const backups = join(folder, 'backups');
     const backup = () => runProgram(['backup', backups, '--data', data]);
+
+    const unreachable = backup();
+    assert.equal(await unreachable.ended, 78);
+    assert.match(unreachable.stderr(), /user id 65534 owns the data folder .*, but cannot enter it/);
+    chmodSync(folder, 0o755);
 
     const outside = backup();
     assert.equal(await outside.ended, 1);
