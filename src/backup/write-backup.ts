@@ -7,9 +7,11 @@
  */
 
 import {
+  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -23,10 +25,11 @@ import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
-import { keepInPlace, takeLock } from '../store/locks.ts';
+import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
@@ -83,6 +86,8 @@ const OTHER_BACKUP_MS = 5_000;
 export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
   const { target } = options;
   const folder = dataFolder(options.data);
+  // The scheduled backup of that user must be able to continue what this one writes.
+  actAsOwner(folder);
   const release = keepInPlace(folder, false);
   const stays = hasBackup(target) ? ' The earlier backup is still valid.' : '';
   try {
@@ -108,9 +113,7 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
     mkdirSync(target, { mode: 0o700 });
     syncFolder(dirname(target));
   }
-  const release = takeLock(join(target, LOCK), OTHER_BACKUP_MS);
-  if (release === null)
-    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
+  const release = lockFolder(target, target);
   try {
     const { name, isNew } = branchFor(folder, target, now());
     const branch = join(target, name);
@@ -131,9 +134,7 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
   if (found !== undefined && !replace) throw nameTaken(target);
   const stage = join(dirname(target), `.${basename(target)}.tmp`);
   mkdirSync(stage, { recursive: true, mode: 0o700 });
-  const release = takeLock(join(stage, LOCK), OTHER_BACKUP_MS);
-  if (release === null)
-    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
+  const release = lockFolder(stage, target);
   try {
     const made = join(stage, 'backup');
     rmSync(made, { recursive: true, force: true });
@@ -152,6 +153,15 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
     rmSync(stage, { recursive: true, force: true });
     release();
   }
+}
+
+/** @throws the file system's error, which names the path: SQLite's does not */
+function lockFolder(folder: string, target: string): Release {
+  const lock = join(folder, LOCK);
+  closeSync(openSync(lock, 'a', 0o600));
+  const release = takeLock(lock, OTHER_BACKUP_MS);
+  if (release !== null) return release;
+  throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
 }
 
 function nameTaken(target: string): Refused {
@@ -238,7 +248,7 @@ function hasBackup(target: string): boolean {
   try {
     return readdirSync(target).some((name) => existsSync(join(target, name, STATE)));
   } catch {
-    return existsSync(target);
+    return statSync(target, { throwIfNoEntry: false })?.isFile() === true;
   }
 }
 
@@ -274,7 +284,7 @@ function explained(
       `the log is damaged: ${error.message}.${stays} To find out what is wrong: wirewatch verify`,
       cause,
     );
-  const reason = error instanceof LogFailure ? error.message : reasonOf(error);
+  const reason = error instanceof LogFailure ? error.message : reasonOf(error, target);
   if (isDiskFull(error))
     return new Refused('failed', `the disk of ${target} is full.${stays} Free space and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
@@ -289,8 +299,17 @@ function explained(
   )
     return new Refused(
       'failed',
-      `cannot write ${target}: ${reason}.${stays} Check the disk and the permissions.`,
+      `cannot write ${target}: ${reason}.${stays} ${adviceOn(error, target)}`,
       cause,
     );
   return error;
+}
+
+function adviceOn(error: unknown, target: string): string {
+  if (!isErrorCode(error, 'EACCES', 'EPERM')) return 'Check the disk and the permissions.';
+  if (target.endsWith('.tar')) return 'Name a file in a folder that the user that Wirewatch runs as can use.';
+  const [uid, gid] = [process.geteuid?.(), process.getegid?.()];
+  return existsSync(target)
+    ? `Give the backup folder to the user that Wirewatch runs as: chown -R ${uid}:${gid} ${target}`
+    : `Create the backup folder for the user that Wirewatch runs as: install -d -m 0700 -o ${uid} -g ${gid} ${target}`;
 }

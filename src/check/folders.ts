@@ -61,7 +61,7 @@ function checkOwner(root: string, found: Stats): Outcome {
     return uid === 0 && isUsable(root)
       ? warn(
           mine,
-          'Run all commands as the user that Wirewatch runs as: it has no access to files that root creates.',
+          'Run this command as the user that Wirewatch runs as: only then does it test what that user can read and write.',
         )
       : bad(
           mine,

@@ -24,7 +24,7 @@ export async function checkAddress(
     return isRunning
       ? warn(
           `${shown} is free, although Wirewatch is running: it listens on another address, with other settings`,
-          'Run this command with the configuration of the running Wirewatch (--config, WIREWATCH_ variables).',
+          `Run this command with the configuration of the running Wirewatch (--config, WIREWATCH_ variables${section === 'server' ? ', or the same --host and --port' : ''}).`,
         )
       : ok(`${shown} is free`);
   }

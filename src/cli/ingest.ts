@@ -41,7 +41,7 @@ function replayText(counts: ReplayCounts): string {
 const pause = subcommand('pause', 'stop reading dropped files until "ingest resume", also across restarts', {
   examples: ['ingest pause'],
   run(_values, self) {
-    const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true });
+    const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()));
     const paused_since = formatMs(pausedMs);
     return {
       value: { paused: true, paused_since },

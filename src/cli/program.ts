@@ -111,7 +111,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   sample: {
     description:
-      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
+      'print a sample file: the configuration, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
     load: () => import('./sample.ts'),
   },
   generate: {

@@ -75,7 +75,7 @@ export const ALERTS = {
     opens: 'access.db cannot be read; requests with a key return 503',
     closes: 'it can be read again',
     what_to_do:
-      'Check the permissions and the disk of the data folder. If access.db is damaged, stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
+      'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: it rebuilds the file from access-log/, and no key is lost.',
   },
   'failed windows': {
     page_worthy: false,

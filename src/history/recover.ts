@@ -355,7 +355,7 @@ function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refus
   const hasDatabase = existsSync(detections);
   return new Refused(
     'configuration',
-    `the log in ${log} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept.${hasDatabase ? ' If the database is not damaged, you can start a new log from it instead: wirewatch rebuild --log' : ''}`,
+    `the log in ${log} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept.${hasDatabase ? ` If the database is not damaged, you can start a new log from it instead: wirewatch rebuild --log --data ${root}` : ''}`,
     { cause: error },
   );
 }

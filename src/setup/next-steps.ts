@@ -35,12 +35,12 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
   if (choices.root !== '/') return inImage(choices, plan);
   // If it is already running, only a restart applies a new unit or a changed setting.
   return isEnabled
-    ? [...preparing(service, plan), ...RESTARTING, installationOf(choices), ...checking(service)]
+    ? [...preparing(service, plan), ...RESTARTING, installationOf(choices), ...checking(choices, service)]
     : [
         ...preparing(service, plan),
         ...STARTING,
         ...firstKey(choices, service),
-        ...checking(service),
+        ...checking(choices, service),
         ...dropping(choices, service, plan),
       ];
 }
@@ -105,9 +105,12 @@ const RESTARTING = [
 ];
 
 /** How a command is run as the user of the service. */
-function asUser({ isDynamic, user, program }: ServiceChoices): string {
-  // A dynamic user does not exist outside the service; SQLite gives root's files to the owner of the database.
-  return `${isDynamic ? '' : `runuser -u ${user} -- `}${program.map(pasted).join(' ')}`;
+function asUser({ isDynamic, user, program }: ServiceChoices, data: string): string {
+  // A dynamic user exists only in units, which share it by its name; no other process can enter its folder but root's.
+  const shared = `-p DynamicUser=yes -p User=${user} -p StateDirectory=${stateDirectory(data)} -p CacheDirectory=wirewatch`;
+  const settings = `-E WIREWATCH_DATA -E WIREWATCH_CONFIG -E WIREWATCH_ADDON_DIR=${CACHE_FOLDER}/addon`;
+  const unit = `systemd-run --quiet --collect --wait --pipe ${shared} ${settings}`;
+  return `${isDynamic ? unit : `runuser -u ${user} --`} ${program.map(pasted).join(' ')}`;
 }
 
 function installationOf({ data, config }: SetupChoices): string {
@@ -115,7 +118,7 @@ function installationOf({ data, config }: SetupChoices): string {
 }
 
 function firstKey(choices: SetupChoices, service: ServiceChoices): string[] {
-  const run = asUser(service);
+  const run = asUser(service, choices.data);
   return [
     '# Create the first key. It is shown only once:',
     installationOf(choices),
@@ -125,8 +128,8 @@ function firstKey(choices: SetupChoices, service: ServiceChoices): string[] {
   ];
 }
 
-function checking(service: ServiceChoices): string[] {
-  return ['# Check the installation:', `${asUser(service)} check`];
+function checking({ data }: SetupChoices, service: ServiceChoices): string[] {
+  return ['# Check the installation:', `${asUser(service, data)} check`];
 }
 
 function dropping(
@@ -135,10 +138,15 @@ function dropping(
   { effective }: Plan,
 ): string[] {
   const { drop } = effective.ingest;
-  if (stateDirectory(data) !== null && drop.startsWith(`${data}/`))
+  if (stateDirectory(data) !== null && drop.startsWith(`${data}/`)) {
+    const who = isDynamic ? 'root' : `root and ${user}`;
+    const otherwise = isDynamic
+      ? 'run setup without --dynamic-user, and with --drop'
+      : 'choose a folder outside the data folder with --drop';
     return [
-      `# Drop export files into ${drop}. Only root${isDynamic ? '' : ` and ${user}`} can write there: for another program, choose a folder outside the data folder with --drop.`,
+      `# Drop export files into ${drop}. Only ${who} can write there: for another program, ${otherwise}.`,
     ];
+  }
   return [
     `# Drop export files into ${drop}. Give access to the user of the program that writes them:`,
     `usermod -a -G ${user} THAT_PROGRAMS_USER`,

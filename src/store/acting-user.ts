@@ -1,6 +1,6 @@
 /** The user that a command acts as in a data folder. */
-import { statSync } from 'node:fs';
-import { Refused } from '../refused.ts';
+import { accessSync, constants, statSync } from 'node:fs';
+import { Refused, reasonOf } from '../refused.ts';
 import { nativeBinding } from './addon.ts';
 import type { DataFolder } from './folder.ts';
 
@@ -9,6 +9,8 @@ let hasSwitched = false;
 /**
  * In the folder of another user, root acts as that user. Otherwise nobody else could open the files it creates, and a
  * link of that user could lead root elsewhere. The process cannot switch back, because the saved ids change too.
+ *
+ * @throws Refused `configuration` if that user cannot enter the folder: to it, an installation would seem to be missing
  */
 export function actAsOwner({ root }: DataFolder): void {
   const owner = otherOwner(root);
@@ -19,6 +21,15 @@ export function actAsOwner({ root }: DataFolder): void {
   process.setgid?.(owner.gid);
   process.setuid?.(owner.uid);
   hasSwitched = true;
+  try {
+    accessSync(root, constants.X_OK);
+  } catch (error) {
+    throw new Refused(
+      'configuration',
+      `user id ${owner.uid} owns the data folder ${root}, but cannot enter it: ${reasonOf(error, root)}. Root acts as that user there: give that user access to every folder above.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Whether this process was started by root, and acts as another user. */

@@ -52,7 +52,7 @@ export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]
     const at = (durations: readonly number[], share: number) =>
       durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0;
     const figure = (what: string, share: number): Figure => ({
-      what: `light request while ${ROWS} rows are ingested and two clients scan, ${what}`,
+      what: `light request while ${ROWS.toLocaleString('en')} rows are ingested and two clients scan, ${what}`,
       unit: 'ms',
       before: at(theirs, share),
       now: at(ours, share),

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { check } from '../support/check.ts';
+import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 test('a private key that everybody can read is reported with a fix', { skip: WITHOUT_OPENSSL }, () =>
@@ -39,6 +40,27 @@ test('unencrypted keys on the network are reported by the check, and once by the
     };
     assert.deepEqual(await isReported('--host', '0.0.0.0'), ['warn', 1]);
     assert.deepEqual(await isReported(), ['ok', 0]);
+  }));
+
+test('the settings of a running Wirewatch may be flags that the check does not have', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const admin = { WIREWATCH_ADMIN_PORT: `${await freePort()}` };
+    const running = runProgram(['serve', '--data', data, '--port', '0'], admin);
+    await running.until('the console', () => running.log().find(({ msg }) => /^nobody can/.test(msg)));
+    const { of } = await check(data, '--port', `${await freePort()}`);
+    assert.equal(of('listening address').status, 'warn');
+    assert.match(
+      of('listening address').what_to_do ?? '',
+      /\(--config, WIREWATCH_ variables, or the same --host and --port\)/,
+    );
+    assert.equal(
+      of('administration').detail,
+      `http://127.0.0.1:${admin.WIREWATCH_ADMIN_PORT}, as Wirewatch was started`,
+    );
+    running.kill('SIGTERM');
+    await running.ended;
+    assert.match((await check(data, '--port', '0')).of('administration').detail, /^off/);
   }));
 
 test("a proxy on this machine passes each client's address; an untrusted proxy is reported", () =>

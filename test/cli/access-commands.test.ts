@@ -58,7 +58,7 @@ test('all missing options are reported at once, each with its meaning', async ()
   await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
 });
 
-test('without a data folder, read-only commands are exit code 78, with a hint', async () => {
+test('without a data folder, commands that create no installation are exit code 78, with a hint', async () => {
   const empty = join(root, 'empty');
   const commands = [
     ['account', 'list'],
@@ -70,6 +70,8 @@ test('without a data folder, read-only commands are exit code 78, with a hint', 
     ['window', 'reset', 'newswire', '20261121T1010Z'],
     ['alert', 'list'],
     ['ingest', 'status'],
+    ['ingest', 'pause'],
+    ['ingest', 'resume'],
     ['ingest', 'explain', 'newswire.20261121T1010Z.ndjson'],
     ['ingest', 'explain', join(import.meta.dirname, 'access-commands.test.ts')],
   ];

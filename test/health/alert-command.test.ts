@@ -128,7 +128,7 @@ test("the manual's script mails each alert, and marks urgent ones", {
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
   writeFileSync(script, example('alerts', 'alert-script'), { mode: 0o755 });
-  writeFileSync(join(folder, 'mail'), `#!/bin/sh\n{ echo "$2 $3"; cat; } > '${folder}/mailed'\n`, {
+  writeFileSync(join(folder, 'msmtp'), `#!/bin/sh\n{ echo "$3"; cat; } > '${folder}/mailed'\n`, {
     mode: 0o755,
   });
   for (const page_worthy of [false, true]) {
@@ -140,7 +140,7 @@ test("the manual's script mails each alert, and marks urgent ones", {
     assert.equal(status, 0, stderr);
     assert.equal(
       readFileSync(join(folder, 'mailed'), 'utf8'),
-      `${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened desk@agency.example\n${ALERT.detail}\n\n${ALERT.what_to_do}\n`,
+      `desk@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\n\n${ALERT.detail}\n\n${ALERT.what_to_do}\n`,
     );
   }
 });

@@ -1,7 +1,7 @@
 /** How the lab's exam grades a client: rule by rule, with handwritten reports (contract: Client procedures, Retry). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Evidence, gradeClient, RULES, type RuleName } from '../../src/lab/exam-grades.ts';
+import { Evidence, gradeClient, RULES, type RuleName } from '../../src/lab/exam-grades.ts';
 import type { RequestRecord } from '../../src/lab/report.ts';
 
 interface Short extends Partial<RequestRecord> {
@@ -52,7 +52,12 @@ function outcomes(requests: RequestRecord[], more: Partial<Evidence> = {}): Reco
       gapAfter: 1000,
       unfinished: null,
     },
-    ...{ isRestarted: true, copy: { versions: new Map(), expected: new Map() }, atKills: new Set() },
+    ...{
+      isRestarted: true,
+      hasCopy: true,
+      copy: { versions: new Map(), expected: new Map() },
+      atKills: new Set(),
+    },
     lower: { id: 't.1.1.1', delivered: 2, stored: 3, copied: 3 },
     ...more,
   };
@@ -164,7 +169,14 @@ test('the copy has every detection in its latest version', () => {
 });
 
 test('unobserved requirements are reported', () => {
-  const none = { copy: null, lower: null, isRestarted: false, unauthorizedAfter: null, gapAfter: null };
+  const none = {
+    hasCopy: false,
+    copy: null,
+    lower: null,
+    isRestarted: false,
+    unauthorizedAfter: null,
+    gapAfter: null,
+  };
   assert.deepEqual(outcomes(requestsOf({}), { ...none, unfinished: 'the act: it did not ask' }), {
     ...{ finishes: 'failed', rows_with_cursor: 'not_tested', keeps_versions: 'not_tested' },
     ...{ handles_401: 'not_tested', right_copy: 'not_tested' },
@@ -172,9 +184,21 @@ test('unobserved requirements are reported', () => {
   const gaps = (requests: RequestRecord[], gapAfter: number | null) =>
     gradeClient({
       ...{ requests, moments: [], damaging: new Set(), unauthorizedAfter: null, gapAfter, unfinished: null },
-      ...{ isRestarted: true, copy: null, atKills: new Set(), lower: null },
+      ...{ isRestarted: true, hasCopy: false, copy: null, atKills: new Set(), lower: null },
     }).find(({ rule }) => rule === 'notices_gaps')?.outcome;
   assert.equal(gaps(requestsOf({}, { endpoint: 'getMe' }), 1), 'passed');
   assert.equal(gaps(requestsOf({ endpoint: 'getMe' }, {}), 1), 'advice');
   assert.equal(gaps(requestsOf({ endpoint: 'getMe' }), null), 'not_tested');
+});
+
+test('a copy that was not read has its reason', () => {
+  const reason = (hasCopy: boolean) =>
+    gradeClient(
+      Object.assign(new Evidence(), { hasCopy, isRestarted: true, unfinished: '401: it did not ask' }),
+    )
+      .filter(({ rule }) => ['rows_with_cursor', 'keeps_versions', 'right_copy'].includes(rule))
+      .map(({ detail }) => detail);
+  const [ended, none] = ['the exam ended before', /^the exam cannot read the copy: .*--copy$/];
+  assert.deepEqual(reason(true), [ended, ended, ended]);
+  for (const detail of reason(false)) assert.match(detail, none);
 });

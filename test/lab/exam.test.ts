@@ -217,6 +217,10 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       // Only a new copy accepts --since.
       const client = `${line(folder, command, ...args)} $(test -e copy.db || echo --since "$SINCE")`;
       const copy = printCopy(folder, 'copy.db', 'detections');
+      // Whatever was tried before.
+      await lab.control('POST', 'clock', { advance: '26h' });
+      await lab.control('POST', 'allowance', {});
+      await lab.control('POST', 'faults', { status: 503, times: 1000 });
       const result = await exam(lab, ['--client', client, '--copy', copy]);
       assertPassed(result, { notices_gaps: result.outcomes.notices_gaps ?? '' });
     }));

@@ -212,6 +212,7 @@ function equip({ root }: Machine): Machine {
     wirewatch: `if [ "$1" = setup ]; then unset WIREWATCH_DATA WIREWATCH_CONFIG; shift; set -- setup --root '${root}' --service --program /bin/wirewatch "$@"; fi
 exec ${own} "$@"`,
     systemctl: SYSTEMCTL,
+    runuser: '[ "$1 $2 $3" = "-u wirewatch --" ]; shift 3; exec "$@"',
     'systemd-sysusers': `[ -e '${root}/etc/sysusers.d/wirewatch.conf' ]`,
     chown: 'case "$*" in *wirewatch:*) ;; *) exit 1;; esac',
     ...(spawnSync('rsync', ['--version']).status === 0 ? {} : { rsync: RSYNC }),

@@ -5,8 +5,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
+import { RULES } from '../../src/lab/exam-grades.ts';
 import { type Lab, startLab } from '../support/lab.ts';
-import { example } from '../support/manual.ts';
+import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 
 const TOPIC = 'testing-your-client';
@@ -81,3 +82,27 @@ test('with node:test', () =>
     assert.equal(code, 0, stdout + stderr);
     assert.match(stdout, /pass 2\n/);
   }));
+
+test('the rules of the exam are those of the program, and name sections of the manual', () => {
+  const [, exam = ''] = topic(TOPIC).split('\n## The exam\n');
+  const rules = Object.values(RULES);
+  assert.deepEqual(
+    tableRows(exam).map(([rule = '']) => rule.replaceAll('`', '')),
+    rules.map(([means]) => means),
+  );
+  for (const [, documentation] of rules)
+    for (const reference of documentation.split('; ')) {
+      const [name = '', heading = ''] = reference.split(': ');
+      assert.match(topic(name), new RegExp(`^##+ ${heading}$`, 'm'), reference);
+    }
+});
+
+test('LAB and KEY are set as the page says', { skip: !isThere('curl') && 'curl is not installed' }, () =>
+  inFolder(async (folder) => {
+    writeFileSync(path.join(folder, 'key.txt'), `${lab.key}\n`);
+    const code = example(TOPIC, 'exports').replace('http://127.0.0.1:8080', lab.url);
+    const script = `unset LAB KEY\n${code}\ncurl -sSf -H "Authorization: Bearer $KEY" "$LAB/v1/me"`;
+    const { code: status, stderr } = await run(folder, 'sh', ['-euc', script]);
+    assert.deepEqual([status, stderr], [0, '']);
+  }),
+);

@@ -288,6 +288,21 @@ test('for an enabled service, a restart is printed: enable --now would leave the
   assert.ok(
     first.includes('systemctl enable --now wirewatch') && !first.includes('systemctl restart wirewatch'),
   );
+
+  // --drop alone is refused together with --dynamic-user.
+  const service = { ...choices.service, isDynamic: true };
+  const dynamic = { ...choices, data: '/var/lib/wirewatch', service };
+  const steps = nextSteps(dynamic, planSetup(dynamic), false);
+  // Root would act as a user that cannot enter /var/lib/private.
+  const commands = steps.filter((line) => line.includes(PROGRAM));
+  assert.ok(
+    commands.length > 0 && commands.every((line) => /^systemd-run .* -p DynamicUser=yes /.test(line)),
+  );
+  const dropping = steps.at(-1) ?? '';
+  assert.match(
+    dropping,
+    /Only root can write there: .* run setup without --dynamic-user, and with --drop\.$/,
+  );
 });
 
 test('below a root, paths are printed as they are here', () => {

@@ -13,7 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { dataFolder } from '../../src/store/folder.ts';
 import { keepReserve } from '../../src/store/reserve.ts';
@@ -109,6 +109,42 @@ test('in the folder of another user, root acts as that user', async (context) =>
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
     for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
+  });
+});
+
+test("root's backup of another user's folder belongs to that user, who continues it", async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await startedAndStopped(serveOn(data));
+    for (const path of [data, ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
+      chownSync(resolve(data, path), NOBODY, NOBODY);
+    const backups = join(folder, 'backups');
+    const backup = () => runProgram(['backup', backups, '--data', data]);
+
+    const unreachable = backup();
+    assert.equal(await unreachable.ended, 78);
+    assert.match(unreachable.stderr(), /user id 65534 owns the data folder .*, but cannot enter it/);
+    chmodSync(folder, 0o755);
+
+    const outside = backup();
+    assert.equal(await outside.ended, 1);
+    assert.ok(outside.stderr().includes(`install -d -m 0700 -o ${NOBODY} -g ${NOBODY} ${backups}`));
+    assert.ok(!existsSync(backups));
+
+    mkdirSync(backups, { mode: 0o700 });
+    const notTheirs = backup();
+    assert.equal(await notTheirs.ended, 1);
+    const advice = `cannot write ${backups}: permission denied (${join(backups, 'lock')}). Give the backup folder to the user that Wirewatch runs as: chown -R ${NOBODY}:${NOBODY} ${backups}`;
+    assert.ok(notTheirs.stderr().includes(advice), notTheirs.stderr());
+
+    chownSync(backups, NOBODY, NOBODY);
+    for (let run = 1; run <= 2; run += 1) {
+      const done = backup();
+      assert.equal(await done.ended, 0, done.stderr());
+    }
+    for (const name of readdirSync(backups, { recursive: true, encoding: 'utf8' }))
+      assert.equal(lstatSync(join(backups, name)).uid, NOBODY, name);
   });
 });
 
