@@ -190,7 +190,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder, ended);\n', '', 'a log is purged only once', 'purge-segments'],
+    ['  notePurged(data.log, ended);\n', '', 'a log is purged only once', 'purge-segments'],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [
