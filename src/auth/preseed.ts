@@ -11,7 +11,7 @@ import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
 import { addKey, findKey, isRemoved, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
-import { addSubscription, findSubscription, openRemoval, type Subscription } from './subscriptions.ts';
+import { addSubscription, findSubscription, isBeingRemoved, type Subscription } from './subscriptions.ts';
 
 interface Placed {
   /** Place of the entry, for a message: `FILE, keys[1]`. */
@@ -86,7 +86,7 @@ export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
 function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
   // Rows of removed subscriptions may still be being deleted: they, and their keys, wait for a later start.
-  const isLeft = (id: number) => openRemoval(db, id) !== null;
+  const isLeft = (id: number) => isBeingRemoved(db, id);
   const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
   const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
   const later = [

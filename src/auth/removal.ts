@@ -1,8 +1,10 @@
 /**
  * Removes an account or a subscription with all rights to it: from the next request on nobody can read it, and ingest
- * skips its rows. In the same transaction, the caller requests the ingest thread to delete its rows in detections.db.
+ * skips its rows. In the same transaction, a removal is opened for each subscription. The ingest thread deletes the rows
+ * in detections.db, and then closes it.
  *
- * Until that is done, the subscription cannot be added again: its new owner would see the remaining rows.
+ * Until then the subscription cannot be added again: its new owner would see the remaining rows. The log has every open
+ * removal, so neither a crash nor a rebuilt access.db forgets one.
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';
@@ -21,6 +23,15 @@ const SELECT_SUBSCRIPTION_IDS = 'SELECT id FROM subscription WHERE account_id = 
 const SELECT_KEY_IDS = 'SELECT id FROM api_key WHERE account_id = :account ORDER BY id';
 
 const INSERT_ENDED_KEYS = 'INSERT INTO ended_key (id) SELECT id FROM api_key WHERE account_id = :account';
+
+const OPEN_REMOVALS =
+  'INSERT INTO removal (subscription_id, account_id) SELECT id, account_id FROM subscription';
+const OPEN_REMOVAL = `${OPEN_REMOVALS} WHERE id = :id`;
+const OPEN_REMOVALS_OF = `${OPEN_REMOVALS} WHERE account_id = :account`;
+const SELECT_REMOVALS = `
+  SELECT subscription_id AS id FROM removal
+  WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
+const CLOSE_REMOVAL = 'DELETE FROM removal WHERE subscription_id = :id';
 
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
 const DELETE_RIGHTS_OF =
@@ -42,6 +53,7 @@ export function removeSubscription(db: Database, id: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf<string>(db, SELECT_KEYS_WITH_ONE, { id });
+    db.prepare(OPEN_REMOVAL).run({ id });
     db.prepare(DELETE_RIGHTS_TO).run({ id });
     db.prepare(DELETE_SUBSCRIPTION).run({ id });
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
@@ -60,6 +72,7 @@ export function removeAccount(db: Database, account: string): Removed {
     const subscriptions = idsOf<number>(db, SELECT_SUBSCRIPTION_IDS, { account });
     const statements = [
       INSERT_ENDED_KEYS,
+      OPEN_REMOVALS_OF,
       DELETE_RIGHTS_OF,
       DELETE_KEYS,
       DELETE_SUBSCRIPTIONS,
@@ -70,7 +83,23 @@ export function removeAccount(db: Database, account: string): Removed {
   });
 }
 
-function idsOf<Id>(db: Database, sql: string, values: Readonly<Record<string, string | number>>): Id[] {
+/** The removed subscriptions, of one account or of all, whose rows are still being deleted. */
+export function openRemovals(db: Database, account: string | null = null): number[] {
+  return idsOf<number>(db, SELECT_REMOVALS, { account });
+}
+
+/** Call it once the log of detections has the removals and no rows are left. */
+export function closeRemovals(db: Database, subscriptions: readonly number[]): void {
+  writing(db, () => {
+    for (const id of subscriptions) db.prepare(CLOSE_REMOVAL).run({ id });
+  });
+}
+
+function idsOf<Id>(
+  db: Database,
+  sql: string,
+  values: Readonly<Record<string, string | number | null>>,
+): Id[] {
   return db
     .prepare<unknown[], { id: Id }>(sql)
     .all(values)

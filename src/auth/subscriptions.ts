@@ -42,10 +42,7 @@ const INSERT_SUBSCRIPTION = `
 const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
 
-const SELECT_OPEN_REMOVAL = `
-  SELECT request.id FROM ingest_request AS request, json_each(request.request, '$.subscriptions') AS subscription
-  WHERE request.outcome IS NULL AND request.request ->> '$.kind' = 'remove' AND subscription.value = :id
-  ORDER BY request.id LIMIT 1`;
+const SELECT_REMOVAL = 'SELECT 1 FROM removal WHERE subscription_id = :id';
 
 /** @throws Refused `failed` if the id exists or is still being removed, or the account does not exist */
 export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
@@ -58,7 +55,7 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
         `subscription ${found.id} already exists, in account ${found.account_id}. To change it, run: wirewatch subscription set ${found.id}`,
       );
     }
-    if (openRemoval(db, subscription.id) !== null) {
+    if (isBeingRemoved(db, subscription.id)) {
       throw new Refused(
         'failed',
         `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
@@ -106,9 +103,9 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
   });
 }
 
-/** The request that is still deleting the rows of a removed subscription; null if there is none. */
-export function openRemoval(db: Database, id: number): number | null {
-  return db.prepare<{ id: number }, { id: number }>(SELECT_OPEN_REMOVAL).get({ id })?.id ?? null;
+/** Whether the rows of a removed subscription are still being deleted. */
+export function isBeingRemoved(db: Database, id: number): boolean {
+  return db.prepare<{ id: number }, object>(SELECT_REMOVAL).get({ id }) !== undefined;
 }
 
 /** A subscription as `--json` prints it. */

@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
 import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
-import { LOG_KINDS, logFolder } from '../history/segment.ts';
+import { logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { actsAsOwner } from '../store/acting-user.ts';
 import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
@@ -96,11 +96,19 @@ function copyFolder(
     copied += bytes;
     onProgress('copying the log', copied, 0);
   };
-  for (const kind of LOG_KINDS) {
-    const log = logFolder(from, kind);
-    const end = findTail(log, kind).last;
-    copyLog({ from: log, to: logFolder(stage, kind), kind, end, aside: stage.root, onBytes });
-  }
+  const copyUpTo = (kind: LogKind, end: Mark | null) =>
+    copyLog({
+      from: logFolder(from, kind),
+      to: logFolder(stage, kind),
+      kind,
+      end,
+      aside: stage.root,
+      onBytes,
+    });
+  // In this order, as for a backup.
+  const accessEnd = findTail(from.accessLog, 'access').last;
+  copyUpTo('detections', findTail(from.log, 'detections').last);
+  copyUpTo('access', accessEnd);
   copyFileSync(from.secret, stage.secret);
   syncFile(stage.secret);
 }

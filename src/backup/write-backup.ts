@@ -1,6 +1,6 @@
 /**
- * Writes a backup: the log of detections, up to the entry that the database has applied, then the log of accounts and
- * keys, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
+ * Writes a backup: the log of detections and that of accounts and keys, each up to the entry that its database has
+ * applied, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
  *
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
@@ -186,10 +186,12 @@ function update(
   const copyUpTo = (kind: LogKind, end: Mark | null) => {
     const to = logFolder(copy, kind);
     copyLog({ from: logFolder(folder, kind), to, kind, end, aside: join(aside, basename(to)), onBytes });
-    return end;
   };
-  const log = copyUpTo('detections', endOf(folder, 'detections', before?.log?.entry ?? 0));
-  const access_log = copyUpTo('access', endOf(folder, 'access', before?.access_log?.entry ?? 0));
+  // In this order: a removal that the access log no longer has open is in the log of detections.
+  const access_log = endOf(folder, 'access', before?.access_log?.entry ?? 0);
+  const log = endOf(folder, 'detections', before?.log?.entry ?? 0);
+  copyUpTo('detections', log);
+  copyUpTo('access', access_log);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw new Refused(

@@ -2,6 +2,7 @@
 import {
   accountDocument,
   addAccount,
+  findAccount,
   getAccount,
   listAccounts,
   resumeAccount,
@@ -117,7 +118,11 @@ const remove = subcommand(
     options: [YES_OPTION, DROP_OPTION],
     examples: ['account remove acme', 'account remove acme --yes --json'],
     async run({ id, yes = false }, self) {
-      const { removeWithRows } = await import('./removal.ts');
+      const { finishOpenRemoval, removeWithRows } = await import('./removal.ts');
+      if (withAccess(self, (db) => findAccount(db, id)) === null) {
+        const finished = await finishOpenRemoval(self, id);
+        if (finished !== null) return finished;
+      }
       return removeWithRows(self, yes, {
         label: `account ${id}`,
         word: id,

@@ -23,7 +23,7 @@ export function serveRequest(command: Command, wanted: IngestRequest): Promise<S
  * Waits until a request is served: by the running Wirewatch, otherwise by this process (see {@link untilServed}). Shows
  * progress on a terminal.
  *
- * @param add writes the request to access.db together with what belongs to it, or finds it there
+ * @param add writes the request to access.db together with what belongs to it
  * @throws Refused `failed` with the reason if it could not be done
  */
 export async function serveAdded(command: Command, add: (access: Database) => number): Promise<Served> {

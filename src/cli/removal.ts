@@ -1,7 +1,6 @@
 /** Removes an account or a subscription with its rows: the confirmation, the wait, and the result. */
 import type { Command } from 'commander';
-import type { Removed } from '../auth/removal.ts';
-import { openRemoval } from '../auth/subscriptions.ts';
+import { openRemovals, type Removed } from '../auth/removal.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
@@ -10,7 +9,7 @@ import { type Database, writing } from '../store/database.ts';
 import { withAccess } from './access.ts';
 import type { Result } from './command.ts';
 import { confirm } from './confirm.ts';
-import { type Served, serveAdded } from './ingest-request.ts';
+import { type Served, serveAdded, serveRequest } from './ingest-request.ts';
 import { configOf, withDetections } from './installation.ts';
 import { joined } from './output.ts';
 
@@ -51,15 +50,23 @@ export async function removeWithRows(command: Command, yes: boolean, removal: Re
   );
 }
 
-/** Repeats a command that was interrupted. @returns null if no removal of the subscription is under way */
-export async function finishOpenRemoval(command: Command, subscription: number): Promise<Result | null> {
-  const open = withAccess(command, (db) => openRemoval(db, subscription));
-  if (open === null) return null;
-  const outcome = await serveAdded(command, () => open);
-  const left_in_log = leftInLog(outcome);
+/**
+ * Repeats a command that was interrupted.
+ *
+ * @param id of the account or subscription
+ * @returns null if no removal of it is under way
+ */
+export async function finishOpenRemoval(command: Command, id: string | number): Promise<Result | null> {
+  const isAccount = typeof id === 'string';
+  const subscriptions = withAccess(command, (db) =>
+    isAccount ? openRemovals(db, id) : openRemovals(db).filter((open) => open === id),
+  );
+  if (subscriptions.length === 0) return null;
+  const left_in_log = leftInLog(await serveRequest(command, { kind: 'remove', subscriptions }));
+  const document = isAccount ? { account: id } : { subscription: id };
   return {
-    value: { subscription, subscriptions: [subscription], left_in_log },
-    text: `Subscription ${subscription} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
+    value: { ...document, subscriptions, left_in_log },
+    text: `${isAccount ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
   };
 }
 

@@ -70,6 +70,13 @@ CREATE TABLE ended_key (
   id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
+-- Removed subscriptions whose rows are still being deleted: the next owner of the number would see them.
+CREATE TABLE removal (
+  subscription_id INTEGER PRIMARY KEY,
+  -- Of the removed subscription; it may be removed itself.
+  account_id TEXT NOT NULL
+) STRICT;
+
 -- A row while ingest is paused.
 CREATE TABLE ingest_pause (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -97,7 +104,8 @@ CREATE TABLE ended_session (
   ended_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Requests of commands to the ingest thread of a running appliance, or else to the command itself.
+-- Requests of commands to the ingest thread of a running appliance, or else to the command itself. They are not logged:
+-- a crash may lose one.
 CREATE TABLE ingest_request (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   -- JSON: { kind, … }.
@@ -123,6 +131,7 @@ export const ACCESS_TABLES = [
   'api_key',
   'api_key_subscription',
   'ended_key',
+  'removal',
   'ingest_pause',
   'operation',
   'console',

@@ -1,9 +1,9 @@
 /** How the rows of a removed subscription are deleted: in bounded steps, over restarts, without disturbing others. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { removeSubscription as takeAway } from '../../src/auth/removal.ts';
+import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
 import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
 import {
@@ -17,23 +17,24 @@ import { addRequest } from '../../src/ingest/requests/requests.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
-import { createInstallation } from '../support/appliance.ts';
+import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
+import { until } from '../support/until.ts';
 
 class Stopping extends Error {}
 
 describe('interrupted', () => {
   /** Starts a removal like a command that is killed right after its first transaction. */
-  function beginRemoval(data: string, id: number): void {
+  function beginRemoval(data: string, id: number | string): void {
     const access = openAccess(data);
     writing(access, () => {
-      takeAway(access, id);
-      addRequest(access, { kind: 'remove', subscriptions: [id] }, Date.now());
+      const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
+      addRequest(access, { kind: 'remove', subscriptions }, Date.now());
     });
     access.close();
   }
@@ -79,6 +80,96 @@ describe('interrupted', () => {
         stdout,
         /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
       );
+    } finally {
+      installation.remove();
+    }
+  });
+
+  for (const [what, lose] of [
+    ['killed before access.db has the commit', (path: string) => cpSync(`${path}-before`, path)],
+    ['access.db is made again from its log', () => {}],
+    [
+      'a backup is restored on a new machine',
+      (_: string, { cli, data }: Installation) => {
+        const backup = `${data}-backup`;
+        cli(['backup', backup]);
+        for (const name of readdirSync(data))
+          if (name !== 'drop') rmSync(join(data, name), { recursive: true });
+        cli(['restore', backup]);
+      },
+    ],
+  ] as const)
+    for (const subject of ['subscription', 'account'] as const)
+      test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
+        const installation = createInstallation();
+        try {
+          const first = await installation.serve();
+          const name = fileName('newswire', nextWindowMs());
+          writeFileSync(
+            join(installation.drop, name),
+            ndjson([7001, 7002].map((id) => newRow({ subscription_id: id }))),
+          );
+          await first.logged('the file', ({ msg }) => msg === 'file applied');
+          await first.stop();
+          const path = join(installation.data, 'access.db');
+          cpSync(path, `${path}-before`);
+          beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
+          for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+          lose(path, installation);
+
+          installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
+          const add = ['subscription', 'add', '7001', '--account', 'rival'];
+          assert.match(
+            installation.cli(add, { anyStatus: true }).stderr,
+            /7001 was removed.*still being deleted/,
+          );
+          const id = subject === 'account' ? 'agency' : '7001';
+          const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
+          assert.match(stdout, /had already been removed/);
+          const left = subject === 'account' ? 0 : 1;
+          reading(join(installation.data, 'detections.db'), (db) =>
+            assert.equal(countOf(db, 'detection'), left),
+          );
+          installation.cli(add);
+        } finally {
+          installation.remove();
+        }
+      });
+
+  test('a removal whose request is lost is completed by the next start', async () => {
+    const installation = createInstallation();
+    try {
+      const first = await installation.serve();
+      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([newRow()]));
+      await first.logged('the file', ({ msg }) => msg === 'file applied');
+      await first.stop();
+      beginRemoval(installation.data, 7001);
+      rmSync(join(installation.data, 'access.db'));
+      const second = await installation.serve();
+      const isFree = () =>
+        installation.cli(['subscription', 'add', '7001', '--account', 'agency'], { anyStatus: true })
+          .status === 0;
+      await until('the number is free', isFree);
+      await second.stop();
+      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 0));
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('a request that is served once more deletes nothing of the next owner', async () => {
+    const installation = createInstallation();
+    try {
+      const first = await installation.serve();
+      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([newRow()]));
+      await first.logged('the file', ({ msg }) => msg === 'file applied');
+      await first.stop();
+      {
+        using access = openAccess(installation.data);
+        addRequest(access, { kind: 'remove', subscriptions: [7001] }, Date.now());
+      }
+      installation.cli(['subscription', 'remove', '7002', '--yes']);
+      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
     } finally {
       installation.remove();
     }

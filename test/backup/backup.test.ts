@@ -14,10 +14,13 @@ import {
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { list, type ReadEntry } from 'tar';
+import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
+import { writeBackup } from '../../src/backup/write-backup.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { takeLock } from '../../src/store/locks.ts';
 import { DAY_MS } from '../../src/time.ts';
+import { openAccess } from '../support/access.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
   appliance,
@@ -83,6 +86,38 @@ describe('a folder', () => {
     assert.deepEqual([again.path, again.new_branch], [first, false]);
     assert.equal(newestBranch(folder), first);
     assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 2);
+  });
+
+  test('has a subscription whose removal is completed during the copy', async () => {
+    const own = await startAppliance();
+    try {
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+      let isRemoved = false;
+      const onProgress = () => {
+        if (isRemoved) return;
+        isRemoved = true;
+        // As if the rows could not be deleted from the log.
+        using access = openAccess(own.data);
+        closeRemovals(access, removeSubscription(access, 7001).subscriptions);
+      };
+      const { path } = await writeBackup({
+        data: own.data,
+        target: target('removal-meanwhile'),
+        drop: own.drop,
+        replace: false,
+        keepDays: 30,
+        now: Date.now,
+        onProgress,
+      });
+      assert.ok(isRemoved);
+      const copied = [...entriesAfter(join(path, 'access-log'), 'access', null)].flatMap(
+        ({ part }) => part.lines,
+      );
+      assert.equal(copied.filter((line) => line.includes('"put":"subscription"')).length, 2);
+      assert.equal(copied.filter((line) => line.includes('"delete":"subscription"')).length, 0);
+    } finally {
+      await own.stop();
+    }
   });
 
   test('is continued after a removal: rewritten segments are replaced, and kept for keep_days', async () => {

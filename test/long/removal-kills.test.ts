@@ -1,17 +1,22 @@
-/** `subscription remove`, killed at each step of purging its rows from the log, and repeated. */
+/** `subscription remove`, killed at each step of writing to the access log and the log, and repeated. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { findSubscription, isBeingRemoved } from '../../src/auth/subscriptions.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
+import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 
-/** Kills the program before its n-th step on a segment, its draft or the note of purged segments. */
+/**
+ * Kills the program before its n-th step on a segment, its draft or the note of purged segments; for an entry of the
+ * access log also after its last step, which is before the commit of access.db.
+ */
 const KILL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -21,11 +26,15 @@ const KILL = `
     const real = fs[name];
     fs[name] = (file, ...args) => {
       const isStep = name !== 'openSync' || args[0] === 'w';
-      if (isStep && /\\/log\\/(\\d+\\.zst|purged\\.json)/.test(pathOf(file))) {
+      const [, inLog] = isStep ? /\\/(log|access-log)\\/(?:\\d+\\.zst|purged\\.json)/.exec(pathOf(file)) ?? [] : [];
+      const step = () => {
         left -= 1;
         if (left === 0) process.kill(process.pid, 'SIGKILL');
-      }
-      return real(file, ...args);
+      };
+      if (inLog !== undefined) step();
+      const result = real(file, ...args);
+      if (inLog === 'access-log' && name === 'fsyncSync') step();
+      return result;
     };
   }
   syncBuiltinESMExports();
@@ -53,6 +62,11 @@ function linesOf(data: string, subscription: number): number {
     .filter((line) => beginning.test(line)).length;
 }
 
+function isFree(data: string, subscription: number): boolean {
+  using access = openAccess(data);
+  return findSubscription(access, subscription) === null && !isBeingRemoved(access, subscription);
+}
+
 test('killed before each step, a removal is completed by the next command, and the log gives an equal database', {
   skip: NO_PRELOAD,
 }, async () => {
@@ -69,6 +83,8 @@ test('killed before each step, a removal is completed by the next command, and t
       const remove = ['subscription', 'remove', '7002', '--yes', '--data', data, '--drop', installation.drop];
       const settings = { NODE_OPTIONS, WIREWATCH_TEST_KILL_AT: String(steps + 1) };
       isKilled = (await runProgram(remove, settings).ended) === null;
+      // Once the number is free, nothing is left that its next owner could read.
+      if (isFree(data, 7002)) assert.equal(linesOf(data, 7002), 0, `killed before step ${steps + 1}`);
       const again = runProgram(remove);
       const code = await again.ended;
       assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.stderr()), again.stderr());

@@ -101,7 +101,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     purge(between = async () => {}) {
       const removals = {
         writer: current().writer,
-        folder: folder.log,
+        data: folder,
         log: () => {},
         setCondition: () => {},
       };

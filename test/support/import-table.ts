@@ -70,6 +70,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   ingest: [
+    'auth',
     'bounded-map.ts',
     'clock.ts',
     'counted.ts',

@@ -6,6 +6,7 @@
  * transactions without log entries, and waiting windows are read in between. After a crash it starts again with the rows
  * that are left. `stream` keeps its row of a removed stream, so that positions and ordinals are never reused.
  */
+import { closeRemovals, openRemovals } from '../../auth/removal.ts';
 import { counted } from '../../counted.ts';
 import { endedStreams } from '../../history/detection-rows.ts';
 import { isLogError } from '../../history/log-error.ts';
@@ -13,8 +14,10 @@ import { notePurged, purgedStreams, purgeLog } from '../../history/purge.ts';
 import { reasonOf } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
+import type { DataFolder } from '../../store/folder.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { isFileError } from '../file-errors.ts';
+import type { AccessConnection } from '../threads/access-connection.ts';
 import type { Log, SetCondition } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
@@ -85,24 +88,29 @@ export async function removeSubscription(
   return deleteRows(db, endedStreams(db, subscription), work);
 }
 
-/** Of a request: everything of these subscriptions. */
-export async function removeSubscriptions(
+/**
+ * Completes the open removals, and closes them. After a crash in between, nothing is left to do but close them: a
+ * subscription cannot be added as long as its removal is open.
+ */
+export async function serveRemovals(
   removals: Removals,
-  subscriptions: readonly number[],
   work: LongWork,
 ): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
+  const subscriptions = removals.access.use((access) => openRemovals(access));
   let removed: RemovedRows = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
     const { detections, versions } = await removeSubscription(removals.writer, subscription, work);
     removed = { detections: removed.detections + detections, versions: removed.versions + versions };
   }
-  return { ok: true, removed, left_in_log: await finishRemovals(removals, work) };
+  const left_in_log = await finishRemovals(removals, work);
+  if (subscriptions.length > 0) removals.access.useLogged((access) => closeRemovals(access, subscriptions));
+  return { ok: true, removed, left_in_log };
 }
 
 export interface Removals {
+  readonly access: AccessConnection;
   readonly writer: StreamWriter;
-  /** The folder of the log. */
-  readonly folder: string;
+  readonly data: DataFolder;
   readonly log: Log;
   readonly setCondition: SetCondition;
 }
@@ -114,12 +122,12 @@ export interface Removals {
  * @returns why the log still has such rows; null if it has none
  */
 export async function finishRemovals(
-  { writer, folder, log, setCondition }: Removals,
+  { writer, data, log, setCondition }: Omit<Removals, 'access'>,
   work: LongWork,
 ): Promise<string | null> {
   const { db } = writer;
   const ended = endedStreams(db);
-  const purged = purgedStreams(folder);
+  const purged = purgedStreams(data.log);
   const left = ended.filter((ordinal) => !purged.has(ordinal));
   if (left.length === 0) return null;
   await deleteRows(db, left, work);
@@ -128,7 +136,7 @@ export async function finishRemovals(
   const onProgress = (done: number, total: number) =>
     tell(`removing rows from the log: segment ${done} of ${total}`);
   try {
-    await purgeLog({ folder, between, onProgress });
+    await purgeLog({ folder: data.log, between, onProgress });
   } catch (error) {
     if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
     const detail = reasonOf(error);
@@ -138,7 +146,7 @@ export async function finishRemovals(
     setCondition('removal incomplete', detail);
     return detail;
   }
-  notePurged(folder, ended);
+  notePurged(data.log, ended);
   setCondition('removal incomplete', null);
   return null;
 }

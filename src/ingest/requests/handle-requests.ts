@@ -1,5 +1,5 @@
 /** Which work serves which request. */
-import { type Removals, removeSubscriptions } from '../apply/remove-rows.ts';
+import { type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import type { FileStore } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import type { FileRecord } from '../file-record.ts';
@@ -39,7 +39,7 @@ export function handleRequests({
       case 'gap':
         return gap(files.writer, request, files.now);
       case 'remove':
-        return removeSubscriptions(removals, request.subscriptions, { between, tell });
+        return serveRemovals(removals, { between, tell });
     }
   };
 }

@@ -1,6 +1,6 @@
 /**
  * What commands ask of the ingest thread, through `ingest_request` in access.db: the running appliance serves it, or the
- * command itself if none runs. A request stays open until it has an outcome, over restarts too.
+ * command itself if none runs. A request stays open until it has an outcome, over restarts too; but a crash may lose it.
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import { noteOperation } from '../../history/operation-note.ts';
@@ -32,7 +32,10 @@ export type IngestRequest =
       readonly window_start: number;
       readonly status: Extract<WindowStatus, 'missing' | 'abandoned'>;
     }
-  /** Deletes the rows of removed subscriptions. */
+  /**
+   * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. If the request
+   * is lost, the ingest thread deletes them all the same.
+   */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
 
 /** Files of such a window are held. */

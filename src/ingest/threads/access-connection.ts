@@ -2,21 +2,34 @@
  * Ingest's connection to `access.db`. An error of SQLite does not name its database, and this thread has two open: errors
  * of this one are marked, so that they are not taken for damage of `detections.db`.
  */
+import { logTransactions } from '../../history/access-log.ts';
 import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
 import { type Database, openDatabase } from '../../store/database.ts';
+import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
 export class AccessConnection {
+  readonly #folder: DataFolder;
   readonly #db: Database;
 
-  constructor(path: string) {
-    this.#db = marked(() => openDatabase(path, 'write', ACCESS_SCHEMA));
+  constructor(folder: DataFolder) {
+    this.#folder = folder;
+    this.#db = marked(() => openDatabase(folder.access, 'write', ACCESS_SCHEMA));
   }
 
-  /** The only way to the connection, so that no error remains without its mark. */
+  /** One of the two ways to the database, so that no error remains without its mark. What it changes is in no log. */
   use<Result>(work: (access: Database) => Result): Result {
     return marked(() => work(this.#db));
+  }
+
+  /** For changes that are logged. */
+  useLogged<Result>(work: (access: Database) => Result): Result {
+    return marked(() => {
+      using db = openDatabase(this.#folder.access, 'write', ACCESS_SCHEMA);
+      logTransactions(db, this.#folder, { kind: 'ingest' });
+      return work(db);
+    });
   }
 
   close(): void {

@@ -3,6 +3,7 @@
  * and serves the requests of commands.
  */
 
+import { openRemovals } from '../../auth/removal.ts';
 import { monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import type { Recovered } from '../../history/recover.ts';
@@ -16,7 +17,7 @@ import { HOUR_MS, SECOND_MS } from '../../time.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
-import { finishRemovals, type Removals } from '../apply/remove-rows.ts';
+import { finishRemovals, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { type DropFolder, type Waiting, waitingWindows } from '../drop/drop-folder.ts';
@@ -85,7 +86,7 @@ export class Ingester {
     this.#send = send;
     // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
     db.pragma('wal_autocheckpoint = 0');
-    this.#access = new AccessConnection(this.#folder.access);
+    this.#access = new AccessConnection(this.#folder);
     const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
     const setCondition = reportChanges(send);
     const folder = this.#folder.log;
@@ -99,7 +100,7 @@ export class Ingester {
     });
     this.#log = log;
     this.#files = { drop, writer, now, log };
-    this.#removals = { writer, folder, log, setCondition };
+    this.#removals = { access: this.#access, writer, data: this.#folder, log, setCondition };
     this.#exports = new ExportReader({
       access: this.#access,
       settings,
@@ -223,10 +224,17 @@ export class Ingester {
   async #serveRequests(): Promise<void> {
     for (;;) {
       const open = this.#access.use(nextRequest);
-      if (open === null) return;
+      if (open === null) break;
       await this.#disk.retrying(() => serveRequest(this.#access, open, this.#handle, this.#log));
       this.#check();
     }
+    // A crash may have lost the request of a removal.
+    if (this.#access.use((access) => openRemovals(access)).length === 0) return;
+    const work = { between: this.#between, tell: () => {} };
+    await this.#disk.retrying(async () => {
+      const outcome = await serveRemovals(this.#removals, work);
+      this.#log('info', 'removal completed', { outcome });
+    });
   }
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */

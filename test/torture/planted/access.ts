@@ -2,6 +2,17 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('store/access-schema.ts', [
+    ["  'removal',\n", '', 'an open removal is in the log of access.db', 'removal-request'],
+  ]),
+  ...faultsIn('ingest/threads/ingest-loop.ts', [
+    [
+      '    if (openRemovals(this.#access).length === 0) return;\n',
+      '    if (true) return;\n',
+      'a removal continues without its request',
+      'removal-request',
+    ],
+  ]),
   ...faultsIn('auth/access-reader.ts', [
     [
       'if (version !== store.keysVersion) store',

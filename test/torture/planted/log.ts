@@ -190,7 +190,15 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder, ended);\n', '', 'a log is purged only once', 'purge-segments'],
+    ['  notePurged(data.log, ended);\n', '', 'a log is purged only once', 'purge-segments'],
+  ]),
+  ...faultsIn('backup/write-backup.ts', [
+    [
+      "  copyUpTo('access', access_log);\n",
+      "  copyUpTo('access', endOf(folder, 'access', 0));\n",
+      'the access log of a backup is not newer than its log of detections',
+      'backup',
+    ],
   ]),
   ...faultsIn('backup/log-copy.ts', [
     [

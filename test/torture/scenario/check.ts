@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
+import { reading } from '../../support/database-content.ts';
 import { isErrorLine, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
@@ -51,6 +52,7 @@ export async function checkWorld(
   const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
   assert.deepEqual(opened.map(shown), [], 'no unexpected alerts');
   checkFiles(world, model);
+  checkRemoved(world);
   await mustEnd(world, ['verify']);
 }
 
@@ -104,6 +106,16 @@ function checkFiles({ drop, data }: World, { files }: Model): void {
     drop,
     found.map(({ path }) => path),
   );
+}
+
+/** A subscription that was removed has no rows for the next owner of its number. */
+function checkRemoved({ data }: World): void {
+  const idsOf = (name: string, sql: string) =>
+    reading(join(data, name), (db) => db.prepare<[], number>(sql).pluck().all());
+  const known = idsOf('access.db', 'SELECT id FROM subscription');
+  const stored = idsOf('detections.db', 'SELECT DISTINCT subscription_id FROM stream WHERE removed = 0');
+  const left = stored.filter((id) => !known.includes(id));
+  assert.deepEqual(left, [], 'removed subscriptions must have no rows');
 }
 
 /** The last record of each file must name its path, and no content may be applied twice. */
