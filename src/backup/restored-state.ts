@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { type Commit, isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
-import { entriesAfter, findTail } from '../history/log-reader.ts';
+import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
 import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
@@ -20,6 +20,7 @@ import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { type Continued, continueLog } from './continue-log.ts';
@@ -93,8 +94,8 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
 /** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
 function originOf(live: DataFolder | null, stage: DataFolder, kind: LogKind, end: Mark | null): LogOrigin {
   const made = live === null ? null : continued(live, stage, kind, end);
-  if (made === null) return 'from the backup';
-  if (made.rest !== 'damaged') return 'continued';
+  if (live === null || made === null) return 'from the backup';
+  if (hasEnd(live, stage, kind, made)) return 'continued';
   return made.last?.id === end?.id ? 'from the backup' : 'continued in part';
 }
 
@@ -113,6 +114,18 @@ function continued(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark
     rmSync(to, { recursive: true, force: true });
     return null;
   }
+}
+
+/**
+ * Whether the log of the data folder has its last entry. A crash leaves a torn one only where the database lacks it, and
+ * a cut may leave nothing of an entry: the database tells which ones there were.
+ */
+function hasEnd(live: DataFolder, stage: DataFolder, kind: LogKind, { last, rest }: Continued): boolean {
+  const mark = readLogMarkOf(kind === 'detections' ? live.detections : live.access);
+  if (mark === null || rest === 'damaged') return rest === 'nothing';
+  if (mark.id === last?.id) return true;
+  const place = placeOf(logFolder(stage, kind), kind, mark);
+  return place === 'known' || place === 'before';
 }
 
 /** Facts of the part of the backup's history that is discarded. */
