@@ -155,7 +155,9 @@ describe('refused, and nothing is changed', () => {
       (error) =>
         error instanceof Refused &&
         error.code === 'configuration' &&
-        /is damaged: .*Nothing was changed\. Restore a backup .* wirewatch rebuild --log/.test(error.message),
+        /is damaged: .*Nothing was changed\. If access\.db is sound, .*wirewatch rebuild --log, .* restore a backup /.test(
+          error.message,
+        ),
     );
     assert.deepEqual(readFileSync(folder.access), before);
   };
