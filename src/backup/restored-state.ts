@@ -78,7 +78,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, accessLog === 'continued' ? null : options.now());
   const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
-  const replaced = log !== 'from the backup' || live === null ? null : replacedHistory(live.log, options);
+  const replaced = log !== 'from the backup' || live === null ? null : replacedHistory(live, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
@@ -139,6 +139,8 @@ interface Cut {
 
 interface AbandonedEpoch {
   readonly at: number;
+  /** After which it delivered; 0: an earlier history of which it knew, and which delivered. */
+  readonly position: number;
   /** What changed after this position was announced again, and clients may have read only a part of that. */
   readonly announced_after: number;
 }
@@ -259,6 +261,7 @@ class Given {
       if (row.number !== undefined)
         this.#epochs.set(Number(row.number), {
           at: Number(row.at),
+          position: Number(row.position),
           announced_after: Number(row.announced_after ?? Number.POSITIVE_INFINITY),
         });
     }
@@ -266,15 +269,17 @@ class Given {
 }
 
 /**
- * @param log of the data folder
+ * @param live the data folder
  * @returns null: nothing shows that it is of the same installation, or it is damaged before they part; cursors will show
  *   the rest
  */
-function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): Replaced | null {
+function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOptions): Replaced | null {
+  const { log } = live;
   const otherBytes = bytesOf(listSegments(stage.log));
   const total = otherBytes + bytesOf(listSegments(log));
   const given = new Given();
   let parted: number | null = null;
+  let last: Mark | null = null;
   let [isParted, bytesRead] = [false, 0];
   const others = commitsOf(stage.log);
   let other = others.next().value;
@@ -282,6 +287,7 @@ function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): R
     for (const { part, bytes } of entriesAfter(log, 'detections', null)) {
       given.add(part.lines);
       if (part.kind !== 'commit') continue;
+      last = part.commit;
       while (other !== undefined && other.commit.entry < part.commit.entry) {
         bytesRead = other.bytes;
         other = others.next().value;
@@ -298,10 +304,15 @@ function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): R
     others.return(undefined);
   }
   if (parted === null) return null;
+  // An epoch that delivered nothing has issued no position, cursor or version. Without it, a copy that is restored again
+  // and again does not use up the positions.
+  const isComplete = last !== null && last.id === readLogMarkOf(live.detections)?.id;
+  const delivered = isComplete ? given.delivered : Number.POSITIVE_INFINITY;
+  const epochs = given.epochs.filter(({ position }) => position === 0 || position < delivered);
   return {
-    parted: isParted ? parted : Number.POSITIVE_INFINITY,
-    position: given.position,
-    epochs: given.epochs,
+    parted: isParted && parted < delivered ? parted : Number.POSITIVE_INFINITY,
+    position: Math.max(given.delivered, ...epochs.map(({ position }) => position)),
+    epochs,
   };
 }
 

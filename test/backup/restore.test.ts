@@ -1,12 +1,18 @@
 /** `wirewatch restore`: nothing in the data folder's log is lost, and a lost end is repaired. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readConsoleEpoch } from '../../src/auth/console-sessions.ts';
+import { recoverDetections } from '../../src/history/recover.ts';
+import { epochAt } from '../../src/history/version-epoch.ts';
+import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
+import { VERSION } from '../../src/version.ts';
 import { createKey } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { runProgram } from '../support/program.ts';
@@ -89,95 +95,6 @@ describe('if the data folder has a log that continues the backup', () => {
     restored(backup, '--replace', '--data', data);
     assert.equal(run('key', 'list', '--data', data, '--json').stdout, expected);
     assert.match(expected, /"revoked_at": "/);
-  });
-});
-
-describe('a log that does not reach the end of its database, or is of another history', () => {
-  const newest = (data: string, log: string) => join(data, log, readdirSync(join(data, log)).at(-1) ?? '');
-  const sizeOf = (path: string) => readFileSync(path).length;
-  const keysOf = (data: string): { id: string; revoked_at: string | null }[] =>
-    JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
-  const flip = (path: string, at: number) => {
-    const bytes = readFileSync(path);
-    bytes[at] = (bytes[at] ?? 0) ^ 1;
-    writeFileSync(path, bytes);
-  };
-
-  test('two states of one backup do not continue each other, though one ends where the other has a torn entry', () => {
-    const [live, other] = [join(work, 'parted-1'), join(work, 'parted-2')];
-    for (const data of [live, other]) restored(file, '--data', data);
-    for (const log of ['log', 'access-log']) {
-      const path = newest(live, log);
-      writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
-    }
-    const result = restored(other, '--replace', '--data', live);
-    assert.deepEqual(
-      [result.log, result.access_log, result.raised],
-      ['from the backup', 'from the backup', true],
-    );
-  });
-
-  test('a last entry that is cut off, but is in the database, is lost: files are read again', () => {
-    const data = copyOf(stopped, 'cut-off');
-    const path = newest(data, 'log');
-    truncateSync(path, sizeOf(path) - 5);
-    const kept = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([kept.detections, kept.log, kept.raised], [51, 'continued in part', true]);
-    const none = copyOf(stopped, 'cut-off-all');
-    const [branch = ''] = readdirSync(backup).filter((name) => name.startsWith('wirewatch-'));
-    truncateSync(newest(none, 'log'), sizeOf(newest(join(backup, branch), 'log')) + 30);
-    const { stdout, status } = run('restore', backup, '--replace', '--data', copyOf(none, 'cut-off-told'));
-    assert.deepEqual([status, /Nothing was lost/.test(stdout)], [0, false], stdout);
-    assert.match(stdout, /Changes after the end of the backup are lost/);
-    const result = restored(backup, '--replace', '--data', none);
-    assert.deepEqual(
-      [result.detections, result.log, result.raised, result.orphans.length],
-      [50, 'from the backup', true, 1],
-    );
-  });
-
-  test('a torn entry that the database lacks is no loss; without a database, it may be one', () => {
-    const data = copyOf(stopped, 'torn');
-    const path = newest(data, 'log');
-    writeFileSync(path, Buffer.concat([readFileSync(path), readFileSync(path).subarray(0, 60)]));
-    const unknown = copyOf(data, 'torn-unknown');
-    rmSync(join(unknown, 'detections.db'));
-    for (const [folder, log] of [
-      [data, 'continued'],
-      [unknown, 'continued in part'],
-    ] as const) {
-      const result = restored(backup, '--replace', '--data', folder);
-      assert.deepEqual([result.detections, result.log, result.raised], [51, log, log !== 'continued']);
-    }
-  });
-
-  test('a revocation in a damaged last entry is lost, and it says so', () => {
-    const data = copyOf(stopped, 'revoked-last');
-    const [{ id = '' } = {}] = keysOf(data);
-    run('key', 'revoke', id, '--yes', '--data', data);
-    const path = newest(data, 'access-log');
-    flip(path, sizeOf(path) - 10);
-    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-last-told')).stdout;
-    assert.doesNotMatch(told, /Nothing was lost/);
-    assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
-    const result = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([result.log, result.access_log, result.raised], ['continued', 'from the backup', false]);
-  });
-
-  test('changes of keys up to the damage are kept', () => {
-    const data = copyOf(stopped, 'revoked-before');
-    const [{ id = '' } = {}] = keysOf(data);
-    run('key', 'revoke', id, '--yes', '--data', data);
-    const path = newest(data, 'access-log');
-    const revoked = sizeOf(path);
-    const cli = (args: readonly string[]) => run(...args, '--data', data);
-    for (let count = 0; count < 2; count += 1) createKey(cli, 'agency', '7001');
-    flip(path, revoked + 40);
-    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-before-told')).stdout;
-    assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
-    const result = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([result.log, result.access_log], ['continued', 'continued in part']);
-    assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
   });
 });
 
@@ -264,6 +181,39 @@ describe('if the end of the log is, or may be, lost', () => {
     const [second, ...more] = epochsIn(data);
     assert.deepEqual(more, []);
     assert.ok(first && second && second.position > first.position);
+  });
+
+  test('where positions have no room for another epoch, nothing is changed; an empty folder has', async () => {
+    const data = join(work, 'no-room');
+    restored(file, '--data', data);
+    const folder = dataFolder(data);
+    const { db, log } = await recoverDetections({
+      folder,
+      program: VERSION,
+      onProgress: () => {},
+      between: async () => {},
+    });
+    const now = Date.now;
+    const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered: () => {} });
+    const epoch = { reason: 'test', orphans: 'left', position: 8.94e15, abandoned: [], parted: 0 } as const;
+    writer.commit(writer.begin(new Set(), epoch), { kind: 'test' });
+    const conditions: string[] = [];
+    const setCondition = (_: string, detail: string | null) => conditions.push(detail ?? '');
+    const lostEnd = new LostEnd({ writer, now, log: () => {}, setCondition, onNoted: () => {} });
+    const position = writer.lastPosition + 1;
+    lostEnd.note({ position, epoch: epochAt(db, position) });
+    lostEnd.makeUp();
+    assert.equal(conditions.length, 1);
+    assert.match(conditions[0] ?? '', /proves .* not made good: .* empty data folder/);
+    writer.flush();
+    log.close();
+    db.close();
+    const before = epochsIn(data);
+    const { status, stderr } = run('restore', stopped, '--replace', '--data', data);
+    assert.equal(status, 1);
+    assert.match(stderr, /no room for version epoch 3: .* empty data folder.*Nothing was changed/s);
+    assert.deepEqual(epochsIn(data), before);
+    assert.equal(restored(stopped, '--data', join(work, 'with-room')).detections, 51);
   });
 
   test('--until restores an earlier state; later files stay archived, and revoked keys stay revoked', async () => {
