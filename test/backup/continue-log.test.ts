@@ -128,4 +128,11 @@ test('later segments are taken up to the first that is missing or damaged', () =
   const to = copyOf(copy);
   assert.deepEqual(continued(stump, to), [last, 'torn']);
   assert.equal(readdirSync(to).length, readdirSync(live).length);
+  const later = copyOf(live);
+  writeFileSync(join(later, `${String(last + 2).padStart(12, '0')}.zst`), 'P*M');
+  assert.deepEqual(
+    continued(later, copyOf(copy)),
+    [last, 'damaged'],
+    'an entry is missing, though nothing of it is left',
+  );
 });
