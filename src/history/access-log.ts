@@ -60,7 +60,7 @@ export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () =
     if (!(error instanceof LogDamage)) throw error;
     throw new Refused(
       'configuration',
-      `the log in ${accessLog} is damaged: ${error.message}. Nothing was changed. If access.db is sound, nothing is lost: start a new log from it (wirewatch rebuild --log, which checks it first). Otherwise restore a backup (wirewatch restore BACKUP --replace --data ${root}); changes after the damage are lost, and keys that they revoked work again.`,
+      `the log in ${accessLog} is damaged: ${error.message}. Nothing was changed. If access.db is sound, start a new log from it: wirewatch rebuild --log checks it first, and loses nothing that it has. Otherwise restore a backup (wirewatch restore BACKUP --replace --data ${root}); changes after the damage are lost, and keys that they revoked work again.`,
       { cause: error },
     );
   }

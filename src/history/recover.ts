@@ -353,7 +353,7 @@ function setWalAside(path: string): void {
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
   const advice = existsSync(detections)
-    ? 'If detections.db is sound, nothing is lost: start a new log from it (wirewatch rebuild --log, which checks it first). Otherwise restore'
+    ? 'If detections.db is sound, start a new log from it: wirewatch rebuild --log checks it first, and loses nothing that it has. Otherwise restore'
     : 'Restore';
   return new Refused(
     'configuration',
