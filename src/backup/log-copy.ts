@@ -18,7 +18,6 @@ import {
   rmSync,
   type Stats,
   statSync,
-  truncateSync,
   utimesSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -150,34 +149,37 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   }
 }
 
-interface Appended<Result> {
+export interface Appended<Result> {
   readonly from: string;
   readonly to: string;
-  /** Bytes of `from`; `to` has those before `begin`. */
+  /** Bytes of `from`. */
   readonly begin: number;
   readonly end: number;
+  /** Where `to` ends; default: `begin`, since it has the bytes before it. */
+  readonly at?: number;
   /** Checks the result. */
   readonly check: () => Result;
   readonly onBytes?: (bytes: number) => void;
 }
 
 /** Appends a part of a file to another, on disk; if that fails, or the result is not good, it is cut off again. */
-function append<Result>({ from, to, begin, end, check, onBytes }: Appended<Result>): Result {
+export function append<Result>(appended: Appended<Result>): Result {
+  const { from, to, begin, end, at: own = begin, check, onBytes } = appended;
   using source = openFile(from, 'r');
-  using target = openFile(to, begin === 0 ? 'w' : 'r+');
+  using target = openFile(to, own === 0 ? 'w' : 'r+');
   try {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
       const read = readSync(source.fd, buffer, 0, Math.min(buffer.length, end - at), at);
       if (read === 0) throw new LogDamage(`${from} has become shorter`);
-      writeAt(target.fd, buffer.subarray(0, read), at);
+      writeAt(target.fd, buffer.subarray(0, read), own + at - begin);
       at += read;
       onBytes?.(read);
     }
     fsyncSync(target.fd);
     return check();
   } catch (error) {
-    ftruncateSync(target.fd, begin);
+    ftruncateSync(target.fd, own);
     throw error;
   }
 }
@@ -211,7 +213,7 @@ function lastOf(segment: Segment, kind: LogKind): Commit | null {
 }
 
 /** Where an entry ends in its segment. */
-function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
+export function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
   const { commit, end } = findEntry(segment, kind, entry);
   if (commit?.id === id) return end;
   throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
@@ -259,96 +261,4 @@ function beginsAlike(path: string, other: string, bytes: number): boolean {
     at += read;
   }
   return true;
-}
-
-/**
- * Continues a copy with the log that it was taken from, which may be damaged before the end of the copy.
- *
- * @param end the last entry of the copy; @returns whether it continues to the end of the log; otherwise nothing was changed
- */
-export function continueLog(from: string, to: string, kind: LogKind, end: Mark): boolean {
-  const segments = listSegments(from);
-  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= end.entry);
-  const drafts: Segment[] = [];
-  try {
-    let last: Commit | undefined;
-    for (const segment of first < 0 ? [] : segments.slice(first)) {
-      const path = join(to, basename(segment.path));
-      const draft = { path: `${path}.tmp`, firstEntry: segment.firstEntry };
-      drafts.push(draft);
-      last = continueSegment({
-        segment,
-        draft,
-        copy: existsSync(path) ? path : null,
-        kind,
-        end,
-        before: last,
-      });
-      if (last === undefined) return false;
-    }
-    if (last === undefined) return false;
-    for (const { path } of drafts.splice(0)) renameSync(path, path.slice(0, -'.tmp'.length));
-    return true;
-  } catch (error) {
-    if (error instanceof LogDamage) return false;
-    throw error;
-  } finally {
-    for (const { path } of drafts) rmSync(path, { force: true });
-  }
-}
-
-interface Continuation {
-  /** Of the log that continues the copy. */
-  readonly segment: Segment;
-  readonly draft: Segment;
-  /** The copy's part of this segment; null: it has none. */
-  readonly copy: string | null;
-  readonly kind: LogKind;
-  /** The last entry of the copy. */
-  readonly end: Mark;
-  /** The last entry of the segment before; undefined: it is the one that has `end`. */
-  readonly before: Commit | undefined;
-}
-
-/** @returns the last entry of the segment; undefined if it does not continue the copy */
-function continueSegment(step: Continuation): Commit | undefined {
-  const { segment, draft, copy } = step;
-  const total = statSync(segment.path).size;
-  const own = copy === null ? 0 : statSync(copy).size;
-  // The copy's part is good, and the segment may be damaged there; it may also have been rewritten since.
-  for (const begin of own === 0 || own > total ? [0] : [own, 0]) {
-    if (begin > 0 && copy !== null) copyFileSync(copy, draft.path);
-    try {
-      return append({
-        from: segment.path,
-        to: draft.path,
-        begin,
-        end: total,
-        check: () => lastOfContinuation(step, total),
-      });
-    } catch (error) {
-      if (!(error instanceof LogDamage)) throw error;
-    }
-  }
-  return undefined;
-}
-
-/** Checks a draft, and cuts off a torn end. @throws LogDamage if it does not continue from the last entry of the copy */
-function lastOfContinuation({ segment, draft, kind, end, before }: Continuation, total: number): Commit {
-  using reader = new EntryReader(draft, kind);
-  let last = before;
-  let hasEnd = before !== undefined;
-  for (let part = reader.next(last); part !== null; part = reader.next(last)) {
-    if (part.kind !== 'commit') continue;
-    last = part.commit;
-    hasEnd ||= last.id === end.id;
-  }
-  if (!hasEnd || last === undefined) throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
-  if (reader.entriesBehind().length > 0)
-    throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-  if (reader.end < total) {
-    truncateSync(draft.path, reader.end);
-    syncFile(draft.path);
-  }
-  return last;
 }

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { type Commit, isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
-import { entriesAfter, findTail } from '../history/log-reader.ts';
+import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
 import { openAccess } from '../history/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
@@ -20,9 +20,11 @@ import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { continueLog, copyLog } from './log-copy.ts';
+import { type Continued, continueLog } from './continue-log.ts';
+import { copyLog } from './log-copy.ts';
 import { loadSource, type Source } from './source.ts';
 
 export interface NewStateOptions {
@@ -38,6 +40,9 @@ export interface NewStateOptions {
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
+/** Whether the log of the data folder continued that of the backup: to its end, or up to where it is damaged or cut off. */
+export type LogOrigin = 'continued' | 'continued in part' | 'from the backup';
+
 export interface NewState {
   /** When the backup was last updated; null if that is not known, as for a data folder. */
   readonly backed_up_at: string | null;
@@ -47,9 +52,10 @@ export interface NewState {
   readonly stream_rows: number;
   readonly accounts: number;
   readonly keys: number;
-  /** Whether the log of the data folder continued that of the backup. */
-  readonly log: 'continued' | 'from the backup';
-  readonly access_log: 'continued' | 'from the backup';
+  /** The newest change of accounts, subscriptions and keys; null: there is none. */
+  readonly access_state_of: string | null;
+  readonly log: LogOrigin;
+  readonly access_log: LogOrigin;
   /** Entries that were cut off. */
   readonly entries_cut: number;
   /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
@@ -67,38 +73,59 @@ const ACCESS_COUNTS = `
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
-  const isContinued = live !== null && continuesLog(live, stage, 'detections', ends.log);
-  const isAccessContinued = live !== null && continuesLog(live, stage, 'access', ends.accessLog);
+  const log = originOf(live, stage, 'detections', ends.log);
+  const accessLog = originOf(live, stage, 'access', ends.accessLog);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
-  const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
-  const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
-  const replaced = isContinued || live === null ? null : replacedHistory(live.log, options);
+  const ofAccess = makeAccess(stage, accessLog === 'continued' ? null : options.now());
+  const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
+  const replaced = log !== 'from the backup' || live === null ? null : replacedHistory(live, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
     ...made,
     ...ofAccess,
-    log: isContinued ? 'continued' : 'from the backup',
-    access_log: isAccessContinued ? 'continued' : 'from the backup',
+    log,
+    access_log: accessLog,
     entries_cut: cut.entries,
     raised: lost !== null,
   };
 }
 
 /** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
-function continuesLog(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark | null): boolean {
+function originOf(live: DataFolder | null, stage: DataFolder, kind: LogKind, end: Mark | null): LogOrigin {
+  const made = live === null ? null : continued(live, stage, kind, end);
+  if (live === null || made === null) return 'from the backup';
+  if (hasEnd(live, stage, kind, made)) return 'continued';
+  return made.last?.id === end?.id ? 'from the backup' : 'continued in part';
+}
+
+/** @returns null if the log of the data folder does not continue the new one, which is unchanged then */
+function continued(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark | null): Continued | null {
   const [from, to] = [logFolder(live, kind), logFolder(stage, kind)];
   if (end !== null) return continueLog(from, to, kind, end);
   // Every log continues an empty one; the secret tells whether it is of the same installation.
-  if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return false;
+  if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return null;
   try {
-    copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root });
-    return true;
+    const { last, isTorn } = findTail(from, kind);
+    copyLog({ from, to, kind, end: last, aside: stage.root });
+    return { last, rest: isTorn ? 'torn' : 'nothing' };
   } catch (error) {
     if (!(error instanceof LogDamage)) throw error;
     rmSync(to, { recursive: true, force: true });
-    return false;
+    return null;
   }
+}
+
+/**
+ * Whether the log of the data folder has its last entry. A crash leaves a torn one only where the database lacks it, and
+ * a cut may leave nothing of an entry: the database tells which ones there were.
+ */
+function hasEnd(live: DataFolder, stage: DataFolder, kind: LogKind, { last, rest }: Continued): boolean {
+  const mark = readLogMarkOf(kind === 'detections' ? live.detections : live.access);
+  if (mark === null || rest === 'damaged') return rest === 'nothing';
+  if (mark.id === last?.id) return true;
+  const place = placeOf(logFolder(stage, kind), kind, mark);
+  return place === 'known' || place === 'before';
 }
 
 /** Facts of the part of the backup's history that is discarded. */
@@ -112,6 +139,8 @@ interface Cut {
 
 interface AbandonedEpoch {
   readonly at: number;
+  /** After which it delivered; 0: an earlier history of which it knew, and which delivered. */
+  readonly position: number;
   /** What changed after this position was announced again, and clients may have read only a part of that. */
   readonly announced_after: number;
 }
@@ -146,14 +175,18 @@ function cutLog(log: string, untilMs: number): Cut {
 }
 
 /** @param lostAtMs now, where the end of the log may be lost; null: it is not */
-function makeAccess(stage: DataFolder, lostAtMs: number | null): { accounts: number; keys: number } {
+function makeAccess(
+  stage: DataFolder,
+  lostAtMs: number | null,
+): Pick<NewState, 'access_state_of' | 'accounts' | 'keys'> {
+  const access_state_of = findTail(stage.accessLog, 'access').last?.at ?? null;
   const db = openAccess(stage.root, { operation: { kind: 'restore' } });
   try {
     // It may have said that sessions have ended, which must not come back to life.
     if (lostAtMs !== null) endConsoleSessions(db, lostAtMs);
     const counts = db.prepare<[], { accounts: number; keys: number }>(ACCESS_COUNTS).get();
     db.pragma('wal_checkpoint(TRUNCATE)');
-    return counts ?? { accounts: 0, keys: 0 };
+    return { access_state_of, accounts: 0, keys: 0, ...counts };
   } finally {
     db.close();
     syncFile(stage.access);
@@ -179,7 +212,7 @@ async function makeDetections(
       const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
         untilMs === null
-          ? `restored from a backup that ended at ${state_of}`
+          ? `restored from a log that ended at ${state_of}`
           : `restored to the state of ${formatMs(untilMs)}`;
       const own = new Set(epochTimes(db));
       const abandoned = [...cut.epochs, ...(replaced?.epochs ?? [])].filter(({ at }) => !own.has(at));
@@ -228,6 +261,7 @@ class Given {
       if (row.number !== undefined)
         this.#epochs.set(Number(row.number), {
           at: Number(row.at),
+          position: Number(row.position),
           announced_after: Number(row.announced_after ?? Number.POSITIVE_INFINITY),
         });
     }
@@ -235,15 +269,17 @@ class Given {
 }
 
 /**
- * @param log of the data folder
+ * @param live the data folder
  * @returns null: nothing shows that it is of the same installation, or it is damaged before they part; cursors will show
  *   the rest
  */
-function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): Replaced | null {
+function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOptions): Replaced | null {
+  const { log } = live;
   const otherBytes = bytesOf(listSegments(stage.log));
   const total = otherBytes + bytesOf(listSegments(log));
   const given = new Given();
   let parted: number | null = null;
+  let last: Mark | null = null;
   let [isParted, bytesRead] = [false, 0];
   const others = commitsOf(stage.log);
   let other = others.next().value;
@@ -251,6 +287,7 @@ function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): R
     for (const { part, bytes } of entriesAfter(log, 'detections', null)) {
       given.add(part.lines);
       if (part.kind !== 'commit') continue;
+      last = part.commit;
       while (other !== undefined && other.commit.entry < part.commit.entry) {
         bytesRead = other.bytes;
         other = others.next().value;
@@ -267,10 +304,15 @@ function replacedHistory(log: string, { stage, onProgress }: NewStateOptions): R
     others.return(undefined);
   }
   if (parted === null) return null;
+  // An epoch that delivered nothing has issued no position, cursor or version. Without it, a copy that is restored again
+  // and again does not use up the positions.
+  const isComplete = last !== null && last.id === readLogMarkOf(live.detections)?.id;
+  const delivered = isComplete ? given.delivered : Number.POSITIVE_INFINITY;
+  const epochs = given.epochs.filter(({ position }) => position === 0 || position < delivered);
   return {
-    parted: isParted ? parted : Number.POSITIVE_INFINITY,
-    position: given.position,
-    epochs: given.epochs,
+    parted: isParted && parted < delivered ? parted : Number.POSITIVE_INFINITY,
+    position: Math.max(given.delivered, ...epochs.map(({ position }) => position)),
+    epochs,
   };
 }
 

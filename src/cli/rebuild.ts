@@ -55,9 +55,14 @@ export const register = defineCommand({
 
 function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
   const { entry, detections, versions, bytes, bytes_before, kept, access_kept } = rebuilt;
+  const { entries_lost, access_entries_lost } = rebuilt;
   const old = [kept, access_kept].filter((path) => path !== null);
   return joined('\n\n', [
     `Rebuilt the log. It starts with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${counted(bytes_before, 'byte')}).`,
+    entries_lost > 0 &&
+      `The damaged log had ${counted(entries_lost, 'entry', 'entries')} that detections.db lacked: ${entries_lost === 1 ? 'it is' : 'they are'} lost. If clients have seen a lost change, the alert "end of log lost" opens. To keep as much as possible, put the old logs back and restore a backup instead.`,
+    access_entries_lost > 0 &&
+      `The damaged log of accounts and keys had ${counted(access_entries_lost, 'change')} that access.db lacked: a key that was revoked then works again. Revoke it again.`,
     old.length > 0 &&
       `The old logs are kept. Make a backup, then delete them:\n${old.map((path) => `  ${path}`).join('\n')}`,
   ]);

@@ -1,6 +1,7 @@
 /** `wirewatch restore`: restores a backup, or rehearses a restore. */
 import { type Rehearsed, rehearse } from '../backup/rehearse.ts';
 import { type Restored, restore } from '../backup/restore.ts';
+import type { LogOrigin } from '../backup/restored-state.ts';
 import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
@@ -69,29 +70,38 @@ export const register = defineCommand({
 
 /** @param options with which `serve` finds the same installation */
 function restoredText(data: string, restored: Restored, untilMs: number | null, options: string): string {
-  const { source, state_of, detections, accounts, keys, replaced, log, orphans } = restored;
+  const { source, state_of, detections, accounts, keys, replaced, orphans } = restored;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
-  const from =
-    log === 'continued'
-      ? `${source}, continued with the log that was in the data folder`
-      : `${source} alone: the data folder had no log that continues it`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
-    `Restored from ${from}.`,
-    restored.raised
-      ? raisedText(untilMs)
-      : 'Nothing was lost, and clients notice nothing: positions, versions and cursors are the same.',
+    `Restored from ${source}${ORIGIN_TEXTS[restored.log]}.`,
+    detectionsText(restored, untilMs),
+    restored.access_log !== 'continued' && accessText(restored),
     orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);
 }
 
-function raisedText(untilMs: number | null): string {
+const ORIGIN_TEXTS: Readonly<Record<LogOrigin, string>> = {
+  continued: ', continued with the log that was in the data folder',
+  'continued in part':
+    ', continued with a part of the log that was in the data folder: its end is damaged or cut off',
+  'from the backup': ' alone: the data folder had no intact log that continues it',
+};
+
+function detectionsText({ raised, log, access_log, state_of }: Restored, untilMs: number | null): string {
+  if (!raised)
+    return `${access_log === 'continued' ? 'Nothing' : 'No detection'} was lost, and clients notice nothing: positions, versions and cursors are the same.`;
   const why =
     untilMs === null
-      ? 'Changes after the end of the backup are lost, and clients may have seen them.'
+      ? `Changes after ${log === 'from the backup' ? 'the end of the backup' : state_of} are lost, and clients may have seen them.`
       : `Changes after ${formatMs(untilMs)} are discarded, and clients may have seen them.`;
   return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. They may receive some detections again.`;
+}
+
+function accessText({ access_state_of }: Restored): string {
+  const since = access_state_of === null ? '' : ` after ${access_state_of}`;
+  return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
 function orphansText(orphans: readonly string[], untilMs: number | null): string {

@@ -48,7 +48,7 @@ export const ALERTS = {
       'verification ([verify] every_hours, or "wirewatch verify") found that part of the log is missing or changed. Ingest and reads continue, but detections.db could not be rebuilt from this log',
     closes: 'a new log is started, or a later verification finds no damage',
     what_to_do:
-      'Stop Wirewatch and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
+      'Stop Wirewatch and start new logs from the databases (wirewatch rebuild --log): it checks the databases first, and loses nothing that they have. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
   },
   'database not readable': {
     page_worthy: true,

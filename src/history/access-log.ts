@@ -60,7 +60,7 @@ export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () =
     if (!(error instanceof LogDamage)) throw error;
     throw new Refused(
       'configuration',
-      `the log in ${accessLog} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}). If access.db is not damaged, you can start a new log from it instead: wirewatch rebuild --log --data ${root}`,
+      `the log in ${accessLog} is damaged: ${error.message}. Nothing was changed. If access.db is sound, start a new log from it: wirewatch rebuild --log --data ${root} checks it first, and loses nothing that it has. Otherwise restore a backup (wirewatch restore BACKUP --replace --data ${root}); changes after the damage are lost, and keys that they revoked work again.`,
       { cause: error },
     );
   }

@@ -41,7 +41,7 @@ export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): 
     using reader = new EntryReader(segment, kind);
     reader.skipToEnd();
     if (!reader.isWhole) {
-      const behind = reader.entriesBehind();
+      const behind = Array.from(reader.commitsBehind(), ({ commit }) => commit.entry);
       const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
       isDoubtful ||= behind.length > 0;
       const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);

@@ -10,9 +10,9 @@ import { isDamage } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
 import { startNewAccessLog } from './access-log.ts';
-import type { Commit, Mark, Operation } from './format.ts';
+import type { Commit, LogKind, Mark, Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { LogWriter } from './log-writer.ts';
 import { openAccess } from './open-access.ts';
@@ -21,7 +21,7 @@ import { acceptDraft, emptyDraft, swapInNewLog } from './replace-log.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
 import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
 import { writeScrubRecord } from './scrub-record.ts';
-import { bytesOf, listSegments } from './segment.ts';
+import { bytesOf, EntryReader, listSegments } from './segment.ts';
 import { type SnapshotOptions, writeSnapshot } from './snapshot.ts';
 
 export interface RebuildOptions {
@@ -49,6 +49,9 @@ export interface RebuiltLog {
   /** The folders of the old logs; null if there was none. */
   readonly kept: string | null;
   readonly access_kept: string | null;
+  /** Entries of a damaged old log that its database had not applied, as after a power cut: the new log lacks them. */
+  readonly entries_lost: number;
+  readonly access_entries_lost: number;
 }
 
 /**
@@ -107,6 +110,9 @@ export async function rebuildLog(
     const mark = readLogMark(db);
     if (mark === null)
       throw new Refused('failed', 'detections.db is still empty, so there is no log to rebuild.');
+    const entries_lost = newestEntry(folder.log, 'detections') - mark.entry;
+    const access_entries_lost =
+      newestEntry(folder.accessLog, 'access') - (readLogMarkOf(folder.access)?.entry ?? 0);
     const commit = await writeDraft(db, mark, options, { nowMs, isProven: found.findings.length === 0 });
     const compared = await scrub({
       ...options,
@@ -129,6 +135,8 @@ export async function rebuildLog(
       bytes: bytesOf(listSegments(folder.log)),
       kept,
       access_kept: access.aside,
+      entries_lost: Math.max(0, entries_lost),
+      access_entries_lost: Math.max(0, access_entries_lost),
     };
   } finally {
     emptyDraft(folder.log);
@@ -160,6 +168,21 @@ function bringAccessUpToDate({ root, access }: DataFolder, operation: Operation)
   } catch (error) {
     if (!isOfLog(error) || !existsSync(access)) throw error;
   }
+}
+
+/** The number of the last entry with an intact commit line, in a log that may be damaged; 0: there is none. */
+function newestEntry(log: string, kind: LogKind): number {
+  let newest = 0;
+  for (const segment of listSegments(log).reverse()) {
+    try {
+      using reader = new EntryReader(segment, kind);
+      for (const { commit } of reader.commitsBehind()) newest = Math.max(newest, commit.entry);
+    } catch (error) {
+      if (!(error instanceof LogDamage)) throw error;
+    }
+    if (newest > 0) break;
+  }
+  return newest;
 }
 
 function isOfLog(error: unknown): boolean {

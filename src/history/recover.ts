@@ -352,10 +352,12 @@ function setWalAside(path: string): void {
 }
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
-  const hasDatabase = existsSync(detections);
+  const advice = existsSync(detections)
+    ? `If detections.db is sound, start a new log from it: wirewatch rebuild --log --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
+    : 'Restore';
   return new Refused(
     'configuration',
-    `the log in ${log} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept.${hasDatabase ? ` If the database is not damaged, you can start a new log from it instead: wirewatch rebuild --log --data ${root}` : ''}`,
+    `the log in ${log} is damaged: ${error.message}. Nothing was changed. ${advice} a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept up to the damage.`,
     { cause: error },
   );
 }

@@ -32,7 +32,7 @@ export const FINDING_KINDS = {
 } as const satisfies Record<string, FindingKind>;
 
 export const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
-  log: 'Stop Wirewatch and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
+  log: 'Stop Wirewatch and start new logs from the databases (wirewatch rebuild --log): it checks the databases first, and loses nothing that they have. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
   database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };

@@ -241,7 +241,7 @@ async function problemOf(
     using reader = new EntryReader(segment, 'detections');
     while (reader.next(reader.last ?? undefined) !== null) await between();
     const isClosed = path !== listSegments(folder.log).at(-1)?.path;
-    if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
+    if (!reader.isWhole && (isClosed || reader.commitsBehind().next().done !== true))
       return new LogDamage(`${path} is damaged at byte ${reader.end}`);
     const last = reader.last?.entry;
     const isJoined = next === undefined || last === undefined || next.firstEntry === last + 1;

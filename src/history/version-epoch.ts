@@ -7,10 +7,14 @@
  * that this log never issued. A cursor also names the epoch in which its position was issued, so that one of another
  * restored state is recognized wherever it lies.
  */
+import { grouped } from '../counted.ts';
+import { Refused } from '../refused.ts';
 import type { Database, Statement } from '../store/database.ts';
 
 /** How far positions move ahead: a year of microseconds. */
 const EPOCH_POSITIONS = 3.2e13;
+/** Where no epoch may begin, and positions no longer follow the clock: beyond 2^53, two of them would be the same number. */
+const POSITION_MAX = Number.MAX_SAFE_INTEGER - EPOCH_POSITIONS;
 /** A later clock is wrong, and positions can never go back. */
 const CLOCK_MAX_MS = Date.UTC(2200);
 /** As much of an epoch's time as a cursor has room for: about a minute of milliseconds. */
@@ -25,16 +29,28 @@ export interface StreamPosition {
 }
 
 /**
- * The position that belongs to a time; 0 if the clock is wrong. It has every epoch's year, so that positions follow the
+ * The position that belongs to a time; 0 if the clock is wrong, or there is none. It has every epoch's year, so that positions follow the
  * clock after an epoch, too, and a folder that is copied back does not issue them a second time.
  */
 export function positionOfClock(nowMs: number, epochs = 0): number {
-  return nowMs > CLOCK_MAX_MS ? 0 : nowMs * 1000 + epochs * EPOCH_POSITIONS;
+  const position = nowMs * 1000 + epochs * EPOCH_POSITIONS;
+  return nowMs > CLOCK_MAX_MS || position > POSITION_MAX ? 0 : position;
 }
 
-/** The position after which a new epoch continues. @param known the last one that was certainly issued; @param epochs with it */
+/**
+ * The position after which a new epoch continues.
+ *
+ * @param known the last one that was certainly issued; @param epochs with the new one
+ * @throws Refused `failed` if there is none: a year for each epoch leaves room for about 200
+ */
 export function positionBeyond(known: number, nowMs: number, epochs: number): number {
-  return Math.max(known + EPOCH_POSITIONS, positionOfClock(nowMs, epochs));
+  const position = Math.max(known + EPOCH_POSITIONS, positionOfClock(nowMs, epochs));
+  const isBeyondClock = nowMs <= CLOCK_MAX_MS && positionOfClock(nowMs, epochs) === 0;
+  if (position <= POSITION_MAX && !isBeyondClock) return position;
+  throw new Refused(
+    'failed',
+    `positions in the change stream have no room for version epoch ${grouped(epochs)}: each moves them a year ahead. Restore a backup into an empty data folder, or start a new installation. Clients must then start again without their cursors`,
+  );
 }
 
 /** How many epochs the history had in which an epoch with this name had just begun. */

@@ -1,9 +1,18 @@
-/** A backup that cannot be restored changes nothing. */
+/** A backup that cannot be restored changes nothing. What a damaged log in the data folder had is lost, and it says so. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { backup, copyOf, file, run, work } from '../support/restore.ts';
+import { createKey } from '../support/appliance.ts';
+import { backup, copyOf, file, restored, run, stopped, work } from '../support/restore.ts';
 
 describe('a bad backup changes nothing', () => {
   /** A copy of the good file with a changed header of an entry, and a correct checksum. */
@@ -98,5 +107,94 @@ describe('a bad backup changes nothing', () => {
       assert.match(stderr, /cannot read the backup/);
     }
     assert.ok(!existsSync(join(work, 'untouched')));
+  });
+});
+
+describe('a log that does not reach the end of its database, or is of another history', () => {
+  const newest = (data: string, log: string) => join(data, log, readdirSync(join(data, log)).at(-1) ?? '');
+  const sizeOf = (path: string) => readFileSync(path).length;
+  const keysOf = (data: string): { id: string; revoked_at: string | null }[] =>
+    JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
+  const flip = (path: string, at: number) => {
+    const bytes = readFileSync(path);
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+  };
+
+  test('two states of one backup do not continue each other, though one ends where the other has a torn entry', () => {
+    const [live, other] = [join(work, 'parted-1'), join(work, 'parted-2')];
+    for (const data of [live, other]) restored(file, '--data', data);
+    for (const log of ['log', 'access-log']) {
+      const path = newest(live, log);
+      writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
+    }
+    const result = restored(other, '--replace', '--data', live);
+    assert.deepEqual(
+      [result.log, result.access_log, result.raised],
+      ['from the backup', 'from the backup', true],
+    );
+  });
+
+  test('a last entry that is cut off, but is in the database, is lost: files are read again', () => {
+    const data = copyOf(stopped, 'cut-off');
+    const path = newest(data, 'log');
+    truncateSync(path, sizeOf(path) - 5);
+    const kept = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([kept.detections, kept.log, kept.raised], [51, 'continued in part', true]);
+    const none = copyOf(stopped, 'cut-off-all');
+    const [branch = ''] = readdirSync(backup).filter((name) => name.startsWith('wirewatch-'));
+    truncateSync(newest(none, 'log'), sizeOf(newest(join(backup, branch), 'log')) + 30);
+    const { stdout, status } = run('restore', backup, '--replace', '--data', copyOf(none, 'cut-off-told'));
+    assert.deepEqual([status, /Nothing was lost/.test(stdout)], [0, false], stdout);
+    assert.match(stdout, /Changes after the end of the backup are lost/);
+    const result = restored(backup, '--replace', '--data', none);
+    assert.deepEqual(
+      [result.detections, result.log, result.raised, result.orphans.length],
+      [50, 'from the backup', true, 1],
+    );
+  });
+
+  test('a torn entry that the database lacks is no loss; without a database, it may be one', () => {
+    const data = copyOf(stopped, 'torn');
+    const path = newest(data, 'log');
+    writeFileSync(path, Buffer.concat([readFileSync(path), readFileSync(path).subarray(0, 60)]));
+    const unknown = copyOf(data, 'torn-unknown');
+    rmSync(join(unknown, 'detections.db'));
+    for (const [folder, log] of [
+      [data, 'continued'],
+      [unknown, 'continued in part'],
+    ] as const) {
+      const result = restored(backup, '--replace', '--data', folder);
+      assert.deepEqual([result.detections, result.log, result.raised], [51, log, log !== 'continued']);
+    }
+  });
+
+  test('a revocation in a damaged last entry is lost, and it says so', () => {
+    const data = copyOf(stopped, 'revoked-last');
+    const [{ id = '' } = {}] = keysOf(data);
+    run('key', 'revoke', id, '--yes', '--data', data);
+    const path = newest(data, 'access-log');
+    flip(path, sizeOf(path) - 10);
+    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-last-told')).stdout;
+    assert.doesNotMatch(told, /Nothing was lost/);
+    assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
+    const result = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([result.log, result.access_log, result.raised], ['continued', 'from the backup', false]);
+  });
+
+  test('changes of keys up to the damage are kept', () => {
+    const data = copyOf(stopped, 'revoked-before');
+    const [{ id = '' } = {}] = keysOf(data);
+    run('key', 'revoke', id, '--yes', '--data', data);
+    const path = newest(data, 'access-log');
+    const revoked = sizeOf(path);
+    const cli = (args: readonly string[]) => run(...args, '--data', data);
+    for (let count = 0; count < 2; count += 1) createKey(cli, 'agency', '7001');
+    flip(path, revoked + 40);
+    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-before-told')).stdout;
+    assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
+    const result = restored(backup, '--replace', '--data', data);
+    assert.deepEqual([result.log, result.access_log], ['continued', 'continued in part']);
+    assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
   });
 });

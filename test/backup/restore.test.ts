@@ -4,9 +4,15 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readConsoleEpoch } from '../../src/auth/console-sessions.ts';
+import { recoverDetections } from '../../src/history/recover.ts';
+import { epochAt } from '../../src/history/version-epoch.ts';
+import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
+import { VERSION } from '../../src/version.ts';
 import { createKey } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { runProgram } from '../support/program.ts';
@@ -164,6 +170,50 @@ describe('if the end of the log is, or may be, lost', () => {
     );
     assert.equal(created?.version, 1001, 'a client may know the lost entry');
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
+  });
+
+  test('a copy that is restored again and again, and delivers nothing between, has one epoch', () => {
+    const data = join(work, 'staging');
+    restored(file, '--data', data);
+    const [first] = epochsIn(data);
+    const again = restored(stopped, '--replace', '--data', data);
+    assert.deepEqual([again.detections, again.log, again.raised], [51, 'from the backup', true]);
+    const [second, ...more] = epochsIn(data);
+    assert.deepEqual(more, []);
+    assert.ok(first && second && second.position > first.position);
+  });
+
+  test('where positions have no room for another epoch, nothing is changed; an empty folder has', async () => {
+    const data = join(work, 'no-room');
+    restored(file, '--data', data);
+    const folder = dataFolder(data);
+    const { db, log } = await recoverDetections({
+      folder,
+      program: VERSION,
+      onProgress: () => {},
+      between: async () => {},
+    });
+    const now = Date.now;
+    const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered: () => {} });
+    const epoch = { reason: 'test', orphans: 'left', position: 8.94e15, abandoned: [], parted: 0 } as const;
+    writer.commit(writer.begin(new Set(), epoch), { kind: 'test' });
+    const conditions: string[] = [];
+    const setCondition = (_: string, detail: string | null) => conditions.push(detail ?? '');
+    const lostEnd = new LostEnd({ writer, now, log: () => {}, setCondition, onNoted: () => {} });
+    const position = writer.lastPosition + 1;
+    lostEnd.note({ position, epoch: epochAt(db, position) });
+    lostEnd.makeUp();
+    assert.equal(conditions.length, 1);
+    assert.match(conditions[0] ?? '', /proves .* not made good: .* empty data folder/);
+    writer.flush();
+    log.close();
+    db.close();
+    const before = epochsIn(data);
+    const { status, stderr } = run('restore', stopped, '--replace', '--data', data);
+    assert.equal(status, 1);
+    assert.match(stderr, /no room for version epoch 3: .* empty data folder.*Nothing was changed/s);
+    assert.deepEqual(epochsIn(data), before);
+    assert.equal(restored(stopped, '--data', join(work, 'with-room')).detections, 51);
   });
 
   test('--until restores an earlier state; later files stay archived, and revoked keys stay revoked', async () => {

@@ -94,7 +94,7 @@ describe('stopped', () => {
   test('damage elsewhere is named: the log, access.db, its log, the secret', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
-      [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log/s],
+      [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log.*restore BACKUP/s],
       [firstSegment('access-log'), flip, /log damaged: 1\n {2}access\.db: .*rebuild --log/s],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
     ];

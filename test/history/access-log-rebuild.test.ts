@@ -155,7 +155,7 @@ describe('refused, and nothing is changed', () => {
       (error) =>
         error instanceof Refused &&
         error.code === 'configuration' &&
-        /is damaged: .*Nothing was changed\. Restore a backup .* wirewatch rebuild --log --data \//.test(
+        /is damaged: .*Nothing was changed\. If access\.db is sound, .*wirewatch rebuild --log --data \/.* restore a backup /.test(
           error.message,
         ),
     );

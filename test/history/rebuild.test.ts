@@ -4,14 +4,16 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
 import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { openAccess } from '../../src/history/open-access.ts';
 import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
-import { listSegments } from '../../src/history/segment.ts';
+import { findEntry, listSegments } from '../../src/history/segment.ts';
 import { openDatabase, writing } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -190,6 +192,44 @@ describe('rebuild', () => {
       history.stop();
       assertSame(`segment ${at}`);
     }
+  });
+
+  test('entries of a damaged log that the databases lack are counted as lost', async () => {
+    const root = restoreFolder();
+    const none = await newLog();
+    assert.deepEqual([none.entries_lost, none.access_entries_lost], [0, 0]);
+    restoreFolder();
+    const older = ['detections.db', 'access.db'].map(
+      (name) => [name, readFileSync(join(root, name))] as const,
+    );
+    await history.restart();
+    history.apply(newRows(7000, 5));
+    history.apply(newRows(7100, 5));
+    history.stop();
+    for (const at of [1, 2]) {
+      const db = openAccess(root, { operation: { kind: 'test' } });
+      writing(db, () => addAccount(db, { id: `lost-${at}`, name: 'Lost', daily_rows: null }, NOW));
+      db.close();
+    }
+    for (const [name, bytes] of older) {
+      for (const end of ['-wal', '-shm', '-identity']) rmSync(join(root, `${name}${end}`), { force: true });
+      writeFileSync(join(root, name), bytes);
+    }
+    for (const [kind, log, name] of [
+      ['detections', history.folder.log, 'detections.db'],
+      ['access', history.folder.accessLog, 'access.db'],
+    ] as const) {
+      const mark = readLogMarkOf(join(root, name)) ?? assert.fail();
+      const segment =
+        listSegments(log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ?? assert.fail();
+      const { end } = findEntry(segment, kind, mark.entry);
+      const bytes = readFileSync(segment.path);
+      bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
+      writeFileSync(segment.path, bytes);
+    }
+    const { entries_lost, access_entries_lost } = await newLog();
+    assert.ok(entries_lost >= 2);
+    assert.equal(access_entries_lost, 2);
   });
 
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {

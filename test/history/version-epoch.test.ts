@@ -8,6 +8,7 @@ import {
   positionBeyond,
   positionOfClock,
 } from '../../src/history/version-epoch.ts';
+import { Refused } from '../../src/refused.ts';
 import { DAY_MS, HOUR_MS } from '../../src/time.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
@@ -103,4 +104,22 @@ test('positions go on a year ahead of the clock after each epoch, and follow it 
   assert.equal(positionBeyond(first, NOW_MS, 2), positionOfClock(NOW_MS, 2));
   assert.ok(positionBeyond(first, 0, 2) > first, 'with a clock that was set back');
   assert.ok(Number.isSafeInteger(positionBeyond(END, Date.UTC(2200), 50)));
+});
+
+test('no epoch begins where two positions would be the same number, and positions stop following the clock', () => {
+  let [position, epochs] = [END, 0];
+  assert.throws(
+    () => {
+      for (; epochs < 1_000; epochs += 1) {
+        position = positionBeyond(position, NOW_MS, epochs + 1);
+        assert.ok(Number.isSafeInteger(position + 3e13), `epoch ${epochs + 1}`);
+      }
+    },
+    (error) => error instanceof Refused && /no room .* empty data folder/.test(error.message),
+  );
+  assert.ok(epochs > 200);
+  assert.ok(positionOfClock(NOW_MS, epochs) <= position);
+  assert.equal(positionOfClock(NOW_MS, 1_000), 0);
+  assert.throws(() => positionBeyond(END, NOW_MS, 1_000), Refused);
+  assert.throws(() => positionBeyond(Number.MAX_SAFE_INTEGER - 1e13, NOW_MS, 1), Refused);
 });

@@ -5,8 +5,10 @@
  */
 import { grouped } from '../../counted.ts';
 import { epochTimes, numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
+import { Refused } from '../../refused.ts';
 import { formatMs, type Now } from '../../time.ts';
 import type { Log, SetCondition } from '../threads/ingest-messages.ts';
+import type { Applier } from './apply-rows.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 export interface LostEndOptions {
@@ -57,11 +59,20 @@ export class LostEnd {
     const abandoned = Array<number>(Math.max(0, lostEpochs)).fill(now());
     const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
     const epoch = { reason, orphans: 'to read', position, abandoned, parted } as const;
-    writer.commit(writer.begin(new Set(), epoch), { kind: 'lost end', reason });
+    const condition = `${reason}, found at ${formatMs(now())}`;
+    let applier: Applier;
+    try {
+      applier = writer.begin(new Set(), epoch);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setCondition('end of log lost', `${condition}. It was not made good: ${error.message}`);
+      return;
+    }
+    writer.commit(applier, { kind: 'lost end', reason });
     log('warn', 'the end of the log is lost: versions are raised once, and positions continue a year ahead', {
       position,
       parted,
     });
-    setCondition('end of log lost', `${reason}, found at ${formatMs(now())}`);
+    setCondition('end of log lost', condition);
   }
 }

@@ -214,6 +214,43 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'purge-backup',
     ],
   ]),
+  ...faultsIn('backup/continue-log.ts', [
+    [
+      'found === null && read?.last.id === end.id ? null : read',
+      'read',
+      'only a log that has the end of a backup continues it',
+      'continue-log',
+    ],
+    [
+      '  if (segment.firstEntry !== before.last.entry + 1)',
+      '  if (false)',
+      'a segment without the one before it is not taken',
+      'continue-log',
+    ],
+    ['    truncateSync(draft.path, end);\n', '', 'damage is cut off a restored log', 'continue-log'],
+  ]),
+  ...faultsIn('backup/restored-state.ts', [
+    [
+      "  if (mark === null || rest === 'damaged') return rest === 'nothing';\n",
+      '  if (Date.now() > 0) return true;\n',
+      'a log that ends before its database has a lost end',
+      'restore-damaged',
+    ],
+    [
+      'position === 0 || position < delivered);',
+      'position >= 0);',
+      'a state that delivered nothing leaves no epoch',
+      'restore',
+    ],
+  ]),
+  ...faultsIn('history/version-epoch.ts', [
+    [
+      'if (position <= POSITION_MAX && !isBeyondClock) return',
+      'if (position > 0) return',
+      'positions stay exact numbers',
+      'version-epoch',
+    ],
+  ]),
   ...faultsIn('history/scrub.ts', [
     ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is reported', 'scrub-damage'],
   ]),
