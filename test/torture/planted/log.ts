@@ -145,6 +145,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/access-log.ts', [
     ['      cutTorn(tail);\n', '', 'the torn end of a killed command is truncated', 'access-log'],
     [
+      '  for (const { path } of stumps) rmSync(path, { force: true });\n',
+      '',
+      'an empty segment does not stay between others',
+      'access-log',
+    ],
+    [
       '    if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();\n',
       '',
       'an entry that the database refused is undone',
