@@ -91,6 +91,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage found meanwhile stays noted',
       'recovery-faults',
     ],
+    [
+      'existsSync(draft) && isOfThisBoot(draft)',
+      'existsSync(draft)',
+      'a draft is not continued after the machine was started',
+      'recovery-faults',
+    ],
     ['      rollBackJournal(draft);\n', '', 'an interrupted draft is rolled back', 'recovery-faults'],
     [
       "    return unusable('the file was replaced, or a power cut took the note of which file it is');\n",
