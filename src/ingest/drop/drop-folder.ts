@@ -155,6 +155,12 @@ export class DropFolder {
     return { ready, notReady, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
   }
 
+  /** Whether an export file waits under a name, ready or not. @throws as {@link scan} */
+  hasWaiting(name: string, isRecorded: IsRecorded): boolean {
+    const taken = readdirSync(join(this.root, '.taken'));
+    return exportFilesOf(readdirSync(this.root), taken, isRecorded).some((file) => file.name === name);
+  }
+
   /** Gives a file whose compressed data is cut off time to grow. */
   noteTruncated({ path, snapshot }: Waiting): void {
     const memory = this.#remembered.get(path);
