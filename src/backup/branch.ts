@@ -19,6 +19,8 @@ const FORMAT_VERSION = 1;
 const NEWEST = 'newest';
 /** In a branch: when a restore from it was last rehearsed without differences. */
 const REHEARSED = 'rehearsed';
+/** In a branch: what is past the days to keep, and since when. */
+const EXPIRED = 'expired.json';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
 const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
@@ -175,21 +177,53 @@ export function noteNewest(folder: string, name: string): void {
 }
 
 /**
- * Deletes branches that have not been written to, and segments that were replaced, for longer than the given days.
+ * Deletes branches that have not been written to, and segments that were replaced, for longer than the given days. A run
+ * notes them, and one that finds the same a day later deletes them: a clock that was ahead meanwhile costs nothing. With
+ * 0 days the clock does not matter, and nothing waits.
  *
  * @param own the branch that is in use; @returns what was deleted
  */
 export function deleteOld(folder: string, own: string, keepDays: number, nowMs: number): string[] {
-  const beforeMs = nowMs - keepDays * DAY_MS;
-  const old = listBranches(folder)
-    .filter((name) => name !== own && writtenAt(join(folder, name)) < beforeMs)
-    .map((name) => join(folder, name));
-  for (const name of readdirSync(join(folder, own))) {
+  const branch = join(folder, own);
+  const noted = readExpired(branch);
+  const notedAtMs = (name: string) => Math.min(parseInstant(noted[name] ?? '') ?? nowMs, nowMs);
+  const expired = expiredIn(folder, own, nowMs - keepDays * DAY_MS);
+  const old = expired.filter((name) => keepDays === 0 || nowMs - notedAtMs(name) >= DAY_MS);
+  for (const name of old) rmSync(join(folder, name), { recursive: true, force: true });
+  const waiting = expired.filter((name) => !old.includes(name));
+  writeExpired(branch, Object.fromEntries(waiting.map((name) => [name, formatMs(notedAtMs(name))])));
+  return old.map((name) => join(folder, name));
+}
+
+/** Branches and folders of replaced segments, from the backup folder on. */
+function expiredIn(folder: string, own: string, beforeMs: number): string[] {
+  const branches = listBranches(folder).filter(
+    (name) => name !== own && writtenAt(join(folder, name)) < beforeMs,
+  );
+  const replaced = readdirSync(join(folder, own)).filter((name) => {
     const [, day = '', time = ''] = REPLACED.exec(name) ?? [];
-    if (day !== '' && instantOf(day, time) < beforeMs) old.push(join(folder, own, name));
+    return day !== '' && instantOf(day, time) < beforeMs;
+  });
+  return [...branches, ...replaced.map((name) => join(own, name))];
+}
+
+/** What earlier runs noted: when each was first found. */
+function readExpired(branch: string): Record<string, string> {
+  try {
+    const value: unknown = JSON.parse(readSmall(join(branch, EXPIRED)) ?? '{}');
+    const entries = isObject(value) ? Object.entries(value) : [];
+    return Object.fromEntries(entries.map(([name, at]) => [name, String(at)]));
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
   }
-  for (const path of old) rmSync(path, { recursive: true, force: true });
-  return old;
+}
+
+function writeExpired(branch: string, expired: Record<string, string>): void {
+  const text = `${JSON.stringify(expired)}\n`;
+  const path = join(branch, EXPIRED);
+  if (Object.keys(expired).length === 0) rmSync(path, { force: true });
+  else if (readSmall(path) !== text) writeWhole(path, text);
 }
 
 /** When a branch was last written to, epoch milliseconds. */

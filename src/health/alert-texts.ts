@@ -115,7 +115,8 @@ export const ALERTS = {
     page_worthy: false,
     opens: 'a backfill failed, or a second file for a finished window failed (the window stays done)',
     closes: 'a later file for the same window or label is applied, or a day has passed',
-    what_to_do: 'Read the reason next to the file in failed/. Fix the file and drop it again.',
+    what_to_do:
+      'Read the reason next to the file in failed/, or in "wirewatch ingest status". Fix the file and drop it again.',
   },
   'refused files': {
     page_worthy: false,

@@ -8,7 +8,7 @@
  * | the entry was written | an entry that the database lacks | makes it durable, and applies it |
  * | the database's commit | nothing to do | |
  */
-import { statSync, truncateSync } from 'node:fs';
+import { rmSync, statSync, truncateSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
@@ -233,8 +233,12 @@ export function startNewAccessLog(
   return { commit, aside };
 }
 
-/** Otherwise the rest of a torn entry would follow a shorter one that is written over it. */
-function cutTorn({ segment, isTorn }: Tail): void {
+/**
+ * Otherwise the rest of a torn entry would follow a shorter one that is written over it, and a segment without a header
+ * would lie between others: it keeps its name if the entry goes to the segment before it.
+ */
+function cutTorn({ segment, stumps, isTorn }: Tail): void {
+  for (const { path } of stumps) rmSync(path, { force: true });
   if (isTorn && segment !== null) truncateSync(segment.path, segment.bytes);
 }
 

@@ -24,7 +24,7 @@ import {
 } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
+import { forgetBoot, isNotedFile, isOfThisBoot, noteBoot, noteIdentity } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
 import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
@@ -72,6 +72,7 @@ export interface Recovered {
 const LONG_BYTES = 256 * 1024;
 const LONG_CHECK_BYTES = 16 * 1024 * 1024;
 const WAL_ASIDE = '-wal-aside';
+const draftOf = (path: string) => `${path}-draft`;
 const journalOf = (path: string) => `${path}-journal`;
 /** Frames between two turns of the event loop. */
 const FRAMES_A_TURN = 16;
@@ -111,6 +112,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     // A note that was made since the database can be read is for the next start.
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
     rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
+    forgetBoot(draftOf(folder.detections));
     const log = new LogWriter({ folder: folder.log, kind: 'detections', program }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
@@ -233,11 +235,11 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
 async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
   const { folder } = options;
   const path = folder.detections;
-  const draft = `${path}-draft`;
+  const draft = draftOf(path);
   const { db, isResumed } = openDraft(folder, draft);
   let applied: number;
   try {
-    // A power cut may damage a draft: it is rebuilt. A rollback journal needs less room than a write-ahead log; keeping
+    // After a power cut, a draft is not continued. A rollback journal needs less room than a write-ahead log; keeping
     // its file from one entry to the next saves a fifth of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
@@ -259,7 +261,7 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
     // The log needs the room more than a draft does, and a damaged draft is useless.
     const isUnsound = isDamage(error) || (isResumed && isContradiction(error));
     if (isDiskFull(error) || isUnsound) removeDatabase(draft);
-    // A power cut may have damaged the draft. If the next attempt fails too, the log is at fault.
+    // If an attempt without the draft fails too, the log is at fault.
     if (isResumed && isUnsound) return rebuild(tail, options);
     throw error;
   }
@@ -282,9 +284,12 @@ function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 }
 
-/** Continues the draft of an earlier start, if it has this schema and belongs to this log. */
+/**
+ * Continues the draft of an earlier start, if it has this schema and belongs to this log, and if the machine was not
+ * started since: a power cut may have taken any page of it, also one that no check of SQLite misses.
+ */
 function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
-  if (existsSync(draft)) {
+  if (existsSync(draft) && isOfThisBoot(draft)) {
     try {
       rollBackJournal(draft);
       const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
@@ -296,6 +301,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
     }
   }
   removeDatabase(draft);
+  noteBoot(draft);
   return { db: openDatabase(draft, 'write', DETECTIONS_SCHEMA), isResumed: false };
 }
 

@@ -53,9 +53,10 @@ const CACHE_KIB = 8 * 1024;
 
 /** @throws whatever `between` throws; errors of files other than the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
-  for (;;) {
+  for (let isRepeated = false; ; isRepeated = true) {
     const files = filesOf(options.folder.log);
-    const result = await scrubOnce(options);
+    const result = await scrubOnce(options, isRepeated);
+    if (result === null) continue;
     const now = filesOf(options.folder.log).slice(0, files.length);
     // The database may have been read with rows that a removal (purge.ts) had deleted from the log when that was read.
     if (result.findings.length === 0 || String(now) === String(files)) return result;
@@ -66,14 +67,15 @@ function filesOf(log: string): (number | undefined)[] {
   return listSegments(log).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino);
 }
 
-async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
+/** @returns null if it has to be repeated: the log looked damaged, but none of its segments is */
+async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<ScrubResult | null> {
   const { between, onProgress } = options;
   const findings = new ScrubFindings();
   const opened = open(options.folder, findings);
   const expected = new ExpectedDatabase(options);
   const follow = (mark: LogMark | null) => expected.applyTo(options.mark ?? mark);
   try {
-    if (opened === null) await checkLog(options, findings, null);
+    if (opened === null) await checkLog(options, findings, null, isRepeated);
     else {
       // The log first, so that the comparison follows soon after what it reads.
       await follow(opened.mark);
@@ -81,9 +83,10 @@ async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
         await compareTables({ db: opened.db, made: expected.db, follow, findings, between, onProgress });
     }
   } catch (error) {
-    if (error instanceof LogDamage || error instanceof LogFailure)
-      expected.giveUp(await checkLog(options, findings, error));
-    else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
+    if (error instanceof LogDamage || error instanceof LogFailure) {
+      if (!(await checkLog(options, findings, error, isRepeated))) return null;
+      expected.giveUp('the log is damaged');
+    } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
     else if (isDiskFull(error)) expected.giveUp(NO_ROOM);
     else throw error;
   } finally {
@@ -201,34 +204,37 @@ class ExpectedDatabase {
 }
 
 /**
- * Checks each segment by itself, so that damage in one does not hide damage in the next. A failed read is repeated once:
- * only if it fails again may it be damage.
+ * Checks each segment by itself, so that damage in one does not hide damage in the next. What is found is checked once
+ * more: only if it is found again may it be damage. A read may fail, and the newest segment is being written.
  *
  * @param error why reading the log stopped; null: it was not read
- * @returns why nothing can be compared with the log
+ * @param isRepeated whether an earlier scrub, too, found damage that no segment has by itself: then it is a finding
+ * @returns false if there is such damage, but it was found for the first time: a new reader may not find it
  * @throws Refused `failed` if nothing was found, but not all of the log could be read
  */
 async function checkLog(
   options: ScrubOptions,
   findings: ScrubFindings,
   error: LogDamage | LogFailure | null,
-): Promise<string> {
+  isRepeated: boolean,
+): Promise<boolean> {
   const segments = listSegments(options.folder.log);
   let unread = error instanceof LogFailure ? error : null;
   let damage = error instanceof LogDamage ? error : null;
   for (const [index, segment] of segments.entries()) {
     const check = () => problemOf(segment, segments[index + 1], options);
     let problem = await check();
-    if (problem instanceof LogFailure) problem = await check();
+    if (problem !== null) problem = await check();
     if (problem instanceof LogFailure && !problem.isOfContent) unread = problem;
     else if (problem !== null) {
       findings.add('log damaged', problem.message);
       damage = null;
     }
   }
+  if (damage !== null && !isRepeated) return false;
   if (damage !== null) findings.add('log damaged', damage.message);
   if (unread !== null && findings.list().length === 0) throwUnlessOfContent(unread.cause, unread.path);
-  return 'the log is damaged';
+  return true;
 }
 
 async function problemOf(

@@ -132,7 +132,8 @@ export class FrameReader {
 
   /** @returns null at the end, and if the next frame is not intact */
   next(): Frame | null {
-    this.#size = Math.max(this.#size, fstatSync(this.#file).size);
+    // A rollback makes the newest segment shorter.
+    this.#size = fstatSync(this.#file).size;
     const frame = this.frameAt(this.#offset);
     this.#offset = frame?.end ?? this.#offset;
     return frame;

@@ -8,12 +8,12 @@ import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { exportFilesOf } from './drop/drop-folder.ts';
+import { isRecorded } from './drop/finished-file.ts';
 import {
   applyingFiles,
   type FileDocument,
   fileDocument,
   filesNotApplied,
-  findFile,
   newestFiles,
 } from './file-record.ts';
 import { readPause } from './pause.ts';
@@ -56,8 +56,8 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
   const { folder, drop, enabled, access, detections: db } = sources;
   const pause = readPause(access);
   const running = isLocked(folder.serveLock);
-  const isRecorded = (number: number) => db !== null && findFile(db, number) !== null;
-  const waiting = exportFilesOf(namesIn(drop), namesIn(join(drop, '.taken')), isRecorded);
+  const isKnown = (number: number, name: string) => db !== null && isRecorded(db, number, name);
+  const waiting = exportFilesOf(namesIn(drop), namesIn(join(drop, '.taken')), isKnown);
   const exportState = (name: ExportName) => ({
     enabled: enabled.has(name),
     ...(db === null ? NOTHING_READ : readReach(db, name, nowMs)),

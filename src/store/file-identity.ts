@@ -4,7 +4,7 @@
  * it whenever the file changes, which happens only at checkpoints.
  */
 
-import { linkSync, readFileSync, statSync } from 'node:fs';
+import { linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type Database, openDatabase, removeDatabase } from './database.ts';
 import { writeWhole } from './folder.ts';
 import { readLogMark } from './log-mark.ts';
@@ -21,6 +21,38 @@ interface Identity {
 }
 
 const notePath = (path: string) => `${path}-identity`;
+
+const bootNotePath = (path: string) => `${path}-boot`;
+
+/** Null where the system does not name it. */
+function thisBoot(): string | null {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Notes, before a file is created that is written without syncs, that this boot of the machine writes it. The note is not
+ * synced either: after a power cut it is missing, or names the earlier boot.
+ */
+export function noteBoot(path: string): void {
+  writeFileSync(bootNotePath(path), thisBoot() ?? '', { mode: 0o600 });
+}
+
+/** Whether everything that was written to a file is there: the machine, which has it in memory, was not started since. */
+export function isOfThisBoot(path: string): boolean {
+  try {
+    return readFileSync(bootNotePath(path), 'utf8') === thisBoot();
+  } catch {
+    return false;
+  }
+}
+
+export function forgetBoot(path: string): void {
+  rmSync(bootNotePath(path), { force: true });
+}
 
 /** @returns null if there is no file */
 function identityOf(path: string, isCheckpointing: boolean, entry: number | null): Identity | null {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -19,7 +20,7 @@ import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { takeLock } from '../../src/store/locks.ts';
-import { DAY_MS } from '../../src/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
@@ -151,7 +152,8 @@ describe('a folder', () => {
         assert.equal(bytes, old.get(name)?.bytes, 'as it was');
       assert.equal(backUpOwn().deleted.length, 0);
       const name = path.slice(folder.length + 1);
-      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), [join(path, aside)]);
+      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), []);
+      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 32 * DAY_MS), [join(path, aside)]);
       assertGood(folder);
       own.cli(['restore', folder, '--rehearse']);
 
@@ -186,7 +188,9 @@ describe('a folder', () => {
     mkdirSync(join(path, `replaced-${replaced}`));
     mkdirSync(join(path, 'replaced-20990101T000000Z'));
     mkdirSync(join(folder, 'mine'));
-    assert.deepEqual(deleteOld(folder, name, 10, now), [
+    assert.deepEqual(deleteOld(folder, name, 10, now), []);
+    assert.deepEqual(deleteOld(folder, name, 10, now + DAY_MS - MINUTE_MS), []);
+    assert.deepEqual(deleteOld(folder, name, 10, now + DAY_MS), [
       join(folder, 'wirewatch-20200102T000000Z'),
       join(path, `replaced-${replaced}`),
     ]);
@@ -194,6 +198,22 @@ describe('a folder', () => {
       readdirSync(folder).sort(),
       ['lock', 'mine', 'newest', 'wirewatch-20200101T000000Z', name].sort(),
     );
+  });
+
+  test('keeps other branches when the clock is a month ahead for a while, again and again', () => {
+    const folder = target('clock');
+    const { path } = backUp(folder);
+    const name = path.slice(folder.length + 1);
+    const other = 'wirewatch-20200101T000000Z';
+    mkdirSync(join(folder, other));
+    copyFileSync(join(path, 'backup.json'), join(folder, other, 'backup.json'));
+    const now = Date.now();
+    const deleted = (days: number, keepDays = 30) => deleteOld(folder, name, keepDays, now + days * DAY_MS);
+    for (const day of [0.1, 31, 31.9, 0.2, 32.1, 33, 0.3, 40])
+      assert.deepEqual(deleted(day), [], `day ${day}`);
+    assert.deepEqual(deleted(0.4), []);
+    assert.ok(!existsSync(join(path, 'expired.json')), 'nothing is past keep_days');
+    assert.deepEqual(deleted(0.4, 0), [join(folder, other)], 'nothing is to be kept');
   });
 
   test('is not written by two at once', () => {

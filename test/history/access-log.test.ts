@@ -8,6 +8,7 @@ import { addAccount, findAccount, setAccount } from '../../src/auth/accounts.ts'
 import { logTransactions } from '../../src/history/access-log.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
+import { listSegments, segmentPath } from '../../src/history/segment.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase, writing } from '../../src/store/database.ts';
@@ -51,6 +52,21 @@ describe('a killed command', () => {
     assert.ok(statSync(segment()).size < bytes + 1000);
     assert.deepEqual(reopened(true).recovered, []);
   });
+});
+
+test('a segment that another build left empty on a full disk is removed before the next entry', () => {
+  const last = lastEntry();
+  writeFileSync(segmentPath(folder.accessLog, last + 1), '');
+  setAccount(db, 'acme', { name: 'Next' });
+  assert.equal(listSegments(folder.accessLog).length, 1);
+  db.close();
+  const tail = findTail(folder.accessLog, 'access');
+  const log = new LogWriter({ folder: folder.accessLog, kind: 'access', program: 'newer' }, tail);
+  log.commit('', { kind: 'command' }, AT_MS);
+  log.close();
+  assert.equal(listSegments(folder.accessLog).length, 2);
+  assert.deepEqual(reopened(true).recovered, [{ kind: 'brought up', entries: 1 }]);
+  assert.equal(lastEntry(), last + 2);
 });
 
 describe('an entry that the database refuses', () => {

@@ -124,6 +124,22 @@ test('rolled back bytes are cut, however short the next entry', () =>
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
+test('a reader follows a segment that closes shorter than it was', () =>
+  inFolder(async (folder) => {
+    const writer = writerOn(folder);
+    append(writer, 'a');
+    append(writer, 'b');
+    const parts = entriesAfter(folder, 'detections', null);
+    parts.next();
+    writer.append(`${JSON.stringify({ line: randomBytes(4000).toString('hex') })}\n`);
+    parts.next();
+    writer.rollback();
+    for (const line of ['c', 'd', 'e']) append(writer, randomBytes(100).toString('hex'), line);
+    writer.close();
+    assert.ok(listSegments(folder).length > 1);
+    assert.equal([...parts].filter(({ part }) => part.kind === 'commit').length, 4);
+  }));
+
 test('another version of the program starts a segment', () =>
   inFolder(async (folder) => {
     const one = writerOn(folder);

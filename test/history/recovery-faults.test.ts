@@ -22,7 +22,7 @@ import { listSegments } from '../../src/history/segment.ts';
 import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { checkpointNoted, isNotedFile } from '../../src/store/file-identity.ts';
+import { checkpointNoted, isNotedFile, noteBoot } from '../../src/store/file-identity.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import {
   assertSameContent,
@@ -31,6 +31,7 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { recordFile } from '../support/scrub.ts';
 
 const rows = (from: number, count: number): HistoryRow[] =>
   Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
@@ -81,10 +82,34 @@ test('a draft is continued after a kill in a transaction', () =>
     assertSameContent(contentOfDetections(root), content);
   }));
 
-test('a draft with the rows of an entry but without its mark, as a power cut leaves it, is started again', () =>
+test('a draft of another boot of the machine is not continued: a power cut may have taken rows', () =>
+  withHistory(async (history) => {
+    await history.restart();
+    history.apply(rows(1, 20), { with: recordFile });
+    history.stop();
+    const { root, detections } = history.folder;
+    const content = contentOfDetections(root);
+    assert.ok(content.ingest_file?.length);
+    const draft = `${detections}-draft`;
+    for (const boot of ['', 'another']) {
+      renameSync(detections, draft);
+      // A page that was not written: no index shows that it is missing.
+      const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
+      db.exec('DELETE FROM export_window; DELETE FROM ingest_file');
+      db.close();
+      writeFileSync(`${draft}-boot`, boot);
+      await history.restart();
+      history.stop();
+      assertSameContent(contentOfDetections(root), content);
+      assert.ok(!existsSync(`${draft}-boot`));
+    }
+  }));
+
+test('a draft with the rows of an entry but without its mark is started again', () =>
   withHistory(async (history, content) => {
     const draft = `${history.folder.detections}-draft`;
     copyFileSync(history.folder.detections, draft);
+    noteBoot(draft);
     rmSync(history.folder.detections);
     forgetMark(draft);
     await history.restart();

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, test } from 'node:test';
+import { entriesAfter } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { withFailingReads } from '../support/failing-reads.ts';
 import { createHistory, type History } from '../support/history.ts';
-import { assertClean, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
+import { assertClean, CLEAN, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
 
 describe('damage is found', () => {
   let history: History;
@@ -209,6 +210,22 @@ describe('damage is found', () => {
     assert.equal(findings[0]?.count, 2);
     for (const { path, bytes } of both) writeFileSync(path, bytes);
     await assertClean(history, 'afterwards');
+  });
+
+  test('damage of the log that is not there when it is read again is not reported', async () => {
+    const { path } = listSegments(history.folder.log)[1] ?? { path: '' };
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.subarray(0, bytes.length - 1));
+    let good = 0;
+    assert.throws(() => {
+      for (const _ of entriesAfter(history.folder.log, 'detections', null)) good += 1;
+    }, /is damaged at byte/);
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step === good + 1) writeFileSync(path, bytes);
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
   });
 
   function flipText(): void {

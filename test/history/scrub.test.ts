@@ -9,7 +9,7 @@ import {
   DELETE_STREAM_ROWS,
 } from '../../src/ingest/apply/remove-rows.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { createHistory, type History } from '../support/history.ts';
+import { batchOf, createHistory, type History } from '../support/history.ts';
 import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
 
 describe('nothing is found if nothing is damaged', () => {
@@ -43,6 +43,30 @@ describe('nothing is found if nothing is damaged', () => {
     });
     assert.deepEqual({ findings, not_compared }, CLEAN);
     assert.ok(step > 40, `${step} steps`);
+  });
+
+  test('while a long transaction is rolled back, and its segment closes shorter than it was', async () => {
+    const large = await createHistory(16 * 1024);
+    try {
+      for (let from = 1; from < 61; from += 20) large.apply(newRows(from, 20));
+      let step = 0;
+      const { findings, not_compared } = await scrubbed(large, async () => {
+        step += 1;
+        if (step === 1)
+          large
+            .writer()
+            .begin()
+            .apply(batchOf(newRows(1000, 5000)));
+        if (step !== 2) return;
+        large.writer().rollback();
+        large.apply(newRows(10_000, 1500));
+        large.apply(newRows(20_000, 20));
+      });
+      assert.deepEqual({ findings, not_compared }, CLEAN);
+      assert.equal(listSegments(large.folder.log).length, 2);
+    } finally {
+      large.delete();
+    }
   });
 
   test('while a subscription is removed, and after it is added again', async () => {

@@ -105,34 +105,81 @@ test('an inaccessible file is not taken for missing: reset reports it, and finds
   await apply();
 });
 
-test('a backfill whose file is missing waits for it, and nothing else does', async () => {
-  const rows = Array.from({ length: 41_000 }, () => newRow({ exported_at: '2026-11-01T00:00:00Z' }));
+describe('a backfill that was interrupted', () => {
   const name = 'newswire.backfill-history.ndjson';
-  appliance.put(name, ndjson(rows));
-  await until('its first part is in', () => {
-    const db = openDatabase(database(), 'read');
-    const found = db.prepare('SELECT 1 FROM ingest_file WHERE rows_applied > 0').get();
-    db.close();
-    return found !== undefined;
-  });
-  await appliance.serving().kill();
-  const [taken = ''] = readdirSync(join(appliance.drop, '.taken')).filter((one) => one.endsWith(name));
-  const [here, away] = [join(appliance.drop, '.taken', taken), join(appliance.drop, '.away')];
-  renameSync(here, away);
-  await appliance.restart();
-  const stuck = await appliance
-    .serving()
-    .logged('the report that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
-  assert.equal(stuck.file, name);
-  await apply();
-  const isStuckReported = () => {
+  const report = (number: number, msg: string) =>
+    appliance
+      .serving()
+      .logged(`${msg}, number ${number}`, (line) => line.msg === msg && line.number === number);
+  const isAlertOpen = (alert: string) => {
     const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
-    return open.some((alert) => alert.name === 'file stuck');
+    return open.some((one) => one.name === alert);
   };
-  await until('the alert opens', isStuckReported);
-  renameSync(away, here);
-  assert.equal((await appliance.processed(name)).msg, 'file applied');
-  await until('the alert closes', () => !isStuckReported());
+  const isApplying = () =>
+    JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout).applying.length > 0;
+
+  /** @returns where its file is */
+  async function interrupted(): Promise<string> {
+    const rows = Array.from({ length: 41_000 }, () => newRow({ exported_at: '2026-11-01T00:00:00Z' }));
+    appliance.put(name, ndjson(rows));
+    await until('its first part is in', () => {
+      const db = openDatabase(database(), 'read');
+      const found = db.prepare('SELECT 1 FROM ingest_file WHERE rows_applied > 0').get();
+      db.close();
+      return found !== undefined;
+    });
+    await appliance.serving().kill();
+    const [taken = ''] = readdirSync(join(appliance.drop, '.taken')).filter((one) => one.endsWith(name));
+    return join(appliance.drop, '.taken', taken);
+  }
+
+  test('waits while its file cannot be read, fails when it is gone, and is read when it is back', async () => {
+    const here = await interrupted();
+    const away = join(appliance.drop, '.away');
+    renameSync(here, away);
+    mkdirSync(here);
+    await appliance.restart();
+    const stuck = await appliance
+      .serving()
+      .logged('the report that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
+    assert.equal(stuck.file, name);
+    await apply();
+    await until('the alert opens', () => isAlertOpen('file stuck'));
+    assert.ok(isApplying());
+    rmdirSync(here);
+    const { reason, destination } = await report(1, 'file failed');
+    assert.match(String(reason), /^the file is gone; 2\d,\d{3} of 41,000 rows were applied: drop it again$/);
+    assert.equal(destination, null);
+    await until('the alert closes', () => !isAlertOpen('file stuck') && !isApplying());
+    renameSync(away, here);
+    assert.equal((await report(3, 'file applied')).rows, 41_000);
+    const failures = appliance.serving().log.filter(({ msg }) => msg === 'file failed');
+    assert.equal(failures.length, 1);
+  });
+
+  test('ends when its file was dropped again', async () => {
+    renameSync(await interrupted(), join(appliance.drop, name));
+    await appliance.restart();
+    await report(2, 'file applied');
+    assert.match(String((await report(1, 'file repeated')).reason), /^same content as file 2/);
+    assert.ok(!isApplying());
+  });
+
+  test('ends after a restore of a backup that was made meanwhile', async () => {
+    await interrupted();
+    const backup = join(appliance.data, 'backup');
+    assert.equal(appliance.cli(['backup', backup]).status, 0);
+    await appliance.restart();
+    await report(1, 'file applied');
+    await appliance.serving().stop();
+    rmSync(join(appliance.data, 'log'), { recursive: true });
+    assert.equal(appliance.cli(['restore', backup, '--replace']).status, 0);
+    await appliance.restart();
+    await report(3, 'file applied');
+    assert.match(String((await report(1, 'file repeated')).reason), /^same content as file 3/);
+    assert.ok(!isApplying() && !isAlertOpen('file stuck'));
+    assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+  });
 });
 
 describe('[ingest] archive_days', () => {

@@ -158,6 +158,29 @@ test('a file taken but not committed is read as if just dropped', async () => {
   }
 });
 
+test('a file taken in another state of the data is read, though a record has its number', async () => {
+  const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  try {
+    const first = await installation.serve();
+    for (const name of ['notes.txt', 'more.txt']) {
+      putFile(installation.drop, name, Buffer.from('x'));
+      await first.logged('the file', (logged) => logged.file === name);
+    }
+    await first.stop();
+    const name = 'newswire.backfill-autumn.ndjson.gz';
+    writeFileSync(join(installation.drop, '.taken', `1.${name}`), contentOf('ndjson.gz', [newRow()]));
+    const { waiting_files } = JSON.parse(installation.cli(['ingest', 'status', '--json']).stdout);
+    assert.deepEqual(waiting_files, [name]);
+    const serving = await installation.serve();
+    const line = await serving.logged('the outcome of the file', (logged) => logged.number === 3);
+    assert.deepEqual([line.msg, line.file, line.created], ['file applied', name, 1]);
+    await serving.stop();
+    assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
+  } finally {
+    installation.remove();
+  }
+});
+
 test('an archived file survives a power cut, also the first one of a day', {
   skip: NO_PRELOAD,
 }, async () => {

@@ -242,7 +242,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http',
     'ingest',
     'log.ts',
-    'pace.ts',
     'seal.ts',
     'store',
     'time.ts',

@@ -5,8 +5,15 @@
  * between transactions waiting windows are read, so that years of history do not delay current windows.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { counted, grouped } from '../../counted.ts';
 import type { Operation } from '../../history/format.ts';
-import { chooseDestination, type FileStore, finishFile, nextNumber } from '../drop/finished-file.ts';
+import {
+  chooseDestination,
+  type FileStore,
+  finishFile,
+  isRecorded,
+  nextNumber,
+} from '../drop/finished-file.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from '../file-record.ts';
 import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
@@ -120,6 +127,34 @@ export async function applyBackfill(
   writer.write(fileOperation(applied), () => saveFile(writer.db, applied));
   finishFile(files, applied);
   return applied;
+}
+
+/**
+ * Ends a backfill whose file is gone. After a restore, a record may be from before the file was applied to its end.
+ *
+ * @returns null while a file with its name waits: it may be the same
+ * @throws the file system's error if the drop folder cannot be read
+ */
+export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord | null {
+  const { drop, writer } = files;
+  const { name, sha256, rows_applied, report } = record;
+  const parsed = parseFileName(name);
+  const same =
+    parsed.kind === 'export' && sha256 !== null ? findSameContent(writer.db, parsed.file, sha256) : null;
+  if (same === null && drop.hasWaiting(name, (...taken) => isRecorded(writer.db, ...taken))) return null;
+  const { rows = 0 } = report;
+  const reason =
+    same === null
+      ? `the file is gone; ${grouped(rows_applied, rows)} of ${counted(rows, 'row')} were applied: drop it again`
+      : sameAs(same);
+  const ended: FileRecord = {
+    ...record,
+    outcome: same === null ? 'failed' : 'repeated',
+    finished_at: files.now(),
+    report: { ...report, reason },
+  };
+  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
+  return ended;
 }
 
 function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {

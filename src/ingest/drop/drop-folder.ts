@@ -49,6 +49,9 @@ interface Remembered {
 
 const NAME_BYTES_MAX = 180;
 
+/** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
+export type IsRecorded = (number: number, name: string) => boolean;
+
 export class DropFolder {
   readonly root: string;
   readonly #settings: DropSettings;
@@ -118,11 +121,8 @@ export class DropFolder {
     await this.#watcher?.close();
   }
 
-  /**
-   * @param isRecorded whether a file in `.taken` has a record: it only waits to be moved on, or is being applied
-   * @throws the file system's error when the folder cannot be read
-   */
-  scan(nowMs: number, isRecorded: (number: number) => boolean): Scan {
+  /** @throws the file system's error when the folder cannot be read */
+  scan(nowMs: number, isRecorded: IsRecorded): Scan {
     const monotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
@@ -153,6 +153,12 @@ export class DropFolder {
     this.#remembered = remembered;
     ready.sort(compareWaiting);
     return { ready, notReady, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
+  }
+
+  /** Whether an export file waits under a name, ready or not. @throws as {@link scan} */
+  hasWaiting(name: string, isRecorded: IsRecorded): boolean {
+    const taken = readdirSync(join(this.root, '.taken'));
+    return exportFilesOf(readdirSync(this.root), taken, isRecorded).some((file) => file.name === name);
   }
 
   /** Gives a file whose compressed data is cut off time to grow. */
@@ -217,7 +223,7 @@ export class DropFolder {
     return snapshotOf(lstatSync(path, { bigint: true }));
   }
 
-  *#entries(isRecorded: (number: number) => boolean): Generator<Entry> {
+  *#entries(isRecorded: IsRecorded): Generator<Entry> {
     for (const name of readdirSync(this.root)) {
       if (name.startsWith('.') || (OWN_FOLDERS as readonly string[]).includes(name)) continue;
       yield* this.#entry(name, join(this.root, name));
@@ -225,7 +231,7 @@ export class DropFolder {
     for (const taken of readdirSync(join(this.root, '.taken'))) {
       const path = join(this.root, '.taken', taken);
       const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-      if (name !== undefined && !isRecorded(Number(number))) yield* this.#entry(name, path);
+      if (name !== undefined && !isRecorded(Number(number), name)) yield* this.#entry(name, path);
     }
   }
 
@@ -251,11 +257,11 @@ export class DropFolder {
 export function exportFilesOf(
   names: readonly string[],
   taken: readonly string[],
-  isRecorded: (number: number) => boolean = () => false,
+  isRecorded: IsRecorded = () => false,
 ): ExportFileName[] {
   const dropped = taken.flatMap((name) => {
     const [, number, original = ''] = TAKEN_NAME.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number)) ? [] : [original];
+    return number === undefined || isRecorded(Number(number), original) ? [] : [original];
   });
   const files = [...names, ...dropped].flatMap((name) => {
     const parsed = parseFileName(name);

@@ -7,6 +7,7 @@
 import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ExportName } from '../../detection/content-type.ts';
+import type { Database } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isThere, syncFolder, writeWhole } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
@@ -62,11 +63,28 @@ export function chooseDestination(
   return destination;
 }
 
+/**
+ * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
+ * of another file.
+ *
+ * @param name in `.taken`, without the number
+ */
+export function isRecorded(db: Database, number: number, name: string): boolean {
+  const record = findFile(db, number);
+  return record !== null && shortName(record.name) === name && hasFile(record);
+}
+
+/** Otherwise its file is gone, and one with its number and name is another. */
+function hasFile({ destination, outcome }: FileRecord): boolean {
+  return destination !== null || outcome === 'applying';
+}
+
 /** The records of the files in `.taken`: committed, and not moved yet. */
 export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
-  return drop.takenNumbers().flatMap((number) => {
+  return [...new Set(drop.takenNumbers())].flatMap((number) => {
     const record = findFile(writer.db, number);
-    return record !== null && isThere(drop.takenPath(number, record.name)) ? record : [];
+    const isTaken = record !== null && hasFile(record) && isThere(drop.takenPath(number, record.name));
+    return isTaken ? record : [];
   });
 }
 

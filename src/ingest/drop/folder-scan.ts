@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { isErrorCode } from '../../refused.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { plainError } from '../file-errors.ts';
-import { findFile } from '../file-record.ts';
 import type { SetCondition } from '../threads/ingest-messages.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
-import type { FileStore } from './finished-file.ts';
+import { type FileStore, isRecorded } from './finished-file.ts';
 
 /** Ignored names that are remembered, so that each is logged once. */
 const IGNORED_MAX = 10_000;
@@ -32,7 +31,7 @@ export class FolderScanner {
     const nowMs = Math.max(now(), newestWindowEnd(writer.db));
     let scan: Scan;
     try {
-      scan = drop.scan(nowMs, (number) => findFile(writer.db, number) !== null);
+      scan = drop.scan(nowMs, (number, name) => isRecorded(writer.db, number, name));
     } catch (error) {
       this.#report('drop folder not readable', error);
       return null;

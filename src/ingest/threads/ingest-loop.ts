@@ -187,9 +187,10 @@ export class Ingester {
       this.#timer.begin();
       const resting = this.#resting.length;
       await this.#disk.retrying(() => this.#unfinished.finishTaken());
-      await this.#unfinished.resumeBackfills(this.#disk);
       await this.#disk.retrying(() => this.lostEnd.makeUp());
       await this.#disk.retrying(() => this.#unfinished.takeOrphaned());
+      // The file of one may be among those from the archive.
+      await this.#unfinished.resumeBackfills(this.#disk);
       if (performance.now() >= this.#removalsNextMs) {
         await this.#disk.retrying(() =>
           finishRemovals(this.#removals, { between: this.#between, tell: () => {} }),

@@ -2,7 +2,8 @@
  * Files that a crash, a full disk or permissions left unfinished: committed and still in `.taken`, backfills that are half
  * applied, and archived files without a record.
  */
-import { applyBackfill } from '../apply/backfill.ts';
+import { isThere } from '../../store/folder.ts';
+import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
 import { type FileStore, finishFile, recordsInTaken } from '../drop/finished-file.ts';
 import { takeOrphaned } from '../drop/orphaned.ts';
 import { nullOfFileError } from '../file-errors.ts';
@@ -67,6 +68,11 @@ export class UnfinishedFiles {
         await disk.retrying(async () => {
           const record = applyingFiles(files.writer.db).find((file) => file.number === number);
           if (record === undefined) return;
+          if (!isThere(files.drop.takenPath(number, name))) {
+            const ended = endWithoutFile(files, record);
+            if (ended !== null) onProcessed(ended);
+            return;
+          }
           log('info', 'backfill resumed', { file: name, rows_applied: record.rows_applied });
           onProcessed(await applyBackfill(files, exports, record, between));
         });

@@ -110,6 +110,18 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('backup/branch.ts', [
     ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
+    [
+      ' || nowMs - notedAtMs(name) >= DAY_MS',
+      ' || nowMs >= notedAtMs(name)',
+      'a clock that is ahead for a while deletes no branch',
+      'backup',
+    ],
+    [
+      "Math.min(parseInstant(noted[name] ?? '') ?? nowMs, nowMs)",
+      "parseInstant(noted[name] ?? '') ?? 0",
+      'a branch is noted before it is deleted',
+      'backup',
+    ],
   ]),
   ...faultsIn('backup/tar-file.ts', [
     [', flush: true', '', 'a backup file is synced before it gets its name', 'durability'],

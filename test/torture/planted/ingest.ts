@@ -248,6 +248,22 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'key-store-errors',
     ],
   ]),
+  ...faultsIn('ingest/drop/finished-file.ts', [
+    [
+      ' && shortName(record.name) === name',
+      '',
+      'a file in .taken/ is read though the record of another has its number',
+      'crash',
+    ],
+  ]),
+  ...faultsIn('ingest/apply/backfill.ts', [
+    [
+      '  if (same === null && drop.hasWaiting(name, (...taken) => isRecorded(writer.db, ...taken))) return null;\n',
+      '',
+      'a backfill without a file does not fail while the file waits to be read again',
+      'archive',
+    ],
+  ]),
   ...faultsIn('ingest/threads/wakeable-timer.ts', [
     ['        clearTimeout(timer);\n', '', 'an unneeded timer is cleared', 'timers'],
   ]),

@@ -6,6 +6,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [' || length === 0 ||', ' ||', 'zeros after a torn write are not a frame', 'log-entries'],
   ]),
   ...faultsIn('history/segment.ts', [
+    [
+      '    this.#size = fstatSync(this.#file).size;\n',
+      '    this.#size = Math.max(this.#size, fstatSync(this.#file).size);\n',
+      'a reader forgets the size of an entry that was rolled back',
+      'log-entries',
+    ],
     [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is verified', 'log-entries'],
     [' || checksum !== found.checksum', '', 'the checksum of an entry is verified', 'log-entries'],
     [' || after !== (previous?.id ?? null)', '', 'an entry must follow the previous one', 'log-entries'],
@@ -85,6 +91,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage found meanwhile stays noted',
       'recovery-faults',
     ],
+    [
+      'existsSync(draft) && isOfThisBoot(draft)',
+      'existsSync(draft)',
+      'a draft is not continued after the machine was started',
+      'recovery-faults',
+    ],
     ['      rollBackJournal(draft);\n', '', 'an interrupted draft is rolled back', 'recovery-faults'],
     [
       "    return unusable('the file was replaced, or a power cut took the note of which file it is');\n",
@@ -138,6 +150,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/access-log.ts', [
     ['      cutTorn(tail);\n', '', 'the torn end of a killed command is truncated', 'access-log'],
+    [
+      '  for (const { path } of stumps) rmSync(path, { force: true });\n',
+      '',
+      'an empty segment does not stay between others',
+      'access-log',
+    ],
     [
       '    if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();\n',
       '',
@@ -253,5 +271,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/scrub.ts', [
     ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is reported', 'scrub-damage'],
+    [
+      '  if (damage !== null && !isRepeated) return false;\n',
+      '',
+      'damage between segments is reported only if it is found twice',
+      'scrub-damage',
+    ],
+    ["findings.add('log damaged', damage.message);\n", ';\n', 'a missing end is reported', 'scrub-damage'],
   ]),
 ];
