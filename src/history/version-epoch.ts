@@ -29,8 +29,8 @@ export interface StreamPosition {
 }
 
 /**
- * The position that belongs to a time; 0 if the clock is wrong, or there is none. It has every epoch's year, so that positions follow the
- * clock after an epoch, too, and a folder that is copied back does not issue them a second time.
+ * The position that belongs to a time; 0 if the clock is wrong, or there is none. It has every epoch's year, so that
+ * positions follow the clock after an epoch, too, and a folder that is copied back does not issue them a second time.
  */
 export function positionOfClock(nowMs: number, epochs = 0): number {
   const position = nowMs * 1000 + epochs * EPOCH_POSITIONS;
