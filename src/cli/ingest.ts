@@ -3,11 +3,13 @@ import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
+import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { withAccess } from './access.ts';
 import { commandGroup, option, subcommand } from './command.ts';
 import { explain, validate } from './ingest-file.ts';
 import { status } from './ingest-status.ts';
+import { commandFolder } from './installation.ts';
 import { DROP_OPTION, readInstant } from './options.ts';
 
 const replay = subcommand(
@@ -41,11 +43,14 @@ function replayText(counts: ReplayCounts): string {
 const pause = subcommand('pause', 'stop reading dropped files until "ingest resume", also across restarts', {
   examples: ['ingest pause'],
   run(_values, self) {
-    const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()));
+    const folder = commandFolder(self);
+    const isNew = !isThere(folder.access);
+    // Before the first start, too: files that wait already are not read then.
+    const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true });
     const paused_since = formatMs(pausedMs);
     return {
       value: { paused: true, paused_since },
-      text: `Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
+      text: `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
     };
   },
 });

@@ -70,7 +70,6 @@ test('without a data folder, commands that create no installation are exit code 
     ['window', 'reset', 'newswire', '20261121T1010Z'],
     ['alert', 'list'],
     ['ingest', 'status'],
-    ['ingest', 'pause'],
     ['ingest', 'resume'],
     ['ingest', 'explain', 'newswire.20261121T1010Z.ndjson'],
     ['ingest', 'explain', join(import.meta.dirname, 'access-commands.test.ts')],
@@ -94,6 +93,18 @@ test('several commands at once on a new folder all succeed', async () => {
     ids,
   );
   assert.ok(!readdirSync(fresh).some((name) => name.includes('.new-')), 'no draft is left');
+});
+
+test('ingest can be paused before the first start, and a new installation is told as such', async () => {
+  const paused = join(root, 'paused');
+  const first = await wirewatch('ingest', 'pause', '--data', paused);
+  assert.equal(first.code, 0, first.stderr);
+  assert.match(
+    first.stdout,
+    /^Created a new installation in \S+paused\. If you meant another one, .* --data\.\nIngest /,
+  );
+  const again = await wirewatch('ingest', 'pause', '--data', paused);
+  assert.match(again.stdout, /^Ingest has been paused since /);
 });
 
 test('text output lists entries in aligned columns', async () => {
