@@ -37,7 +37,7 @@ before(async () => {
   writeFileSync(secret, Buffer.alloc(32, 7));
   makeLog(log, 12).close();
   makeLog(accessLog, 3, 'access').close();
-  const now = () => Date.now() - 2 * DAY_MS;
+  const now = () => Date.now() - 4 * DAY_MS;
   // A branch of another history and a replaced segment, both expired.
   await backUp(good, { now, keepDays: 36_500 });
   const [old = ''] = readdirSync(good).filter((name) => name.startsWith('wirewatch-'));
@@ -48,6 +48,8 @@ before(async () => {
   await backUp(good, { now, keepDays: 36_500 });
   rewrite(segments(log)[0] ?? '');
   await backUp(good, { now, keepDays: 36_500 });
+  // Notes both; a run a day later deletes them.
+  await backUp(good, { now: () => Date.now() - 2 * DAY_MS });
   assert.equal(readdirSync(good).filter((name) => name.startsWith('wirewatch-')).length, 2);
 
   rewrite(segments(log)[1] ?? '');
