@@ -145,15 +145,18 @@ function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMa
   const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
   const why = reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
   const href = linkTo('windows', { export: name });
-  const endMs = Date.parse(newest ?? '');
   const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
-  const times = html`<strong>${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC</strong>`;
-  return html`<p>
-      ${newest === null ? 'No window has been read yet.' : html`Newest window read: ${times}, ${age(newest)}`}
-    </p>
+  return html`<p>${newest === null ? 'No window has been read yet.' : newestRead(newest)}</p>
     <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
     ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}
     ${map !== undefined && strip(map, name, href)}`;
+}
+
+/** @param end the end of the newest window */
+function newestRead(end: string): VNode {
+  const endMs = Date.parse(end);
+  const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
+  return html`Newest window read: <strong>${times}</strong>, ${age(end)}`;
 }
 
 const STRIP = 144;
