@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs, {
   copyFileSync,
-  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -23,87 +22,12 @@ import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { checkpointNoted, isNotedFile, noteBoot } from '../../src/store/file-identity.ts';
-import { readLogMarkOf } from '../../src/store/log-mark.ts';
-import {
-  assertSameContent,
-  type Content,
-  contentOfDetections,
-  withoutOpenDelivery,
-} from '../support/database-content.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
-import { recordFile } from '../support/scrub.ts';
-
-const rows = (from: number, count: number): HistoryRow[] =>
-  Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { type History, rowsFrom, withHistory } from '../support/history.ts';
 
 const PAGE_BYTES = 16_384;
 
 class Killed extends Error {}
-
-/** Creates a stopped history of several transactions, the last with many frames. */
-async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
-  const history = await createHistory();
-  try {
-    for (let from = 0; from < 100; from += 20) history.apply(rows(from, 20));
-    history.apply(rows(1000, 400), { batchRows: 5 });
-    history.stop();
-    await use(history, contentOfDetections(history.folder.root));
-  } finally {
-    history.delete();
-  }
-}
-
-test('a draft is continued after a kill in a transaction', () =>
-  withHistory(async (history) => {
-    await history.restart();
-    // More rows than one transaction of a rebuild has, and an entry after them.
-    history.apply(rows(2000, 5500));
-    history.apply(rows(8000, 400), { batchRows: 5 });
-    history.stop();
-    const { root } = history.folder;
-    const content = contentOfDetections(root);
-    const draft = `${history.folder.detections}-draft`;
-    const last = readLogMarkOf(history.folder.detections)?.entry ?? 0;
-    rmSync(history.folder.detections);
-    let committed = 0;
-    const kill = async () => {
-      const isInTransaction = committed > 0;
-      committed = readLogMarkOf(draft)?.entry ?? 0;
-      if (!isInTransaction) return;
-      cpSync(root, `${root}-killed`, { recursive: true });
-      throw new Killed();
-    };
-    await assert.rejects(history.restart({ between: kill }), Killed);
-    rmSync(root, { recursive: true });
-    renameSync(`${root}-killed`, root);
-    const { applied } = await history.restart();
-    assert.equal(applied, last - committed);
-    history.stop();
-    assertSameContent(contentOfDetections(root), content);
-  }));
-
-test('a draft of another boot of the machine is not continued: a power cut may have taken rows', () =>
-  withHistory(async (history) => {
-    await history.restart();
-    history.apply(rows(1, 20), { with: recordFile });
-    history.stop();
-    const { root, detections } = history.folder;
-    const content = contentOfDetections(root);
-    assert.ok(content.ingest_file?.length);
-    const draft = `${detections}-draft`;
-    for (const boot of ['', 'another']) {
-      renameSync(detections, draft);
-      // A page that was not written: no index shows that it is missing.
-      const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
-      db.exec('DELETE FROM export_window; DELETE FROM ingest_file');
-      db.close();
-      writeFileSync(`${draft}-boot`, boot);
-      await history.restart();
-      history.stop();
-      assertSameContent(contentOfDetections(root), content);
-      assert.ok(!existsSync(`${draft}-boot`));
-    }
-  }));
 
 test('a draft with the rows of an entry but without its mark is started again', () =>
   withHistory(async (history, content) => {
@@ -141,7 +65,7 @@ test('a database is still recognized as cleanly closed after an interrupted star
     history.stop();
     copyFileSync(path, older);
     await history.restart();
-    for (let from = 5000; from < 5100; from += 20) history.apply(rows(from, 20));
+    for (let from = 5000; from < 5100; from += 20) history.apply(rowsFrom(from, 20));
     history.stop();
     copyFileSync(older, path);
     let turns = 0;
@@ -167,7 +91,7 @@ test('damage found during a start stays noted', () =>
 test('the check of a large database is logged before it starts', () =>
   withHistory(async (history) => {
     await history.restart();
-    for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
+    for (let from = 10_000; from < 38_000; from += 4000) history.apply(rowsFrom(from, 4000));
     history.stop();
     utimesSync(history.folder.detections, 1, 1);
     const reasons: string[] = [];
@@ -194,7 +118,7 @@ describe('an entry with an intact end and damaged rows', () => {
       write(history);
       const { applied, madeAnew } = await history.restart();
       assert.deepEqual([applied, madeAnew], [0, null]);
-      history.apply(rows(9000, 3));
+      history.apply(rowsFrom(9000, 3));
       history.stop();
       const found = contentOfDetections(history.folder.root);
       assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
@@ -212,7 +136,7 @@ describe('an entry with an intact end and damaged rows', () => {
       history.stop();
       const earlier = [path, `${path}-identity`].map((one) => readFileSync(one));
       await history.restart();
-      for (const from of [9000, 9100]) history.apply(rows(from, 3));
+      for (const from of [9000, 9100]) history.apply(rowsFrom(from, 3));
       history.stop();
       const content = contentOfDetections(history.folder.root);
       write(history);
@@ -249,7 +173,7 @@ test('during a checkpoint, an older copy is detected, even with the same inode',
     history.stop();
     const older = readFileSync(path);
     await history.restart();
-    history.apply(rows(7000, 20));
+    history.apply(rowsFrom(7000, 20));
     history.stop();
     const { inode, entry } = JSON.parse(readFileSync(note, 'utf8'));
     assert.ok(entry > 0);
@@ -276,7 +200,7 @@ test('a checkpoint that a kill interrupted is completed', () =>
     await history.restart();
     const before = readFileSync(path);
     const noted = JSON.parse(readFileSync(`${path}-identity`, 'utf8'));
-    history.apply(rows(7000, 400));
+    history.apply(rowsFrom(7000, 400));
     const log = readFileSync(`${path}-wal`);
     history.stop();
     const content = contentOfDetections(history.folder.root);
@@ -300,7 +224,7 @@ test('a file that a checkpoint had half written is rebuilt if nothing says that 
     await history.restart();
     const before = readFileSync(path);
     const note = readFileSync(`${path}-identity`);
-    history.apply(rows(7000, 400));
+    history.apply(rowsFrom(7000, 400));
     const log = readFileSync(`${path}-wal`);
     history.stop();
     const content = contentOfDetections(history.folder.root);
@@ -358,7 +282,7 @@ test('a checkpoint interrupted after its writes leaves a file that is recognized
   withHistory(async (history) => {
     const path = history.folder.detections;
     await history.restart();
-    history.apply(rows(8000, 20));
+    history.apply(rowsFrom(8000, 20));
     const db = history.db();
     const pragma = db.pragma.bind(db);
     let calls = 0;
@@ -405,7 +329,7 @@ test('a rollback journal of an earlier state does no harm', () =>
     leaveJournal(path);
     const journal = readFileSync(`${path}-journal`);
     await history.restart();
-    history.apply(rows(7000, 400));
+    history.apply(rowsFrom(7000, 400));
     history.stop();
     const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
     writeFileSync(`${path}-journal`, journal);

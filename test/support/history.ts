@@ -13,6 +13,7 @@ import type { Database } from '../../src/store/database.ts';
 import { checkpointNoted } from '../../src/store/file-identity.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
+import { type Content, contentOfDetections } from './database-content.ts';
 import { type TestRow, testId, testMatch } from './store.ts';
 
 export interface History {
@@ -131,6 +132,26 @@ export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;
+}
+
+export function rowsFrom(from: number, count: number): HistoryRow[] {
+  return Array.from({ length: count }, (_, index) => ({
+    content_type: 'text',
+    row: { article_id: from + index },
+  }));
+}
+
+/** Creates a stopped history of several transactions, the last with many frames. */
+export async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
+  const history = await createHistory();
+  try {
+    for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
+    history.apply(rowsFrom(1000, 400), { batchRows: 5 });
+    history.stop();
+    await use(history, contentOfDetections(history.folder.root));
+  } finally {
+    history.delete();
+  }
 }
 
 export interface TestWriterOptions {

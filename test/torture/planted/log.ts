@@ -95,9 +95,9 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'existsSync(draft) && isOfThisBoot(draft)',
       'existsSync(draft)',
       'a draft is not continued after the machine was started',
-      'recovery-faults',
+      'recovery-drafts',
     ],
-    ['      rollBackJournal(draft);\n', '', 'an interrupted draft is rolled back', 'recovery-faults'],
+    ['      rollBackJournal(draft);\n', '', 'an interrupted draft is rolled back', 'recovery-drafts'],
     [
       "    return unusable('the file was replaced, or a power cut took the note of which file it is');\n",
       '    isOurs;\n',
