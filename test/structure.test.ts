@@ -5,6 +5,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { DOORS, ROOMS } from './support/import-table.ts';
 import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
+import { testsByName } from './support/test-files.ts';
+import { PLANTED_FAULTS } from './torture/planted.ts';
 
 const LINES_MAX = 400;
 
@@ -126,4 +128,21 @@ test('no source file is longer than 400 lines; each begins with its purpose', ()
     assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: split it`);
     assert.ok(text.startsWith('/**'), `src/${name} does not start with a comment that states its purpose`);
   }
+});
+
+test('no test file is longer than 400 lines', () => {
+  for (const file of testsByName(path.join(root, 'test')).values()) {
+    const lines = readFileSync(file, 'utf8').split('\n').length - 1;
+    assert.ok(lines <= LINES_MAX, `${file} has ${lines} lines: split it`);
+  }
+});
+
+test('each fault in the list of planted faults is one place of the source, and names a test file', () => {
+  const tests = testsByName(path.join(root, 'test'));
+  const textOf = new Map(sources.map(({ name, text }) => [name, text]));
+  const wrong = PLANTED_FAULTS.filter(
+    ({ file, find, replace, test: name }) =>
+      textOf.get(file)?.split(find).length !== 2 || replace === find || !tests.has(name),
+  );
+  assert.deepEqual(wrong, []);
 });

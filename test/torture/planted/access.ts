@@ -7,7 +7,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/threads/ingest-loop.ts', [
     [
-      '    if (openRemovals(this.#access).length === 0) return;\n',
+      '    if (this.#access.use((access) => openRemovals(access)).length === 0) return;\n',
       '    if (true) return;\n',
       'a removal continues without its request',
       'removal-request',

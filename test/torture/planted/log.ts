@@ -144,7 +144,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/apply-log.ts', [
-    ['    setLogMark(this.#db, this.#mark);\n', '', 'a rebuilt database stores its mark', 'recovery-faults'],
+    ['    setLogMark(this.#db, this.#mark);\n', '', 'a rebuilt database stores its mark', 'recovery-drafts'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
     ['this.#isWithinEntry = true', '', 'an incomplete entry is not applied with others', 'pending-entry'],
   ]),
