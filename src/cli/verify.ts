@@ -4,9 +4,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findSource } from '../backup/source.ts';
 import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
 import { counted, grouped } from '../counted.ts';
+import { ALERTS } from '../health/alert-texts.ts';
 import { type ScrubResult, scrub } from '../history/scrub.ts';
 import { checkAccess } from '../history/scrub-access.ts';
-import { describeFindings, FINDING_KINDS, ScrubFindings, WHAT_TO_DO } from '../history/scrub-findings.ts';
+import {
+  describeFindings,
+  FINDING_KINDS,
+  type FindingKind,
+  ScrubFindings,
+} from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
 import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
@@ -110,6 +116,12 @@ function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
   else if (found.size !== SECRET_BYTES)
     findings.add('secret missing', `${secret} has ${counted(found.size, 'byte')}, expected ${SECRET_BYTES}`);
 }
+
+const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
+  log: ALERTS['log damaged'].what_to_do,
+  database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
+  secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
+};
 
 function dataDocument({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData) {
   return {

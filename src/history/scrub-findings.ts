@@ -3,7 +3,7 @@ import { grouped } from '../counted.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 
-interface FindingKind {
+export interface FindingKind {
   /** What is damaged. */
   readonly of: 'log' | 'database' | 'secret';
   readonly means: string;
@@ -30,12 +30,6 @@ export const FINDING_KINDS = {
     means: 'The secret is missing. All existing cursors, access tokens and photo addresses will be rejected.',
   },
 } as const satisfies Record<string, FindingKind>;
-
-export const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
-  log: 'Stop Wirewatch and start new logs from the databases (wirewatch rebuild --log): it checks the databases first, and loses nothing that they have. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
-  database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
-  secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
-};
 
 export type FindingKindName = keyof typeof FINDING_KINDS;
 

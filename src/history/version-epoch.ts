@@ -44,9 +44,9 @@ export function positionOfClock(nowMs: number, epochs = 0): number {
  * @throws Refused `failed` if there is none: a year for each epoch leaves room for about 200
  */
 export function positionBeyond(known: number, nowMs: number, epochs: number): number {
-  const position = Math.max(known + EPOCH_POSITIONS, positionOfClock(nowMs, epochs));
-  const isBeyondClock = nowMs <= CLOCK_MAX_MS && positionOfClock(nowMs, epochs) === 0;
-  if (position <= POSITION_MAX && !isBeyondClock) return position;
+  const ofClock = positionOfClock(nowMs, epochs);
+  const position = Math.max(known + EPOCH_POSITIONS, ofClock);
+  if (position <= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)) return position;
   throw new Refused(
     'failed',
     `positions in the change stream have no room for version epoch ${grouped(epochs)}: each moves them a year ahead. Restore a backup into an empty data folder, or start a new installation. Clients must then start again without their cursors`,

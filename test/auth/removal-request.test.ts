@@ -19,7 +19,7 @@ import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
@@ -27,6 +27,14 @@ import { checkStreams } from '../support/streams.ts';
 import { until } from '../support/until.ts';
 
 class Stopping extends Error {}
+
+/** Reads a file with these rows in a run of the appliance. */
+async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
+  const serving = await installation.serve();
+  writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson(rows));
+  await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  await serving.stop();
+}
 
 describe('interrupted', () => {
   /** Starts a removal like a command that is killed right after its first transaction. */
@@ -103,14 +111,10 @@ describe('interrupted', () => {
       test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
         const installation = createInstallation();
         try {
-          const first = await installation.serve();
-          const name = fileName('newswire', nextWindowMs());
-          writeFileSync(
-            join(installation.drop, name),
-            ndjson([7001, 7002].map((id) => newRow({ subscription_id: id }))),
+          await ingest(
+            installation,
+            [7001, 7002].map((id) => newRow({ subscription_id: id })),
           );
-          await first.logged('the file', ({ msg }) => msg === 'file applied');
-          await first.stop();
           const path = join(installation.data, 'access.db');
           cpSync(path, `${path}-before`);
           beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
@@ -139,10 +143,7 @@ describe('interrupted', () => {
   test('a removal whose request is lost is completed by the next start', async () => {
     const installation = createInstallation();
     try {
-      const first = await installation.serve();
-      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([newRow()]));
-      await first.logged('the file', ({ msg }) => msg === 'file applied');
-      await first.stop();
+      await ingest(installation, [newRow()]);
       beginRemoval(installation.data, 7001);
       rmSync(join(installation.data, 'access.db'));
       const second = await installation.serve();
@@ -160,10 +161,7 @@ describe('interrupted', () => {
   test('a request that is served once more deletes nothing of the next owner', async () => {
     const installation = createInstallation();
     try {
-      const first = await installation.serve();
-      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([newRow()]));
-      await first.logged('the file', ({ msg }) => msg === 'file applied');
-      await first.stop();
+      await ingest(installation, [newRow()]);
       {
         using access = openAccess(installation.data);
         addRequest(access, { kind: 'remove', subscriptions: [7001] }, Date.now());

@@ -263,7 +263,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/version-epoch.ts', [
     [
-      'if (position <= POSITION_MAX && !isBeyondClock) return',
+      'if (position <= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)) return',
       'if (position > 0) return',
       'positions stay exact numbers',
       'version-epoch',
