@@ -102,7 +102,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     purge(between = async () => {}) {
       const removals = {
         writer: current().writer,
-        data: folder,
+        folder: folder.log,
         log: () => {},
         setCondition: () => {},
       };

@@ -14,7 +14,6 @@ import { notePurged, purgedStreams, purgeLog } from '../../history/purge.ts';
 import { reasonOf } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import type { DataFolder } from '../../store/folder.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { isFileError } from '../file-errors.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
@@ -110,7 +109,8 @@ export async function serveRemovals(
 export interface Removals {
   readonly access: AccessConnection;
   readonly writer: StreamWriter;
-  readonly data: DataFolder;
+  /** The folder of the log. */
+  readonly folder: string;
   readonly log: Log;
   readonly setCondition: SetCondition;
 }
@@ -122,12 +122,12 @@ export interface Removals {
  * @returns why the log still has such rows; null if it has none
  */
 export async function finishRemovals(
-  { writer, data, log, setCondition }: Omit<Removals, 'access'>,
+  { writer, folder, log, setCondition }: Omit<Removals, 'access'>,
   work: LongWork,
 ): Promise<string | null> {
   const { db } = writer;
   const ended = endedStreams(db);
-  const purged = purgedStreams(data.log);
+  const purged = purgedStreams(folder);
   const left = ended.filter((ordinal) => !purged.has(ordinal));
   if (left.length === 0) return null;
   await deleteRows(db, left, work);
@@ -136,7 +136,7 @@ export async function finishRemovals(
   const onProgress = (done: number, total: number) =>
     tell(`removing rows from the log: segment ${done} of ${total}`);
   try {
-    await purgeLog({ folder: data.log, between, onProgress });
+    await purgeLog({ folder, between, onProgress });
   } catch (error) {
     if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
     const detail = reasonOf(error);
@@ -146,7 +146,7 @@ export async function finishRemovals(
     setCondition('removal incomplete', detail);
     return detail;
   }
-  notePurged(data.log, ended);
+  notePurged(folder, ended);
   setCondition('removal incomplete', null);
   return null;
 }

@@ -100,7 +100,7 @@ export class Ingester {
     });
     this.#log = log;
     this.#files = { drop, writer, now, log };
-    this.#removals = { access: this.#access, writer, data: this.#folder, log, setCondition };
+    this.#removals = { access: this.#access, writer, folder, log, setCondition };
     this.#exports = new ExportReader({
       access: this.#access,
       settings,

@@ -208,7 +208,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(data.log, ended);\n', '', 'a log is purged only once', 'purge-segments'],
+    ['  notePurged(folder, ended);\n', '', 'a log is purged only once', 'purge-segments'],
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
