@@ -117,11 +117,11 @@ async function tryOnce(
     });
   } catch (error) {
     failure = error instanceof Error ? error.message : String(error);
-    keep(world);
   } finally {
     injector.end();
     await world.end();
   }
+  if (failure !== null) keep(world);
   return { hit: injector.hit(), events: [...world.events], failure };
 }
 

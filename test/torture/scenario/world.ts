@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isErrorCode } from '../../../src/refused.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
@@ -296,15 +297,17 @@ export class World {
   /** Copies the files and the log as the fault left them, for inspection if a later check fails. */
   #keepAsFound(stderr: string): void {
     const found = `${this.root}-as-found`;
-    rmSync(found, { recursive: true, force: true });
-    cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
-    if (!existsSync(this.data)) return;
+    for (let tries = 1; ; tries += 1)
+      try {
+        rmSync(found, { recursive: true, force: true });
+        cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
+        if (existsSync(this.data)) writeFileSync(join(found, 'files'), statsOf(this.data));
+        break;
+      } catch (error) {
+        // A command that is still running has renamed or deleted a file meanwhile.
+        if (!isErrorCode(error, 'ENOENT') || tries === TRIES_MAX) throw error;
+      }
     writeFileSync(join(found, 'told'), stderr);
-    const stats = readdirSync(this.data).map((name) => {
-      const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
-      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
-    });
-    writeFileSync(join(found, 'files'), stats.join(''));
   }
 
   #shown(): string {
@@ -317,6 +320,16 @@ export class World {
       through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
     });
   }
+}
+
+/** The metadata of a folder's files, a line each. */
+function statsOf(folder: string): string {
+  return readdirSync(folder)
+    .map((name) => {
+      const { dev, ino, size, mtimeNs } = statSync(join(folder, name), { bigint: true });
+      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
+    })
+    .join('');
 }
 
 /** Log lines after which the program continues only after a restart, or after an hour. */
