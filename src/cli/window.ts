@@ -61,6 +61,20 @@ const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
   accept: 'read an abandoned window after all: the newest file for it in held/',
 };
 
+/** The document and the text of one window. */
+interface Released {
+  readonly document: {
+    readonly export: ExportName;
+    readonly window_start: string;
+    readonly status: WindowStatus | undefined;
+    /** Null, like the outcome, if nothing was read. */
+    readonly file: string | null;
+    readonly outcome: string | null;
+    readonly reason: string | null;
+  };
+  readonly text: string;
+}
+
 function releaseCommand(release: Release): Register {
   const { name, from } = release;
   return subcommand(name, DESCRIPTIONS[name], {
@@ -76,22 +90,44 @@ function releaseCommand(release: Release): Register {
       // All before the first: a mistyped start changes nothing.
       for (const start of starts)
         requireStatus(statusOf(self, exportName, start), release, exportName, start);
-      const released: Awaited<ReturnType<typeof releaseWindow>>[] = [];
-      for (const start of starts) released.push(await releaseWindow(self, from, exportName, start));
+      const isList = all || named.length > 1;
+      const released: Released[] = [];
+      for (const start of starts) {
+        const releasing = releaseWindow(self, from, exportName, start);
+        const told = (error: unknown) => notReleased(self, error, exportName, start);
+        released.push(await (isList ? releasing.catch(told) : releasing));
+      }
       const documents = released.map(({ document }) => document);
       return {
-        value: all || named.length > 1 ? documents : documents[0],
+        value: isList ? documents : documents[0],
         text:
           released.map(({ text }) => text).join('\n') ||
           `No ${from} window of ${exportName} has a file in held/.`,
-        failed: documents.some(({ outcome }) => outcome === 'failed'),
+        failed: documents.some(({ outcome }) => outcome === 'failed' || outcome === null),
       };
     },
   });
 }
 
-/** @param start epoch milliseconds; @returns the document and the text of one window */
-async function releaseWindow(command: Command, from: Release['from'], exportName: ExportName, start: number) {
+/** A window that was refused, among several: the others must still be told, and the next ones tried. */
+function notReleased(command: Command, error: unknown, exportName: ExportName, start: number): Released {
+  if (!(error instanceof Refused)) throw error;
+  const reason = error.message;
+  const window_start = formatMs(start);
+  const status = statusOf(command, exportName, start);
+  return {
+    document: { export: exportName, window_start, status, file: null, outcome: null, reason },
+    text: `The window ${exportName} ${window_start} was not read: ${reason}`,
+  };
+}
+
+/** @param start epoch milliseconds */
+async function releaseWindow(
+  command: Command,
+  from: Release['from'],
+  exportName: ExportName,
+  start: number,
+): Promise<Released> {
   const { serveRequest } = await import('./ingest-request.ts');
   const answer = await serveRequest(command, {
     kind: 'reset',

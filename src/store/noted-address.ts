@@ -9,7 +9,7 @@ import { isLocked } from './locks.ts';
 export type Running =
   | { readonly kind: 'running'; readonly url: string | null }
   | { readonly kind: 'stopped' }
-  /** There is no data folder, or this user may not read it. */
+  /** This user may not read the data folder. */
   | { readonly kind: 'unknown' };
 
 /** @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same */
@@ -35,8 +35,9 @@ export function readNoted(path: string): string | null {
 /** A crash leaves the note behind, so the lock decides whether it is current. */
 export function readRunning({ serveLock, address }: DataFolder): Running {
   try {
-    if (!existsSync(serveLock)) return { kind: 'unknown' };
-    return isLocked(serveLock) ? { kind: 'running', url: readNoted(address) } : { kind: 'stopped' };
+    return existsSync(serveLock) && isLocked(serveLock)
+      ? { kind: 'running', url: readNoted(address) }
+      : { kind: 'stopped' };
   } catch (error) {
     if (isForbidden(error)) return { kind: 'unknown' };
     throw error;

@@ -157,6 +157,18 @@ test('another process on the port is not mistaken for a stopped appliance', () =
     }),
   ));
 
+test('an installation that has never served is not running, whoever has its port', () =>
+  inFolder((folder) =>
+    answering(health(200, 0), async (url) => {
+      const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
+      const added = runProgram(['account', 'add', 'agency', '--name', 'Agency', '--data', folder]);
+      assert.equal(await added.ended, 0);
+      const { code, stderr } = await healthcheck(['--data', folder], settings);
+      assert.equal(code, 1);
+      assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+    }),
+  ));
+
 test(
   "an appliance with a self-signed certificate is checked over TLS; another server's must be valid",
   {

@@ -82,6 +82,30 @@ test('window reset reads several named windows again, and none when one of them 
   for (const window of windows) assert.equal(windowStatus('newswire', window), 'done');
 });
 
+test('window reset of several windows tells what became of each, also when one is refused', async () => {
+  const [gone, good] = [nextWindowMs(), nextWindowMs()];
+  for (const window of [gone, good]) await appliance.dropped(fileName('newswire', window), 'broken\n');
+  await appliance.dropped(fileName('newswire', good), ndjson([newRow()]));
+  rmSync(join(appliance.drop, 'failed', fileName('newswire', gone)));
+
+  const starts = [formatMs(gone), formatMs(good)];
+  const reset = appliance.cli(['window', 'reset', 'newswire', ...starts, '--json'], { anyStatus: true });
+  assert.equal(reset.status, 1);
+  const documents = JSON.parse(reset.stdout);
+  assert.deepEqual(
+    documents.map(({ status, outcome }: Record<string, unknown>) => [status, outcome]),
+    [
+      ['failed', null],
+      ['done', 'applied'],
+    ],
+  );
+  assert.match(documents[0].reason, /contain no file for window/);
+  // Its file is put back, so that no alert of it remains.
+  await appliance.dropped(fileName('newswire', gone), ndjson([newRow()]));
+  const { stdout } = appliance.cli(['window', 'reset', 'newswire', formatMs(gone)]);
+  assert.match(stdout, /applied/);
+});
+
 test('window reset --all reads the held file of every failed window', async () => {
   const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs()];
   const [first = 0, second = 0, third = 0] = windows;
