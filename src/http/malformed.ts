@@ -46,6 +46,11 @@ export function malformedReply(error: Error, find: (path: string, method: string
   }
   if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT'))
     return reply(408, 'The request was not received in time.');
+  if (isErrorCode(error, 'HPE_INVALID_URL'))
+    return reply(
+      400,
+      'The request target is not well-formed: expected a path in which all characters outside of ASCII are percent-encoded.',
+    );
   return reply(400, 'The request is not well-formed HTTP/1.1.');
 }
 

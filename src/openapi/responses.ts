@@ -57,7 +57,7 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   },
 };
 
-/** Responses over 1 KiB are compressed if the client accepts it. */
+/** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */
 const COMPRESSED: Readonly<Record<string, Header>> = {
   'Content-Encoding': optional(
     Type.Union([Type.Literal('gzip'), Type.Literal('zstd')]),
@@ -94,7 +94,7 @@ export function success(kind: Success): Response {
     headers: {
       ...commonHeaders(cacheControl),
       ...rateHeaders(rate),
-      ...(schema === undefined ? {} : COMPRESSED),
+      ...(schema === undefined || 'ETag' in headers ? {} : COMPRESSED),
       ...headers,
     },
     ...(schema === undefined ? {} : { content: { 'application/json': { schema: ref(schema), examples } } }),

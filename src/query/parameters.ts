@@ -143,17 +143,14 @@ function listItems(name: string, value: string): string[] {
 }
 
 /**
- * Percent-decodes a name or value; `+` is a space, and bytes that a client left unencoded are read as UTF-8.
+ * Percent-decodes a name or value; `+` is a space. Node's HTTP parser refuses bytes outside of ASCII.
  *
  * @param what it is, for the error
  */
 function decode(raw: string, what: string): string {
   if (PLAIN.test(raw)) return raw;
-  const escaped = raw
-    .replaceAll('+', ' ')
-    .replace(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
   try {
-    return decodeURIComponent(escaped);
+    return decodeURIComponent(raw.replaceAll('+', ' '));
   } catch {
     throw invalid(`${what}: must be valid percent-encoded UTF-8`);
   }

@@ -42,7 +42,7 @@ export function readPeriodRequest(
 ): PeriodRequest {
   const again = asked.cursor === null ? '' : START_AGAIN;
   const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabled, again);
-  const read = readSubscriptions(subscriptions, asked.selection);
+  const read = readSubscriptions(subscriptions, asked.selection, enabled);
   if (read.length > SUBSCRIPTIONS_MAX) {
     throw invalid(
       `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. ` +
@@ -82,11 +82,11 @@ function hashOf({ from, to, time_zone, sort, selection, filters }: PeriodParamet
 function readSubscriptions(
   subscriptions: readonly PeriodSubscription[],
   { subscription_id: ids, content_type: type }: StreamSelection,
+  enabled: ReadonlySet<ContentType>,
 ): readonly PeriodSubscription[] {
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
-  const read = named.filter(({ content_types: types }) =>
-    type === null ? types.length > 0 : types.includes(type),
-  );
+  const isRead = (one: ContentType) => enabled.has(one) && (type === null || type === one);
+  const read = named.filter(({ content_types: types }) => types.some(isRead));
   return read.length > 0 ? read : named;
 }
 

@@ -63,6 +63,14 @@ test('bytes that are not HTTP get an ordinary error, and the connection ends', a
   for (const bytes of malformed) assertProblem(await exchange(bytes), 400, 'invalid_request');
 });
 
+test('a target with a character outside of ASCII is 400, and the detail says to encode it', async () => {
+  for (const target of [`${GOOD}&domain=bücher.de`, '/v1/ü', '/v1/health?\u00e9']) {
+    const reply = await exchange(get(target));
+    assertProblem(reply, 400, 'invalid_request');
+    assert.match(reply, /characters outside of ASCII are percent-encoded/);
+  }
+});
+
 test('a head that is too large is 431; one of a legal size is accepted', async () => {
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`;
   assertProblem(await exchange(large), 431, 'invalid_request');

@@ -201,6 +201,15 @@ test('its table of error codes has every code, its status, title and what to do'
   assert.match(description, /last path segment of `type` is the error code: test that/);
 });
 
+test('an answer has an entity tag or may be compressed, not both', () => {
+  const both = OPERATIONS.flatMap(({ id, responses }) =>
+    Object.entries(responses)
+      .filter(([, { headers = {} }]) => 'ETag' in headers && 'Content-Encoding' in headers)
+      .map(([status]) => `${id} ${status}`),
+  );
+  assert.deepEqual(both, []);
+});
+
 test('every body has an example that matches it exactly', () => {
   let seen = 0;
   for (const { id, responses } of OPERATIONS) {

@@ -46,7 +46,6 @@ const REFUSED: readonly [query: string, detail: RegExp][] = [
   ['cursor=c&source_id=%', /percent-encoded/],
   ['cursor=c&source_id=%zz', /percent-encoded/],
   ['cursor=c&source_id=%ff', /percent-encoded/],
-  ['cursor=c&source_id=\u00ff', /percent-encoded/],
   ['cursor=c&%c3=1', /percent-encoded/],
   ...['0', '1001', '01', '+1', '%2B1', '-1', '1.0', '1e2', '0x1', ' 1', '1%00', '9'.repeat(40), 'x'].map(
     (limit): [string, RegExp] => [`cursor=c&limit=${limit}`, /limit: must be an integer from 1 to 1000/],
@@ -150,7 +149,6 @@ test('filters are parsed', () => {
   assert.equal(parseFilters('print=false').print, false);
   assert.equal(parseFilters('min_score=0').min_score, 0);
   assert.equal(parseFilters('source_id=urn%3Aa+b%2Bc').source_id, 'urn:a b+c');
-  assert.equal(parseFilters('source_id=\u00c3\u00bc').source_id, 'ü', 'unencoded bytes are read as UTF-8');
   assert.equal(parseFilters(`source_id=${encodeURIComponent('𝄞'.repeat(200))}`).source_id?.length, 400);
   assert.equal(parseFilters('article_id=999999999999999').article_id, 999_999_999_999_999);
   assert.equal(parse('cursor=c').limit, 100);

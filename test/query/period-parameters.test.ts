@@ -256,9 +256,17 @@ test('the time zone is the one given, else that of the only subscription, else U
   assert.equal(request('&time_zone=asia/tokyo', one).time_zone, 'asia/tokyo');
   assert.equal(request('', one, ['text']).time_zone, 'Europe/Berlin');
   assert.equal(request('', [], ['text']).time_zone, 'UTC');
+  const photos = subscription(7002, ['image'], 'Asia/Tokyo');
+  assert.equal(request('', [...one, photos], ['text']).time_zone, 'Europe/Berlin', 'photos are switched off');
 });
 
 test('at most four subscriptions are read, named or not', () => {
+  const photos = [2, 3, 4, 5].map((id) => subscription(id, ['image']));
+  assert.equal(
+    request('', [subscription(1), ...photos], ['text']).streams.length,
+    1,
+    'photos are switched off',
+  );
   const five = [1, 2, 3, 4, 5].map((id) => subscription(id, id === 5 ? ['text'] : TYPES));
   refused(() => request('', five), /^subscription_id: the request covers 5 subscriptions; at most 4/);
   refused(
