@@ -9,7 +9,7 @@
  */
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
-import type { Database, Statement } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 
 /** How far positions move ahead: a year of microseconds. */
 const EPOCH_POSITIONS = 3.2e13;
@@ -58,40 +58,31 @@ export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }
 
-const SELECT_TIMES = 'SELECT at FROM version_epoch ORDER BY number';
+const selectTimes = preparedOnce<{ at: number }>('SELECT at FROM version_epoch ORDER BY number');
 /** Epochs of abandoned histories have position 0: only their names and their number count. */
-const SELECT_AT = `
-  SELECT number, at FROM version_epoch WHERE position BETWEEN 1 AND ? ORDER BY number DESC LIMIT 1`;
-const SELECT_NAMED = `
-  SELECT number, position FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`;
-const SELECT_NEXT = 'SELECT min(position) AS position FROM version_epoch WHERE number > ? AND position > 0';
-const SELECT_ANNOUNCED = `
+const selectAt = preparedOnce<{ number: number; at: number }>(`
+  SELECT number, at FROM version_epoch WHERE position BETWEEN 1 AND ? ORDER BY number DESC LIMIT 1`);
+const selectNamed = preparedOnce<{ number: number; position: number }>(`
+  SELECT number, position FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`);
+const selectNext = preparedOnce<{ position: number | null }>(
+  'SELECT min(position) AS position FROM version_epoch WHERE number > ? AND position > 0',
+);
+const selectAnnounced = preparedOnce<{ is_announced: number }>(`
   SELECT 1 AS is_announced FROM version_epoch
-  WHERE position >= @position AND announced_after <= @parted AND number > @number`;
-const SELECT_BEFORE = `
-  SELECT last_position AS position FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
-
-interface Statements {
-  readonly times: Statement<{ at: number }>;
-  readonly at: Statement<{ number: number; at: number }>;
-  readonly named: Statement<{ number: number; position: number }>;
-  readonly next: Statement<{ position: number | null }>;
-  readonly announced: Statement<{ is_announced: number }>;
-  readonly before: Statement<{ position: number }>;
-}
-
-const statementsOf = new WeakMap<Database, Statements>();
+  WHERE position >= @position AND announced_after <= @parted AND number > @number`);
+const selectBefore = preparedOnce<{ position: number }>(`
+  SELECT last_position AS position FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`);
 
 /** When the epochs began, in order; epoch milliseconds. Versions are raised once for each. */
 export function epochTimes(db: Database): number[] {
-  return prepared(db)
-    .times.all()
+  return selectTimes(db)
+    .all()
     .map(({ at }) => at);
 }
 
 /** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
 export function epochAt(db: Database, position: number): number {
-  const epoch = prepared(db).at.get(position);
+  const epoch = selectAt(db).get(position);
   return epoch === undefined ? 0 : Math.min(epoch.number, NUMBER_MAX) * MARK_MS + (epoch.at % MARK_MS);
 }
 
@@ -105,29 +96,14 @@ export function epochAt(db: Database, position: number): number {
  *   cursor proves nothing
  */
 export function partingOf(db: Database, { position, epoch }: StreamPosition): number | null {
-  const { named, next, announced, before } = prepared(db);
-  const lastBefore = (limit: number) => before.get(limit)?.position ?? 0;
+  const lastBefore = (limit: number) => selectBefore(db).get(limit)?.position ?? 0;
   if (lastBefore(position) >= position && epochAt(db, position) === epoch) return null;
-  const known = epoch === 0 ? null : named.get(epoch % MARK_MS);
-  const end = known === undefined ? null : (next.get(known?.number ?? 0)?.position ?? null);
+  const known = epoch === 0 ? null : selectNamed(db).get(epoch % MARK_MS);
+  const end = known === undefined ? null : (selectNext(db).get(known?.number ?? 0)?.position ?? null);
   if (end !== null && position <= end) return null;
   const parted =
     known === undefined || known?.position === 0 ? 0 : lastBefore(Math.min(position, end ?? position));
-  return announced.get({ position, parted, number: numberOfEpoch(epoch) }) === undefined ? parted : null;
-}
-
-function prepared(db: Database): Statements {
-  let statements = statementsOf.get(db);
-  if (statements === undefined) {
-    statements = {
-      times: db.prepare<unknown[], { at: number }>(SELECT_TIMES),
-      at: db.prepare<unknown[], { number: number; at: number }>(SELECT_AT),
-      named: db.prepare<unknown[], { number: number; position: number }>(SELECT_NAMED),
-      next: db.prepare<unknown[], { position: number | null }>(SELECT_NEXT),
-      announced: db.prepare<unknown[], { is_announced: number }>(SELECT_ANNOUNCED),
-      before: db.prepare<unknown[], { position: number }>(SELECT_BEFORE),
-    };
-    statementsOf.set(db, statements);
-  }
-  return statements;
+  return selectAnnounced(db).get({ position, parted, number: numberOfEpoch(epoch) }) === undefined
+    ? parted
+    : null;
 }

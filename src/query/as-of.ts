@@ -1,8 +1,7 @@
 /** The head of the streams, and the time up to which exports were read (contract: ChangesPage, `as_of`). */
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { preparedOnce } from './prepared-once.ts';
 
 /** Read by one statement, so consistent without a transaction. */
 export interface StreamHead {

@@ -7,7 +7,7 @@
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { epochAt, partingOf, type StreamPosition } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
-import { type Database, reading } from '../store/database.ts';
+import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
@@ -15,8 +15,8 @@ import type { StreamStart } from './changes-parameters.ts';
 import type { DetectionFilters } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { type FilterSql, filterSql } from './filters.ts';
-import { asItComes, preparedOnce, statementFamily, streamArms, streamValues } from './prepared-once.ts';
 import { type Projection, renderProjected } from './projection.ts';
+import { asItComes, statementFamily, streamArms, streamValues } from './statement-family.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 import {
   CHECKED_SQL,

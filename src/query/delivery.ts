@@ -5,9 +5,8 @@
  * The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may
  * have none yet. Until it is known, it counts as later than any `since`, so that no change is skipped.
  */
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import { preparedOnce } from './prepared-once.ts';
 
 /** Delivery times that are not written yet: epoch milliseconds by first position. */
 export type RecentDeliveries = ReadonlyMap<number, number>;

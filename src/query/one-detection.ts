@@ -1,10 +1,9 @@
 /** One detection by its id (contract: GET /v1/detections/{id}). */
 import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
 import { oneDetectionText } from './detection-text.ts';
-import { preparedOnce } from './prepared-once.ts';
 import { type Projection, renderProjected } from './projection.ts';
 
 export interface OneQuery {

@@ -26,9 +26,9 @@ import {
   secondAtSql,
   WITHIN_SQL,
 } from './period-sql.ts';
-import { statementFamily, streamValues } from './prepared-once.ts';
 import { renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
+import { statementFamily, streamValues } from './statement-family.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
 export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {

@@ -7,7 +7,7 @@
  */
 import { detectionTables, detectionText } from './detection-text.ts';
 import type { PeriodSort } from './period-parameters.ts';
-import { asItComes, streamArms } from './prepared-once.ts';
+import { asItComes, streamArms } from './statement-family.ts';
 
 const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
 

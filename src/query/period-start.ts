@@ -1,8 +1,8 @@
 /** When the records of streams begin (contract: Me, `data_starts`; GET /v1/detections, rule 3). */
 import type { StreamName } from '../detection/content-type.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { begunSql } from './period-sql.ts';
-import { preparedOnce, statementFamily, streamValues } from './prepared-once.ts';
+import { statementFamily, streamValues } from './statement-family.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export const DATA_START = `

@@ -5,9 +5,9 @@
  * counts as missing. Call everything within the snapshot of the page.
  */
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import { asItComes, preparedOnce } from './prepared-once.ts';
+import { asItComes } from './statement-family.ts';
 
 export interface StoredStream {
   readonly name: StreamName;

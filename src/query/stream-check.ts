@@ -13,10 +13,10 @@
  * With filters only the number of rows that were read is checked: a row with damaged columns can be missing.
  */
 import { isUtf8 } from 'node:buffer';
-import type { Database } from '../store/database.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import { preparedOnce, statementFamily, streamArms, streamValues } from './prepared-once.ts';
+import { statementFamily, streamArms, streamValues } from './statement-family.ts';
 import { checkStreams, type StoredStream } from './stored-streams.ts';
 
 /**

@@ -253,34 +253,32 @@ export function writing<Result>(db: Database, work: () => Result): Result {
   return transact === undefined ? db.transaction(work).immediate() : transact(work);
 }
 
+/** A statement that is prepared once for each connection: preparing takes longer than reading a few rows. */
+export function preparedOnce<Row = unknown>(sql: string): (db: Database) => Statement<Row> {
+  const byDatabase = new WeakMap<Database, Statement<Row>>();
+  return (db) => {
+    let statement = byDatabase.get(db);
+    if (statement === undefined) {
+      statement = db.prepare<unknown[], Row>(sql);
+      byDatabase.set(db, statement);
+    }
+    return statement;
+  };
+}
+
+const begin = preparedOnce('BEGIN');
+const commit = preparedOnce('COMMIT');
+
 /** Runs `work` on one snapshot of the database. */
 export function reading<Result>(db: Database, work: () => Result): Result {
   // Not db.transaction(): it makes four functions for each call, and this is called for every page.
   if (db.inTransaction) return work();
-  const { begin, commit } = bounds(db);
-  begin.run();
+  begin(db).run();
   try {
     return work();
   } finally {
-    if (db.inTransaction) commit.run();
+    if (db.inTransaction) commit(db).run();
   }
-}
-
-interface Bounds {
-  readonly begin: Statement;
-  readonly commit: Statement;
-}
-
-const boundsByDatabase = new WeakMap<Database, Bounds>();
-
-/** Prepared once: exec() would compile both again for every page. */
-function bounds(db: Database): Bounds {
-  let found = boundsByDatabase.get(db);
-  if (found === undefined) {
-    found = { begin: db.prepare('BEGIN'), commit: db.prepare('COMMIT') };
-    boundsByDatabase.set(db, found);
-  }
-  return found;
 }
 
 /** The first thing that SQLite finds wrong with a database; null: nothing. */

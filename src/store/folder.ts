@@ -219,12 +219,8 @@ export function freeBytes(path: string): number {
 }
 
 /** Opens a file, which only this user may read if it is new. A `using` declaration closes it. */
-export function openFile(
-  path: string,
-  flags: string | number,
-  mode = 0o600,
-): { readonly fd: number } & Disposable {
-  const fd = openSync(path, flags, mode);
+export function openFile(path: string, flags: string | number): { readonly fd: number } & Disposable {
+  const fd = openSync(path, flags, 0o600);
   return { fd, [Symbol.dispose]: () => closeSync(fd) };
 }
 

@@ -10,7 +10,6 @@ import { HOUR_MS, MINUTE_MS } from '../../time.ts';
 
 export const LINK_MS = 10 * MINUTE_MS;
 export const SESSION_MS = 12 * HOUR_MS;
-export const NAME_CHARACTERS_MAX = 100;
 
 /** The owner of a link or a session. */
 export interface Person {

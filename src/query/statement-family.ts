@@ -1,6 +1,6 @@
 /**
- * Prepared statements, cached for each database: preparing takes longer than reading a small page. Their text can depend
- * on the number of streams and the filters of a request.
+ * Prepared statements whose text depends on the number of streams and the filters of a request, cached for each database:
+ * preparing takes longer than reading a small page.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { STREAMS_MAX } from '../limits/contract-limits.ts';
@@ -54,19 +54,6 @@ export function statementFamily<Row>(
     if (statement === undefined) {
       statement = db.prepare<unknown[], Row>(render(streams, conditions));
       statements.set(shape, statement);
-    }
-    return statement;
-  };
-}
-
-/** A single statement, prepared once a database. */
-export function preparedOnce<Row>(sql: string): (db: Database) => Statement<Row> {
-  const byDatabase = new WeakMap<Database, Statement<Row>>();
-  return (db) => {
-    let statement = byDatabase.get(db);
-    if (statement === undefined) {
-      statement = db.prepare<unknown[], Row>(sql);
-      byDatabase.set(db, statement);
     }
     return statement;
   };
