@@ -24,7 +24,7 @@ import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
 import { writeAlertFile } from './alert-file.ts';
-import { type Alert, alertDocument, inOrder, isPageWorthy } from './alert-texts.ts';
+import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import {
@@ -190,18 +190,18 @@ class Checks {
 
   #logChanges(alerts: readonly Alert[]): void {
     const { log, alertCommand } = this.#options;
-    const open = new Map(alerts.map((alert) => [keyOf(alert), alert]));
+    const open = new Map(alerts.map((alert) => [alertKey(alert), alert]));
+    for (const [key, alert] of this.#reportedOpen) {
+      if (open.has(key)) continue;
+      log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
+      alertCommand.run('closed', alertDocument(alert));
+    }
     for (const [key, alert] of open) {
       if (this.#reportedOpen.has(key)) continue;
       const document = alertDocument(alert);
       const { name, detail, what_to_do } = document;
       log.warn({ alert: name, page_worthy: isPageWorthy(alert), detail, what_to_do }, 'alert opened');
       alertCommand.run('opened', document);
-    }
-    for (const [key, alert] of this.#reportedOpen) {
-      if (open.has(key)) continue;
-      log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
-      alertCommand.run('closed', alertDocument(alert));
     }
     this.#reportedOpen = open;
   }
@@ -303,11 +303,6 @@ function clockProblem(newestDone: NewestDone, nowMs: number): string | null {
 /** Also due if the clock was set back. */
 function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
   return nowMs - lastMs >= everyMs || nowMs < lastMs;
-}
-
-/** Alerts of one name differ in the beginning of their detail: an export, or a path. */
-function keyOf({ name, detail }: Alert): string {
-  return `${name} ${detail.split(':', 1)[0]}`;
 }
 
 function fileId(path: string): string {

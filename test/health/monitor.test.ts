@@ -11,11 +11,13 @@ import { type Conditions, createConditions } from '../../src/health/alert-condit
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { ALERTS } from '../../src/health/alert-texts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
+import { saveFile } from '../../src/ingest/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+import { setWindow, type WindowStatus } from '../../src/windows/ledger.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -71,6 +73,24 @@ describe('the monitor', () => {
     access.close();
     store.close();
   });
+
+  function refuse(name: string, number: number): void {
+    const file = { number, name, export: null, window_start: null, label: null, sha256: null, bytes: 1 };
+    const times = { taken_at: NOW, finished_at: NOW };
+    const result = { rows_applied: 0, report: { reason: 'no export file' }, destination: `refused/${name}` };
+    saveFile(store.writer, { ...file, ...times, ...result, outcome: 'refused' });
+  }
+
+  function setWindows(status: WindowStatus): void {
+    for (const name of EXPORT_NAMES)
+      setWindow(store.writer, {
+        export: name,
+        window_start: NOW - DAY_MS,
+        status,
+        since: nowMs,
+        file: null,
+      });
+  }
 
   const names = () => monitor.alerts().map(({ name }) => name);
 
@@ -214,6 +234,47 @@ describe('the monitor', () => {
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
     assert.deepEqual(await readAlertFile(path), []);
     assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'the command must run');
+  });
+
+  test('an alert whose detail changes stays open', async () => {
+    const path = join(store.folder, 'alerts.json');
+    const written = (text: string) => waitFor(() => readFileSync(path, 'utf8').includes(text));
+    store.finishWindow('imagewire', NOW + 5 * HOUR_MS);
+    refuse('a.md5', 1);
+    conditions.set('file stuck', 'a: EACCES');
+    start();
+    const all = ['opened file stuck', 'opened clock wrong', 'opened refused files'].sort();
+    assert.deepEqual(commands.toSorted(), all);
+    refuse('b.md5', 2);
+    conditions.set('file stuck', 'b: EACCES');
+    nowMs += 2 * HOUR_MS;
+    await written('2 files were refused, most recently b.md5');
+    await written('b: EACCES');
+    await written(`the clock shows ${formatMs(nowMs)}`);
+    assert.deepEqual(commands.toSorted(), all);
+    nowMs += DAY_MS;
+    conditions.set('file stuck', null);
+    const closed = () => commands.filter((line) => line.startsWith('closed')).sort();
+    await waitFor(() => closed().length > 2);
+    assert.deepEqual(
+      closed(),
+      all.map((line) => line.replace('opened', 'closed')),
+    );
+  });
+
+  test('each export has its own alert, and what closes is reported before what opens', async () => {
+    setWindows('missing');
+    start();
+    assert.deepEqual(commands, ['opened missing windows', 'opened missing windows']);
+    commands = [];
+    setWindows('abandoned');
+    await waitFor(() => commands.length === 4);
+    assert.deepEqual(commands, [
+      'closed missing windows',
+      'closed missing windows',
+      'opened abandoned windows',
+      'opened abandoned windows',
+    ]);
   });
 
   test('the file needs no more space with alerts than without', () => {
