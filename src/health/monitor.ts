@@ -117,6 +117,7 @@ class Checks {
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
   #fileState = '';
+  /** As last read: its alerts stay open until it can be read again. */
   #ledger: Ledger | null = null;
   #stalled: ReadonlySet<ExportName> = new Set();
   #stallCheckedAt = Number.NEGATIVE_INFINITY;
@@ -142,16 +143,17 @@ class Checks {
     const { conditions, enabled, now } = this.#options;
     const nowMs = now();
     this.#checkAccess();
-    const ledger = this.#readLedger(nowMs);
-    const newest_done = ledger?.newest_done ?? NOTHING_DONE;
+    const isRead = this.#readLedger(nowMs);
+    const newest_done = this.#ledger?.newest_done ?? NOTHING_DONE;
     const situation = { newest_done, enabled, is_paused: this.#isPaused };
     const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
     if (isCheck) this.#stallCheckedAt = nowMs;
-    this.#stalled = stalledExports(situation, { before: this.#stalled, isCheck }, nowMs);
+    const before = this.#stalled;
+    this.#stalled = stalledExports(situation, { before, isCheck: isCheck && isRead }, nowMs);
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
     const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
-    const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
-    return { ...situation, alerts };
+    const alerts = [...conditions.open(), ...stalled, ...(this.#ledger?.alerts ?? [])];
+    return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
   /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
@@ -222,10 +224,10 @@ class Checks {
     }
   }
 
-  /** @returns null if the database cannot or must not be read */
-  #readLedger(nowMs: number): Ledger | null {
+  /** @returns false if the database cannot or must not be read */
+  #readLedger(nowMs: number): boolean {
     const { conditions, detections, enabled } = this.#options;
-    if (conditions.has('database damaged')) return null;
+    if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
       this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
@@ -243,12 +245,11 @@ class Checks {
         };
       }
       conditions.set('database not readable', null);
-      return this.#ledger;
+      return true;
     } catch (error) {
-      this.#ledger = null;
       this.noteFault(error);
       if (!isDamage(error)) conditions.set('database not readable', reasonOf(error));
-      return null;
+      return false;
     }
   }
 

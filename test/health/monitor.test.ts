@@ -32,12 +32,13 @@ describe('the monitor', () => {
   let nowMs: number;
   let lines: Record<string, unknown>[];
   let monitor: Monitor;
+  let reader: () => Database;
   let opened: string[];
   let commands: string[];
 
   function start(enabled = both): void {
     monitor = startMonitor({
-      detections: { path: store.path, reader: () => store.reader },
+      detections: { path: store.path, reader: () => reader() },
       access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
       conditions,
       enabled,
@@ -55,6 +56,7 @@ describe('the monitor', () => {
 
   beforeEach(() => {
     store = createTestStore();
+    reader = () => store.reader;
     access = openDatabase(join(store.folder, 'access.db'), 'write', ACCESS_SCHEMA);
     accessReader = createAccessReader(join(store.folder, 'access.db'));
     nowMs = NOW;
@@ -275,6 +277,45 @@ describe('the monitor', () => {
       'opened abandoned windows',
       'opened abandoned windows',
     ]);
+  });
+
+  test('a database that cannot be read closes no other alert, and opens none when it can be read again', async () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
+    refuse('a.md5', 1);
+    start();
+    const open = ['ingest stalled', 'ingest stalled', 'refused files'];
+    assert.deepEqual(
+      commands,
+      open.map((name) => `opened ${name}`),
+    );
+    reader = () => {
+      throw new Error('unable to open database file');
+    };
+    nowMs += HOUR_MS;
+    await waitFor(() => commands.length > 3);
+    reader = () => store.reader;
+    await waitFor(() => commands.length > 4);
+    monitor.noteFault(Object.assign(new Error('malformed'), { code: 'SQLITE_CORRUPT' }));
+    await waitFor(() => commands.length > 5);
+    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled', 'database damaged', 'refused files']);
+    pauseIngest(access, nowMs);
+    await waitFor(() => commands.length > 7);
+    assert.deepEqual(commands.slice(3), [
+      'opened database not readable',
+      'closed database not readable',
+      'opened database damaged',
+      'closed ingest stalled',
+      'closed ingest stalled',
+    ]);
+  });
+
+  test('a clock that is wrong stays so while the database cannot be read', () => {
+    store.finishWindow('newswire', NOW + HOUR_MS);
+    start();
+    store.reader.close();
+    assert.deepEqual(names(), ['database not readable', 'clock wrong']);
+    nowMs += 2 * HOUR_MS;
+    assert.deepEqual(names(), ['database not readable']);
   });
 
   test('the file needs no more space with alerts than without', () => {
