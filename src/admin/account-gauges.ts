@@ -1,5 +1,6 @@
 /** Gauges by account: rows of the day, when a key was last used, how far behind its followers are. */
-import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
+import { type Account, listAccounts } from '../auth/accounts.ts';
+import { type KeyState, keyStatus, listKeyStates } from '../auth/keys.ts';
 import { positionOfClock } from '../history/version-epoch.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
@@ -54,30 +55,34 @@ function rowsToday({ accounts }: Accounts, { dailyRows, now }: GaugeSources): Va
 }
 
 /** An account without requests has no value. */
-function lastRequests({ accounts, uses }: Accounts): Value[] {
-  return accounts.flatMap(({ id, key_ids }) => {
-    const times = key_ids.flatMap((key) => uses.get(key)?.last_used_at ?? []);
-    return times.length === 0 ? [] : [{ labels: { account: id }, value: Math.max(...times) / SECOND_MS }];
+function lastRequests({ keys, uses }: Accounts): Value[] {
+  return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
+    const times = own.flatMap(({ id }) => uses.get(id)?.last_used_at ?? []);
+    return times.length === 0 ? [] : [{ labels: { account }, value: Math.max(...times) / SECOND_MS }];
   });
 }
 
-/** A key that never followed the stream has no value. Each answer moves its cursor, even one without rows. */
-function followerLags({ accounts, uses }: Accounts, { detections }: GaugeSources): Value[] {
+/**
+ * A key that never followed the stream has no value, nor does one that was revoked or has expired: its lag would only
+ * grow. Each answer moves the cursor of a key, even one without rows.
+ */
+function followerLags({ keys, uses }: Accounts, { detections, now }: GaugeSources): Value[] {
   const { position: head } = readStreamHead(detections());
-  return accounts.flatMap(({ id, key_ids }) =>
-    key_ids.flatMap((key) => {
-      const position = uses.get(key)?.position ?? null;
-      if (position === null) return [];
-      const value = Math.max(0, head - position) / positionOfClock(SECOND_MS);
-      return [{ labels: { account: id, key_id: key }, value }];
-    }),
-  );
+  const nowMs = now();
+  return keys.flatMap((key) => {
+    const position = uses.get(key.id)?.position ?? null;
+    if (position === null || keyStatus(key, nowMs) !== 'active') return [];
+    const value = Math.max(0, head - position) / positionOfClock(SECOND_MS);
+    return [{ labels: { account: key.account_id, key_id: key.id }, value }];
+  });
 }
 
 type Use = Pick<KeyUsage, 'last_used_at' | 'position'>;
 
 interface Accounts {
-  readonly accounts: readonly AccountKeys[];
+  readonly accounts: readonly Account[];
+  /** All that were ever created, but those of removed accounts. */
+  readonly keys: readonly KeyState[];
   /** By the id of the key. */
   readonly uses: ReadonlyMap<string, Use>;
 }
@@ -89,8 +94,8 @@ function readAccounts({ folder, keyUses, now }: GaugeSources): Accounts {
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   try {
     using db = openDatabase(folder.access, 'inspect');
-    return { accounts: listAccountKeys(db), uses };
+    return { accounts: listAccounts(db), keys: listKeyStates(db), uses };
   } catch {
-    return { accounts: [], uses };
+    return { accounts: [], keys: [], uses };
   }
 }

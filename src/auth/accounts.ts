@@ -29,18 +29,9 @@ interface AccountRow extends Omit<Account, 'print_metadata'> {
   readonly print_metadata: 0 | 1;
 }
 
-/** The ids under which the use of an account is counted. */
-export interface AccountKeys extends Pick<Account, 'id' | 'created_at'> {
-  readonly key_ids: readonly string[];
-}
-
 const COLUMNS = 'id, name, daily_rows, print_metadata, suspended_at, created_at';
 
 const SELECT_ACCOUNTS = `SELECT ${COLUMNS} FROM account ORDER BY id`;
-
-const SELECT_ACCOUNT_KEYS = `
-  SELECT a.id, a.created_at, json_group_array(k.id) FILTER (WHERE k.id IS NOT NULL) AS key_ids
-  FROM account a LEFT JOIN api_key k ON k.account_id = a.id GROUP BY a.id ORDER BY a.id`;
 
 const SELECT_ACCOUNT = `SELECT ${COLUMNS} FROM account WHERE id = :id`;
 
@@ -69,12 +60,6 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
 
 export function listAccounts(db: Database): Account[] {
   return db.prepare<[], AccountRow>(SELECT_ACCOUNTS).all().map(accountOf);
-}
-
-/** Every account, with the ids of all its keys. */
-export function listAccountKeys(db: Database): AccountKeys[] {
-  const rows = db.prepare<[], Omit<AccountKeys, 'key_ids'> & { key_ids: string }>(SELECT_ACCOUNT_KEYS).all();
-  return rows.map((row) => ({ ...row, key_ids: JSON.parse(row.key_ids) }));
 }
 
 export function findAccount(db: Database, id: string): Account | null {

@@ -37,6 +37,9 @@ export interface Key extends KeyTerms {
   readonly created_at: number;
 }
 
+/** What tells the status of a key, and whose it is. */
+export type KeyState = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
+
 export interface NewKey extends KeyTerms {
   readonly id: string;
   readonly account_id: string;
@@ -62,6 +65,9 @@ const COLUMNS = `
     FROM api_key_subscription WHERE key_id = api_key.id) AS subscriptions`;
 
 const SELECT_KEYS = `SELECT ${COLUMNS} FROM api_key ORDER BY account_id, created_at, id`;
+
+const SELECT_KEY_STATES =
+  'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
 
 const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
 
@@ -102,6 +108,11 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
 
 export function listKeys(db: Database): Key[] {
   return db.prepare<[], KeyRow>(SELECT_KEYS).all().map(keyOf);
+}
+
+/** Takes much less time than {@link listKeys}: revoked keys are never deleted. */
+export function listKeyStates(db: Database): KeyState[] {
+  return db.prepare<[], KeyState>(SELECT_KEY_STATES).all();
 }
 
 export function findKey(db: Database, id: string): Key | null {

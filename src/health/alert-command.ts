@@ -2,7 +2,7 @@
  * Runs the operator's command ([alerts] command) when an alert opens or closes: one at a time, each with a time limit.
  * Nothing waits for it, and its failures are logged.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import type { Logger } from '../log.ts';
 import { SECOND_MS } from '../time.ts';
 import type { AlertDocument } from './alert-texts.ts';
@@ -29,13 +29,14 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   function next(): void {
     const input = waiting.shift();
     if (program === undefined || input === undefined) return;
-    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
-    const child = spawn(program, args, {
-      env,
-      stdio: ['pipe', 'ignore', 'ignore'],
-      timeout: runMs,
-      killSignal: 'SIGKILL',
-    });
+    let child: ChildProcess;
+    try {
+      child = start(program, args, runMs);
+    } catch (err) {
+      log.warn({ err, program }, 'cannot run the alert command');
+      next();
+      return;
+    }
     running = child;
     child.on('error', (err) => log.warn({ err, program }, 'cannot run the alert command'));
     child.on('close', (code, signal) => {
@@ -45,9 +46,9 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
         log.warn({ program, code, signal }, 'the alert command failed');
       next();
     });
-    // The command may exit without reading its stdin.
-    child.stdin.on('error', () => {});
-    child.stdin.end(input);
+    // The command may exit without reading its stdin. There is none if no file descriptor was left for it.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(input);
   }
 
   return {
@@ -65,4 +66,11 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       running?.kill('SIGKILL');
     },
   };
+}
+
+/** @throws errors of the system that `spawn` does not emit, such as too little memory */
+function start(program: string, args: readonly string[], runMs: number): ChildProcess {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
+  const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
+  return spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
 }

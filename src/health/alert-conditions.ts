@@ -3,7 +3,7 @@
  * kept in memory, so a damaged database or a full disk does not hide them.
  */
 import type { Now } from '../time.ts';
-import type { Alert, AlertName } from './alert-texts.ts';
+import { type Alert, type AlertName, alertKey } from './alert-texts.ts';
 
 export interface Conditions {
   /**
@@ -21,13 +21,13 @@ export function createConditions(now: Now, onOpened: (alert: Alert) => void = ()
   const conditions = new Map<string, Alert>();
   return {
     set(name, detail, of = '') {
-      const key = `${name} ${of}`;
+      const key = alertKey({ name, of });
       const before = conditions.get(key);
       if (detail === null) {
         conditions.delete(key);
         return;
       }
-      const alert = { name, since: before?.since ?? now(), detail };
+      const alert = { name, of, since: before?.since ?? now(), detail };
       conditions.set(key, alert);
       if (before === undefined) onOpened(alert);
     },

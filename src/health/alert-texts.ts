@@ -129,7 +129,7 @@ export const ALERTS = {
   'file stuck': {
     page_worthy: false,
     opens: 'a file in the drop folder cannot be read or moved; Wirewatch tries again every ten seconds',
-    closes: 'the file was processed, or is gone',
+    closes: 'every such file was processed, or is gone',
     what_to_do: 'Give the user that Wirewatch runs as permission to read and move the file.',
   },
   'rows skipped': {
@@ -215,8 +215,11 @@ export type AlertName = keyof typeof ALERTS;
 /** An open alert. */
 export interface Alert {
   readonly name: AlertName;
+  /** Distinguishes open alerts of one name, such as those of two exports; empty if there is at most one. */
+  readonly of: string;
   /** Epoch milliseconds. */
   readonly since: number;
+  /** May change while the alert is open. */
   readonly detail: string;
   /** The command for this case, as a sentence that follows `what_to_do` of the table. */
   readonly command?: string;
@@ -242,6 +245,11 @@ export function alertDocument({ name, since, detail, command }: Alert): AlertDoc
     detail: detail.length > DETAIL_CHARACTERS_MAX ? `${detail.slice(0, DETAIL_CHARACTERS_MAX)}…` : detail,
     what_to_do: command === undefined ? kind.what_to_do : `${kind.what_to_do} ${command}`,
   };
+}
+
+/** Identifies an open alert, whatever its detail says. */
+export function alertKey({ name, of }: Pick<Alert, 'name' | 'of'>): string {
+  return `${name} ${of}`;
 }
 
 export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {

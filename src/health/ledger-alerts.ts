@@ -139,6 +139,7 @@ function windowsAlert(row: WindowsRow): Alert {
   };
   return {
     name: `${status} windows`,
+    of: exportName,
     since,
     detail: `${exportName}: ${which} ${status}`,
     command: commands[status],
@@ -158,6 +159,7 @@ function windowsText(
 function lateAlert(late: UnknownWindows): Alert {
   return {
     name: 'late windows',
+    of: late.export,
     since: lateAtMs(late.first),
     detail: `${late.export}: ${windowsText(late)} more than an hour overdue, but a later window was read`,
   };
@@ -178,6 +180,7 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
         : `files for ${windows} ${status} windows are held, the first for ${start}`;
     return {
       name: 'held windows',
+      of: kindOf(first),
       since: Math.min(...own.map((row) => row.taken_at)),
       detail: `${exportName}, ${status}: ${which}`,
       command: `To read ${windows === 1 ? 'it' : 'them'}, run: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
@@ -189,6 +192,7 @@ function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
   const which = files === 1 ? `${name} was` : `${grouped(files)} files were refused, most recently ${name}`;
   return {
     name: 'refused files',
+    of: '',
     since,
     detail: files === 1 ? `${which} refused: ${reason}` : `${which}: ${reason}`,
   };
@@ -213,6 +217,7 @@ function skippedAlert(row: SkippedRow): Alert {
   const which = files === 1 ? name : `${grouped(files)} files, most recently ${name}`;
   return {
     name: 'rows skipped',
+    of: exportName,
     since,
     detail: `${exportName}: rows were skipped in ${which}: ${left.join(', ')}`,
     command: `For this file, run: wirewatch ingest explain ${name}`,
@@ -225,5 +230,5 @@ function filesAlert(
   what: string,
 ): Alert {
   const which = files === 1 ? file : `${grouped(files)} files, including ${file},`;
-  return { name, since, detail: `${exportName}: ${which} ${what}` };
+  return { name, of: exportName, since, detail: `${exportName}: ${which} ${what}` };
 }

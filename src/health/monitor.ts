@@ -24,7 +24,7 @@ import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
 import { writeAlertFile } from './alert-file.ts';
-import { type Alert, alertDocument, inOrder, isPageWorthy } from './alert-texts.ts';
+import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import {
@@ -117,6 +117,7 @@ class Checks {
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
   #fileState = '';
+  /** As last read: its alerts stay open until it can be read again. */
   #ledger: Ledger | null = null;
   #stalled: ReadonlySet<ExportName> = new Set();
   #stallCheckedAt = Number.NEGATIVE_INFINITY;
@@ -142,16 +143,17 @@ class Checks {
     const { conditions, enabled, now } = this.#options;
     const nowMs = now();
     this.#checkAccess();
-    const ledger = this.#readLedger(nowMs);
-    const newest_done = ledger?.newest_done ?? NOTHING_DONE;
+    const isRead = this.#readLedger(nowMs);
+    const newest_done = this.#ledger?.newest_done ?? NOTHING_DONE;
     const situation = { newest_done, enabled, is_paused: this.#isPaused };
     const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
     if (isCheck) this.#stallCheckedAt = nowMs;
-    this.#stalled = stalledExports(situation, { before: this.#stalled, isCheck }, nowMs);
+    const before = this.#stalled;
+    this.#stalled = stalledExports(situation, { before, isCheck: isCheck && isRead }, nowMs);
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
     const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
-    const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
-    return { ...situation, alerts };
+    const alerts = [...conditions.open(), ...stalled, ...(this.#ledger?.alerts ?? [])];
+    return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
   /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
@@ -190,18 +192,18 @@ class Checks {
 
   #logChanges(alerts: readonly Alert[]): void {
     const { log, alertCommand } = this.#options;
-    const open = new Map(alerts.map((alert) => [keyOf(alert), alert]));
+    const open = new Map(alerts.map((alert) => [alertKey(alert), alert]));
+    for (const [key, alert] of this.#reportedOpen) {
+      if (open.has(key)) continue;
+      log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
+      alertCommand.run('closed', alertDocument(alert));
+    }
     for (const [key, alert] of open) {
       if (this.#reportedOpen.has(key)) continue;
       const document = alertDocument(alert);
       const { name, detail, what_to_do } = document;
       log.warn({ alert: name, page_worthy: isPageWorthy(alert), detail, what_to_do }, 'alert opened');
       alertCommand.run('opened', document);
-    }
-    for (const [key, alert] of this.#reportedOpen) {
-      if (open.has(key)) continue;
-      log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
-      alertCommand.run('closed', alertDocument(alert));
     }
     this.#reportedOpen = open;
   }
@@ -222,10 +224,10 @@ class Checks {
     }
   }
 
-  /** @returns null if the database cannot or must not be read */
-  #readLedger(nowMs: number): Ledger | null {
+  /** @returns false if the database cannot or must not be read */
+  #readLedger(nowMs: number): boolean {
     const { conditions, detections, enabled } = this.#options;
-    if (conditions.has('database damaged')) return null;
+    if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
       this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
@@ -243,12 +245,11 @@ class Checks {
         };
       }
       conditions.set('database not readable', null);
-      return this.#ledger;
+      return true;
     } catch (error) {
-      this.#ledger = null;
       this.noteFault(error);
       if (!isDamage(error)) conditions.set('database not readable', reasonOf(error));
-      return null;
+      return false;
     }
   }
 
@@ -303,11 +304,6 @@ function clockProblem(newestDone: NewestDone, nowMs: number): string | null {
 /** Also due if the clock was set back. */
 function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
   return nowMs - lastMs >= everyMs || nowMs < lastMs;
-}
-
-/** Alerts of one name differ in the beginning of their detail: an export, or a path. */
-function keyOf({ name, detail }: Alert): string {
-  return `${name} ${detail.split(':', 1)[0]}`;
 }
 
 function fileId(path: string): string {

@@ -22,7 +22,9 @@ export function openAlerts(
   } catch (error) {
     const detail = `detections.db: ${reasonOf(error)}`;
     const name = isDamage(error) ? 'database damaged' : 'database not readable';
-    return isReported(name) ? [...reported] : [alertDocument({ name, since: nowMs, detail }), ...reported];
+    return isReported(name)
+      ? [...reported]
+      : [alertDocument({ name, of: '', since: nowMs, detail }), ...reported];
   }
   const documents = inOrder(own).map(alertDocument);
   // Urgent ones come first, and none from the ledger is urgent.

@@ -65,6 +65,7 @@ export function stalledExports(
 export function stalledAlert(name: ExportName, newestDoneMs: number): Alert {
   return {
     name: 'ingest stalled',
+    of: name,
     since: newestDoneMs + STALLED_AFTER_MS,
     detail: `${name}: the newest finished window ended at ${formatMs(newestDoneMs)}`,
   };

@@ -22,7 +22,7 @@ const ages = (newswire: number | null, imagewire: number | null): Situation => (
   is_paused: false,
 });
 
-const alert = (name: Alert['name']): Alert => ({ name, since: NOW, detail: '' });
+const alert = (name: Alert['name']): Alert => ({ name, of: '', since: NOW, detail: '' });
 
 describe('the rules of health', () => {
   const status = (situation: Situation, alerts: Alert[] = []) =>

@@ -11,11 +11,13 @@ import { type Conditions, createConditions } from '../../src/health/alert-condit
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { ALERTS } from '../../src/health/alert-texts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
+import { saveFile } from '../../src/ingest/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+import { setWindow, type WindowStatus } from '../../src/windows/ledger.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -30,12 +32,13 @@ describe('the monitor', () => {
   let nowMs: number;
   let lines: Record<string, unknown>[];
   let monitor: Monitor;
+  let reader: () => Database;
   let opened: string[];
   let commands: string[];
 
   function start(enabled = both): void {
     monitor = startMonitor({
-      detections: { path: store.path, reader: () => store.reader },
+      detections: { path: store.path, reader: () => reader() },
       access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
       conditions,
       enabled,
@@ -53,6 +56,7 @@ describe('the monitor', () => {
 
   beforeEach(() => {
     store = createTestStore();
+    reader = () => store.reader;
     access = openDatabase(join(store.folder, 'access.db'), 'write', ACCESS_SCHEMA);
     accessReader = createAccessReader(join(store.folder, 'access.db'));
     nowMs = NOW;
@@ -71,6 +75,24 @@ describe('the monitor', () => {
     access.close();
     store.close();
   });
+
+  function refuse(name: string, number: number): void {
+    const file = { number, name, export: null, window_start: null, label: null, sha256: null, bytes: 1 };
+    const times = { taken_at: NOW, finished_at: NOW };
+    const result = { rows_applied: 0, report: { reason: 'no export file' }, destination: `refused/${name}` };
+    saveFile(store.writer, { ...file, ...times, ...result, outcome: 'refused' });
+  }
+
+  function setWindows(status: WindowStatus): void {
+    for (const name of EXPORT_NAMES)
+      setWindow(store.writer, {
+        export: name,
+        window_start: NOW - DAY_MS,
+        status,
+        since: nowMs,
+        file: null,
+      });
+  }
 
   const names = () => monitor.alerts().map(({ name }) => name);
 
@@ -214,6 +236,86 @@ describe('the monitor', () => {
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
     assert.deepEqual(await readAlertFile(path), []);
     assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'the command must run');
+  });
+
+  test('an alert whose detail changes stays open', async () => {
+    const path = join(store.folder, 'alerts.json');
+    const written = (text: string) => waitFor(() => readFileSync(path, 'utf8').includes(text));
+    store.finishWindow('imagewire', NOW + 5 * HOUR_MS);
+    refuse('a.md5', 1);
+    conditions.set('file stuck', 'a: EACCES');
+    start();
+    const all = ['opened file stuck', 'opened clock wrong', 'opened refused files'].sort();
+    assert.deepEqual(commands.toSorted(), all);
+    refuse('b.md5', 2);
+    conditions.set('file stuck', 'b: EACCES');
+    nowMs += 2 * HOUR_MS;
+    await written('2 files were refused, most recently b.md5');
+    await written('b: EACCES');
+    await written(`the clock shows ${formatMs(nowMs)}`);
+    assert.deepEqual(commands.toSorted(), all);
+    nowMs += DAY_MS;
+    conditions.set('file stuck', null);
+    const closed = () => commands.filter((line) => line.startsWith('closed')).sort();
+    await waitFor(() => closed().length > 2);
+    assert.deepEqual(
+      closed(),
+      all.map((line) => line.replace('opened', 'closed')),
+    );
+  });
+
+  test('each export has its own alert, and what closes is reported before what opens', async () => {
+    setWindows('missing');
+    start();
+    assert.deepEqual(commands, ['opened missing windows', 'opened missing windows']);
+    commands = [];
+    setWindows('abandoned');
+    await waitFor(() => commands.length === 4);
+    assert.deepEqual(commands, [
+      'closed missing windows',
+      'closed missing windows',
+      'opened abandoned windows',
+      'opened abandoned windows',
+    ]);
+  });
+
+  test('a database that cannot be read closes no other alert, and opens none when it can be read again', async () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
+    refuse('a.md5', 1);
+    start();
+    const open = ['ingest stalled', 'ingest stalled', 'refused files'];
+    assert.deepEqual(
+      commands,
+      open.map((name) => `opened ${name}`),
+    );
+    reader = () => {
+      throw new Error('unable to open database file');
+    };
+    nowMs += HOUR_MS;
+    await waitFor(() => commands.length > 3);
+    reader = () => store.reader;
+    await waitFor(() => commands.length > 4);
+    monitor.noteFault(Object.assign(new Error('malformed'), { code: 'SQLITE_CORRUPT' }));
+    await waitFor(() => commands.length > 5);
+    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled', 'database damaged', 'refused files']);
+    pauseIngest(access, nowMs);
+    await waitFor(() => commands.length > 7);
+    assert.deepEqual(commands.slice(3), [
+      'opened database not readable',
+      'closed database not readable',
+      'opened database damaged',
+      'closed ingest stalled',
+      'closed ingest stalled',
+    ]);
+  });
+
+  test('a clock that is wrong stays so while the database cannot be read', () => {
+    store.finishWindow('newswire', NOW + HOUR_MS);
+    start();
+    store.reader.close();
+    assert.deepEqual(names(), ['database not readable', 'clock wrong']);
+    nowMs += 2 * HOUR_MS;
+    assert.deepEqual(names(), ['database not readable']);
   });
 
   test('the file needs no more space with alerts than without', () => {

@@ -95,6 +95,10 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
       .log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
     assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
+    const reported = appliance.serving().log.filter((line) => line.alert === 'file stuck');
+    assert.notEqual(reported.length, 0);
+    for (const [at, { msg }] of reported.entries())
+      assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
   } finally {
     await appliance.stop();
   }

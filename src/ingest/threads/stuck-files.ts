@@ -2,6 +2,7 @@
  * Files that cannot be read or moved now. Each is tried again later and delays no other; while there is any, the alert
  * `file stuck` is open.
  */
+import { counted } from '../../counted.ts';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type PlainError, plainError, reasonOfFile } from '../file-errors.ts';
@@ -16,9 +17,16 @@ export const RETRY_MS = paced(10 * SECOND_MS);
  */
 export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
 
+interface StuckFile {
+  readonly name: string;
+  readonly reason: string;
+  /** Monotonic milliseconds. */
+  readonly retryAtMs: number;
+}
+
 export class StuckFiles {
-  /** By kind and key, monotonic milliseconds. */
-  readonly #retryAtMs = new Map<string, number>();
+  /** By kind and key, in the order in which they became stuck. */
+  readonly #files = new Map<string, StuckFile>();
   readonly #setCondition: SetCondition;
 
   constructor(setCondition: SetCondition) {
@@ -27,31 +35,41 @@ export class StuckFiles {
 
   /** Milliseconds until files are tried again; infinite without any. */
   get retryMs(): number {
-    return this.#retryAtMs.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
+    return this.#files.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
   }
 
   isPostponed(kind: StuckKind, key: string | number): boolean {
-    return (this.#retryAtMs.get(`${kind} ${key}`) ?? 0) > performance.now();
+    return (this.#files.get(`${kind} ${key}`)?.retryAtMs ?? 0) > performance.now();
   }
 
   /** @returns the error, for the log; @throws it if it does not concern one file */
   add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
     const reason = reasonOfFile(error);
-    this.#retryAtMs.set(`${kind} ${key}`, performance.now() + RETRY_MS);
-    this.#setCondition('file stuck', `${name}: ${reason}`);
+    this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: performance.now() + RETRY_MS });
+    this.#report();
     return plainError(error);
   }
 
   /** Forgets the files of a kind that are not among these. */
   keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
     const kept = new Set(keys.map((key) => `${kind} ${key}`));
-    for (const key of this.#retryAtMs.keys())
-      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#retryAtMs.delete(key);
-    if (this.#retryAtMs.size === 0) this.#setCondition('file stuck', null);
+    for (const key of this.#files.keys())
+      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#files.delete(key);
+    this.#report();
   }
 
   remove(kind: StuckKind, key: string | number): void {
-    this.#retryAtMs.delete(`${kind} ${key}`);
-    if (this.#retryAtMs.size === 0) this.#setCondition('file stuck', null);
+    this.#files.delete(`${kind} ${key}`);
+    this.#report();
   }
+
+  #report(): void {
+    const [first] = this.#files.values();
+    this.#setCondition('file stuck', first === undefined ? null : detailOf(first, this.#files.size - 1));
+  }
+}
+
+function detailOf({ name, reason }: StuckFile, others: number): string {
+  const which = others === 0 ? name : `${name} and ${counted(others, 'more file')}`;
+  return `${which}: ${reason}`;
 }
