@@ -221,6 +221,26 @@ describe('when the search runs', () => {
     await search(right + DAY_MS);
     assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
   });
+
+  test('a clock that is behind a finished window withdraws no missing or abandoned one', async () => {
+    finish(START);
+    await search(START + MISSING_AFTER + 2 * WINDOW_MS);
+    const newest = START + 3 * WINDOW_MS;
+    finish(newest);
+    await search(nowMs + 30 * DAY_MS);
+    const before = listWindows(db, { export: null, status: null, limit: 10_000 });
+    assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    const right = nowMs;
+    for (const behind of [Date.parse('2000-01-01T00:00:00Z'), newest + WINDOW_MS - 1]) {
+      db.close();
+      open();
+      await search(behind);
+      assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10_000 }), before);
+    }
+    await search(right + HOUR_MS);
+    assert.equal(starts('missing').length - before.filter(({ status }) => status === 'missing').length, 6);
+    assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+  });
 });
 
 describe('a file that waits', () => {
