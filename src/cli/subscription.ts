@@ -1,4 +1,6 @@
 /** `wirewatch subscription`: the subscriptions of accounts. Changes apply to the next request. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
 import { removeSubscription } from '../auth/removal.ts';
 import {
   addSubscription,
@@ -17,8 +19,11 @@ import {
   readZone,
 } from '../config/option-values.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { endedStreams } from '../history/detection-rows.ts';
+import { openDatabase } from '../store/database.ts';
 import { requireChanges, withAccess } from './access.ts';
 import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
+import { commandFolder } from './installation.ts';
 import { DROP_OPTION, listOf } from './options.ts';
 import type { Column } from './output.ts';
 import { resourceCommands } from './resource.ts';
@@ -64,10 +69,30 @@ const add = subcommand('add', 'add a subscription to an account', {
     const content_types = values.contentTypes ?? CONTENT_TYPES;
     const added = { id, account_id, name, time_zone, content_types };
     const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
+    if (hadRows(self, id)) process.stderr.write(hadRowsText(id, account_id));
     const next = `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`;
     return shown(self, subscription, `Added subscription ${id}.`, next);
   },
 });
+
+/** Whether a removed subscription with this number had rows; false if the database cannot be read. */
+function hadRows(command: Command, id: number): boolean {
+  const { detections } = commandFolder(command);
+  try {
+    if (!existsSync(detections)) return false;
+    using db = openDatabase(detections, 'inspect');
+    return endedStreams(db, id).length > 0;
+  } catch {
+    // The subscription has been added all the same; the next start reports the database.
+    return false;
+  }
+}
+
+/** Rows in the archive have the number alone: they go to whoever has it when they are replayed. */
+function hadRowsText(id: number, account: string): string {
+  return `wirewatch: an earlier subscription ${id} was removed. Files in archive/ may still contain its rows, and ingest replay gives them to account ${account}. If they are another customer's, replay only files from after the removal: wirewatch ingest replay --from TIME. For the time, run: wirewatch log --access
+`;
+}
 
 const set = subcommand('set', 'change a subscription. Values that you do not give stay unchanged', {
   arguments: [ID],

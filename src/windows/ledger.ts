@@ -53,9 +53,16 @@ const SET_EXPECTATION = `
   ON CONFLICT (export) DO UPDATE
   SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
 
+/** A held file is read by a command for its window: without the window, nobody would find the file again. */
+const FILE_IS_HELD = `
+  EXISTS (SELECT 1 FROM ingest_file AS held
+    WHERE held.export = export_window.export AND held.window_start = export_window.window_start
+      AND held.outcome = 'held' AND held.destination IS NOT NULL)`;
+
 const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
-  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start
+    AND NOT ${FILE_IS_HELD}`;
 
 const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
 const SET_LOOKED_THROUGH = `
@@ -96,7 +103,8 @@ const SELECT_LONG_MISSING = `
   ORDER BY window_start LIMIT :limit`;
 
 const DELETE_NOT_YET_DUE = `
-  DELETE FROM export_window WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
+  DELETE FROM export_window
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from AND NOT ${FILE_IS_HELD}`;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
 const DELETE_LOOK = 'DELETE FROM window_look';
@@ -154,7 +162,7 @@ export function setWindow(db: Database, window: ExportWindow): void {
 
 /**
  * Sets from which window on those of an export are expected, and forgets what was said of earlier ones whose files
- * never came. The next search is due at once.
+ * never came; those with a held file stay. The next search is due at once.
  *
  * @returns how many windows are no longer missing or abandoned
  */
@@ -212,7 +220,7 @@ export function longMissing(
   return db.prepare<unknown[], ExportWindow>(SELECT_LONG_MISSING).all(wanted);
 }
 
-/** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
+/** Removes windows that cannot be missing yet: the clock was ahead when they were added. Those with a held file stay. */
 export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
   db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
 }

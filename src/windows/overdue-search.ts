@@ -10,6 +10,7 @@ import { WINDOW_MS } from '../time.ts';
 import {
   forgetNotYetDue,
   longMissing,
+  newestWindowEnd,
   readExpectation,
   readLook,
   setLook,
@@ -52,13 +53,16 @@ export class MissingWindows {
   /**
    * Searches if it is time to, which is once a day.
    *
-   * @param isSteady see SteadyClock: after a jump of the clock nothing is searched, and then once more
+   * @param isSteady see SteadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
+   *   searched by a clock that is behind a finished window.
    * @returns how many windows became missing and how many were abandoned; null: it was not time
    */
   async search(nowMs: number, isSteady: boolean): Promise<{ missing: number; abandoned: number } | null> {
     const { db, exports, write } = this.#options;
     this.#isWanted ||= !isSteady;
     if (!isSteady || !(this.#isWanted || isLookDue(readLook(db), nowMs))) return null;
+    // By a clock that is behind, long known gaps would not be due yet, and their windows would be forgotten.
+    if (nowMs < newestWindowEnd(db)) return null;
     const found = { missing: 0, abandoned: 0 };
     for (const exportName of exports) {
       found.missing += await findMissing(this.#options, exportName, nowMs);

@@ -120,7 +120,11 @@ describe('beside a running appliance', () => {
     const highest = reading(detections(), (db) =>
       db.prepare<[], number>('SELECT max(last_position) FROM delivery').pluck().get(),
     );
-    appliance.cli(['subscription', 'add', '7001', '--account', 'other']);
+    const added = appliance.cli(['subscription', 'add', '7001', '--account', 'other']);
+    assert.match(
+      added.stderr,
+      /an earlier subscription 7001 was removed\. .* replay gives them to account other\./,
+    );
     const again = createKey(appliance.cli, 'other', '7001');
     assert.deepEqual((await changes(since, again)).data, []);
     const later = newRow({ subscription_id: 8001 });
@@ -143,7 +147,8 @@ describe('beside a running appliance', () => {
   });
 
   test('a key left without subscriptions stays, is named, and reads an empty stream', async () => {
-    appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    const added = appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    assert.equal(added.stderr, '', 'the number is new');
     const key = createKey(appliance.cli, 'agency', '7003');
     const id = key.split('_')[2];
     const { stdout } = appliance.cli(['subscription', 'remove', '7003', '--yes']);

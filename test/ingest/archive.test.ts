@@ -18,7 +18,7 @@ import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
+import { formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -26,6 +26,7 @@ import { untilIdle } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
+const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 const IN_ARCHIVE = /\/archive\//;
 
 let appliance: Appliance;
@@ -204,6 +205,21 @@ describe('[ingest] archive_days', () => {
     await appliance.restart(settings);
     await appliance.serving().logged('the deletion of some files', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [false, false, true]);
+  });
+
+  test('keeps a file that was read while the clock was far behind', { skip: NO_PRELOAD }, async () => {
+    await past([40 * 24, 0]);
+    await appliance.restart({
+      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
+      TEST_CLOCK_SHIFT_MS: String(Date.parse('2000-01-01T00:00:00Z') - Date.now()),
+    });
+    const window = fileName('newswire', nextWindowMs() - WINDOW_MS);
+    const backfill = 'newswire.backfill-behind.ndjson';
+    files.push(await apply(window), await apply(backfill));
+    await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '30' });
+    const line = await appliance.serving().logged('a deletion', ({ msg }) => msg === DELETED);
+    assert.equal(line.files, 1);
+    assert.deepEqual(left(), [false, true, true, true]);
   });
 
   test('a file that cannot be deleted delays neither others nor ingest', async () => {

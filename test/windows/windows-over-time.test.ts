@@ -178,6 +178,19 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.equal(window_start, formatMs(at(6)));
 });
 
+test('window expect keeps an abandoned window that has a held file, which window accept still reads', async () => {
+  const row = newRow();
+  const line = await appliance.dropped(fileName('newswire', at(7)), ndjson([row]));
+  assert.equal(line.msg, 'file held');
+  const command = `wirewatch window accept newswire ${formatMs(at(7))}`;
+  const args = ['window', 'expect', 'newswire', formatMs(at(9)), '--json'];
+  assert.equal(JSON.parse(appliance.cli(args).stdout).no_longer_missing, 1, 'only the one without a file');
+  assert.ok(alert('held windows')?.what_to_do.includes(command));
+  assert.equal(appliance.cli(command.split(' ').slice(1)).status, 0);
+  assert.ok(await appliance.detection(idOf(row)));
+  assert.equal(alert('held windows'), undefined);
+});
+
 test('window expect sets the first expected window, with and without the appliance', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
   const message = `Windows of newswire are expected from ${formatMs(at(3))} on.`;

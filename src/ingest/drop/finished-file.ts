@@ -30,6 +30,7 @@ import { type DropFolder, shortName } from './drop-folder.ts';
 export interface FileStore {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
+  /** Never before the end of a finished window: a clock that says so is wrong. */
   readonly now: Now;
   readonly log: Log;
 }

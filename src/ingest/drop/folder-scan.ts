@@ -2,7 +2,6 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../../refused.ts';
-import { newestWindowEnd } from '../../windows/ledger.ts';
 import { plainError } from '../file-errors.ts';
 import type { SetCondition } from '../threads/ingest-messages.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
@@ -26,12 +25,9 @@ export class FolderScanner {
   /** @returns null when the folder cannot be used now */
   scan(): Scan | null {
     const { drop, writer, now, log } = this.#files;
-    // A clock that is behind would make files look too far ahead. Only windows prove that it is behind: delivery times
-    // stay ahead after a clock that was, and windows would be read before they end.
-    const nowMs = Math.max(now(), newestWindowEnd(writer.db));
     let scan: Scan;
     try {
-      scan = drop.scan(nowMs, (number, name) => isRecorded(writer.db, number, name));
+      scan = drop.scan(now(), (number, name) => isRecorded(writer.db, number, name));
     } catch (error) {
       this.#report('drop folder not readable', error);
       return null;

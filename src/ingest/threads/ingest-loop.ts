@@ -14,6 +14,7 @@ import { checkpointNoted } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, isThere, requireRoom } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
+import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
@@ -99,12 +100,15 @@ export class Ingester {
         send({ kind: 'delivered', first_position, delivered_at }),
     });
     this.#log = log;
-    this.#files = { drop, writer, now, log };
+    // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
+    // Only windows prove that it is behind: delivery times stay ahead after a clock that was.
+    const filesNow = () => Math.max(now(), newestWindowEnd(db));
+    this.#files = { drop, writer, now: filesNow, log };
     this.#removals = { access: this.#access, writer, folder, log, setCondition };
     this.#exports = new ExportReader({
       access: this.#access,
       settings,
-      now,
+      now: filesNow,
       onProgress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
     });
     const stuck = new StuckFiles(setCondition);

@@ -194,6 +194,12 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'windows that a fast clock declared missing are reverted',
       'overdue-search',
     ],
+    [
+      '    if (nowMs < newestWindowEnd(db)) return null;\n',
+      '',
+      'a slow clock reverts no missing window',
+      'overdue-search',
+    ],
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
     ['    this.#aheadMs = aheadMs;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
