@@ -243,7 +243,11 @@ function setSessionCookie(request: IncomingMessage, value: string, seconds: numb
   return `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** Browsers share cookies between ports, so its name has the port. */
-function cookieName({ socket }: IncomingMessage): string {
-  return `wirewatch_console_${socket.localPort}`;
+/**
+ * Browsers share cookies between ports, so its name has the port: that of the browser, since two tunnels may lead to the
+ * same port of two machines. A Host header without one (80, 443, or left out by a proxy) says too little.
+ */
+function cookieName({ headers, socket }: IncomingMessage): string {
+  const [, port = socket.localPort] = /:(\d+)$/.exec(headers.host ?? '') ?? [];
+  return `wirewatch_console_${port}`;
 }
