@@ -144,7 +144,7 @@ async function redeemLink(): Promise<string | null> {
     return null;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return error.status === 401 ? 'This link was used already, or is older than ten minutes.' : error.message;
+    return error.message;
   }
 }
 

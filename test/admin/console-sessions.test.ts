@@ -364,7 +364,7 @@ describe('wirewatch console', () => {
   test('a stop removes its address from the data folder', async () => {
     const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
     const address = join(appliance.data, 'console-address');
-    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/);
+    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n[-\da-f]{36}\n$/);
     await appliance.serving().stop();
     assert.throws(() => readFileSync(address), /ENOENT/);
     await appliance.stop();

@@ -43,7 +43,7 @@ const LOGINS_A_MINUTE = 60;
 const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
-  'This link was used already, has expired, or is for another installation. Get another with: wirewatch console';
+  'This link was used already, has expired, or was made before the last start or for another installation. Get another with: wirewatch console';
 
 export class Console {
   readonly #options: ConsoleOptions;
