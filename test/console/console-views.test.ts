@@ -341,6 +341,19 @@ describe('the console in a browser', { skip }, () => {
     assert.doesNotMatch(page.url(), /abc/);
   });
 
+  test('a refused log-out says why, and the session goes on', async () => {
+    await open('overview', 'Overview');
+    const detail = 'access.db is in use by another process. Try again in a moment.';
+    server.results['/console/session/end'] = { status: 409, body: { detail } };
+    await page.locator('button', { hasText: 'Log out' }).click();
+    await page.locator('header [role=alert]', { hasText: detail }).waitFor();
+    await assertAccessible(page, 'a refused log-out');
+    server.results['/console/session/end'] = { status: 200, body: { text: 'The session has ended.' } };
+    const reloaded = page.waitForEvent('load');
+    await page.locator('button', { hasText: 'Log out' }).click();
+    await reloaded;
+  });
+
   test('an ended session shows how to log in again, and nothing else', async () => {
     await open('customers', 'Customers');
     delete server.responses['/console/customers'];
