@@ -34,7 +34,7 @@ import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
-import { noteAddress } from './store/noted-address.ts';
+import { type NotedConsole, noteAddress } from './store/noted-address.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
@@ -45,7 +45,7 @@ const GRACE_MS = 10 * SECOND_MS;
 export interface Appliance {
   readonly url: string;
   /** Null where it is off. */
-  readonly consoleUrl: string | null;
+  readonly console: NotedConsole | null;
   /** The folder into which exports are dropped. */
   readonly drop: string;
   /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
@@ -121,7 +121,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   const scrubs = scheduleScrubs(config, stores, log);
   return {
     url: server.url,
-    consoleUrl: admin?.url ?? null,
+    console: admin?.console ?? null,
     drop: config.ingest.drop,
     readable: ingest.ready,
     renewCertificate: server.renewCertificate,
@@ -298,7 +298,7 @@ async function serve(
     ...(lab && { interventions: lab }),
   });
   undo.defer(() => server.close(0));
-  noteAddress(folder.address, server.url, (reason) =>
+  noteAddress(folder.address, server, (reason) =>
     log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
   );
   undo.defer(() => rmSync(folder.address, { force: true }));

@@ -1,4 +1,5 @@
 /** Turns the administration on. Its modules are loaded only then, since they would delay every start. */
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { now } from '../clock.ts';
@@ -10,10 +11,10 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import { noteAddress } from '../store/noted-address.ts';
+import { type NotedConsole, noteAddress } from '../store/noted-address.ts';
 import type { ConsoleOptions } from './console/console.ts';
 import type { IsSessionOpen } from './console/sessions.ts';
-import type { Admin, AdminOptions } from './listener.ts';
+import type { AdminOptions } from './listener.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface OpenAdminOptions
@@ -37,28 +38,35 @@ export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
   return createMetrics(counts);
 }
 
+export interface OpenAdmin {
+  readonly console: NotedConsole;
+  close(): Promise<void>;
+}
+
 /** @throws Refused `failed` when it cannot listen */
-export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<Admin> {
+export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<OpenAdmin> {
   const { startAdmin } = await import('./listener.ts');
   const { config, folder, server, log } = options;
   const access = createFileReader(folder.access);
+  const run = randomUUID();
   const admin = await startAdmin({
     ...options,
     ...server,
     metrics,
     settings: config.admin,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
-    console: await consoleOptions(options, access),
+    console: await consoleOptions(options, access, run),
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
     now,
   });
-  noteAddress(folder.consoleAddress, admin.url, (reason) =>
+  const noted = { url: admin.url, run };
+  noteAddress(folder.consoleAddress, noted, (reason) =>
     log.warn({ reason }, 'cannot note the address of the console: wirewatch console cannot find it'),
   );
   return {
-    url: admin.url,
+    console: noted,
     async close() {
       rmSync(folder.consoleAddress, { force: true });
       await admin.close();
@@ -70,6 +78,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
 async function consoleOptions(
   { config, kind, folder, secret, monitor, detections, server, lab, log }: OpenAdminOptions,
   access: FileReader,
+  run: string,
 ): Promise<ConsoleOptions> {
   const { NotReadable, Sessions } = await import('./console/sessions.ts');
   const isOpen: IsSessionOpen = ({ id, epoch }) => {
@@ -91,7 +100,7 @@ async function consoleOptions(
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
-    sessions: new Sessions(secret, isOpen, Date.now()),
+    sessions: new Sessions(secret, isOpen, run),
     isDemo: kind === 'demo',
     lab,
     unreadable() {

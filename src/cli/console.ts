@@ -1,6 +1,6 @@
 /** `wirewatch console`: a link into the console of the running Wirewatch. */
 import type { Command } from 'commander';
-import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
+import { LINK_MS, makeLink, type Person } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import type { Operation } from '../history/format.ts';
@@ -8,7 +8,7 @@ import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
-import { readNoted } from '../store/noted-address.ts';
+import { type NotedConsole, readNotedConsole } from '../store/noted-address.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { withAccess } from './access.ts';
@@ -51,31 +51,37 @@ function makeConsoleLink(
   const nowMs = Date.now();
   const { actor, sudo_user = actor } = operationOf(command);
   const person = { name: as ?? String(sudo_user), read_only: readOnly };
-  const url = linkInto(addressOf(folder), makeLink(readSecret(folder), person, epoch, nowMs));
+  const url = linkInto(consoleOf(folder), folder, person, { epoch, nowMs });
   return {
     value: { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
     text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', read-only' : ''}.`,
   };
 }
 
-/** The link that `demo` and `lab` print, for the user who started them. @param url of the console */
-export function linkOfStart(url: string | null, folder: DataFolder, { actor }: Operation): string {
+/** The link that `demo` and `lab` print, for the user who started them. */
+export function linkOfStart(console: NotedConsole | null, folder: DataFolder, { actor }: Operation): string {
+  if (console === null) throw new Error('a demonstration and a lab have a console');
   using access = openDatabase(folder.access, 'read');
   const person = { name: String(actor), read_only: false };
   // Sessions follow the machine's clock, not that of a lab.
-  return linkInto(url ?? '', makeLink(readSecret(folder), person, readConsoleEpoch(access), Date.now()));
+  return linkInto(console, folder, person, { epoch: readConsoleEpoch(access), nowMs: Date.now() });
 }
 
-function linkInto(url: string, link: string): string {
-  return `${url}/#login=${link}`;
+function linkInto(
+  { url, run }: NotedConsole,
+  folder: DataFolder,
+  person: Person,
+  { epoch, nowMs }: { readonly epoch: number; readonly nowMs: number },
+): string {
+  return `${url}/#login=${makeLink(readSecret(folder), person, { epoch, run }, nowMs)}`;
 }
 
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */
-function addressOf(folder: DataFolder): string {
+function consoleOf(folder: DataFolder): NotedConsole {
   if (!isLocked(folder.serveLock))
     throw new Refused('failed', `Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
-  const url = readNoted(folder.consoleAddress);
-  if (url !== null) return url;
+  const noted = readNotedConsole(folder.consoleAddress);
+  if (noted !== null) return noted;
   throw new Refused(
     'failed',
     'the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.',

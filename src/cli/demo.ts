@@ -64,7 +64,7 @@ async function demonstrate(
   operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
-  const link = linkOfStart(appliance.consoleUrl, folder, operation);
+  const link = linkOfStart(appliance.console, folder, operation);
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
   using db = openDatabase(folder.detections, 'read');

@@ -208,7 +208,7 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const link = linkOfStart(appliance.consoleUrl, folder, operationOf(command));
+  const link = linkOfStart(appliance.console, folder, operationOf(command));
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
   if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);

@@ -1,7 +1,7 @@
 /** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useErrorBoundary } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
 import type { Overview as OverviewAnswer, Session } from '../admin/console/api.ts';
 import { ActionHost, SessionContext } from './action.ts';
 import { Customers } from './customers.ts';
@@ -122,14 +122,24 @@ function side(
       <p class="connection" role="status">${mark(shape)} ${told}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
-      <button type="button" class="plain" onClick=${logOut}>Log out</button>
+      <${LogOut} />
     </div>
   </header>`;
 }
 
-async function logOut(): Promise<void> {
-  await send(`${SESSION}/end`, {}).catch(() => {});
-  location.reload();
+function LogOut(): VNode {
+  const [refusal, setRefusal] = useState('');
+  const logOut = async () => {
+    try {
+      await send(`${SESSION}/end`, {});
+      location.reload();
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      setRefusal(error.message);
+    }
+  };
+  return html`<button type="button" class="plain" onClick=${logOut}>Log out</button>
+    ${refusal !== '' && failed(refusal)}`;
 }
 
 const LINK = /^#login=(.+)$/;
@@ -144,7 +154,7 @@ async function redeemLink(): Promise<string | null> {
     return null;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return error.status === 401 ? 'This link was used already, or is older than ten minutes.' : error.message;
+    return error.message;
   }
 }
 

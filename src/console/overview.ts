@@ -32,15 +32,15 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   return read(
     overview,
     (answer) => html`${health(answer)}
-      ${tiles(answer, customers.pages[0], live.pages[0])}
+      ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
-        ${panel('Exports', exportsOf(answer, windows.pages[0]), { help: 'export-format', aside: all('windows', 'All windows') })}
-        ${panel('Followers', read(customers, followers), { help: 'change-stream', aside: all('customers', 'All customers') })}
+        ${panel('Exports', known(answer, exportsOf(answer, windows.pages[0])), { help: 'export-format', aside: all('windows', 'All windows') })}
+        ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         ${answer.not_applied.length > 0 && notApplied(answer)}
         ${panel('Last 24 hours', charts(answer), { look: 'half', help: 'monitoring' })}
-        ${panel('Ingest', ingest(answer), { help: 'operations', aside: pauseButton(answer) })}
+        ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer)), { help: 'growth' })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
@@ -60,32 +60,80 @@ export function missingIn(exports: Answer['exports'], names: readonly ExportName
   return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
+const UNREADABLE = 'The database cannot be read now';
+
 function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
   const isOk = status === 'ok';
   const text = html`<strong>${paused_since !== null ? 'Paused' : isOk ? 'Healthy' : 'Degraded'}.</strong> ${reason}`;
   return html`<p class="lead health">${state(paused_since !== null ? 'held' : isOk ? 'done' : 'failed', text)}</p>
-    ${unreadable !== null && failed(`The database cannot be read now: ${unreadable}`)}`;
+    ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
+}
+
+/** Content that needs the database: without it, an answer has zeros, which would say that nothing is wrong. */
+function known({ database: { unreadable } }: Answer, children: Children): Children {
+  return unreadable === null ? children : html`<p class="empty">Not known. ${UNREADABLE}.</p>`;
+}
+
+/** Windows without data, and those that are due and not there yet; empty if there are none. */
+function gapsText(open: number, overdue: number): string {
+  const parts = [
+    open > 0 && `${count(open, 'window')} without data`,
+    overdue > 0 && `${open > 0 ? count(overdue) : count(overdue, 'window')} overdue`,
+  ];
+  return parts.filter(Boolean).join(', ');
+}
+
+/** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
+function overdueIn(map: WindowMap, exports: Answer['exports']): number {
+  const overdue = (name: ExportName) => {
+    const sinceMs = Date.parse(exports[name].newest_done ?? map.from);
+    return cellsOf(map, name).filter(({ letter, startMs }) => letter === 'w' && startMs >= sinceMs);
+  };
+  return EXPORT_NAMES.flatMap(overdue).length;
+}
+
+type Shown = readonly [mark: MarkName, answer: string];
+
+const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
+
+function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
+  if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
+  const text = gapsText(missingIn(exports), overdueIn(map, exports));
+  return text === '' ? ['done', 'Nothing is missing'] : ['missing', text];
+}
+
+function behind({ keys }: Answer): Shown {
+  return keys.behind === 0
+    ? ['done', 'Nobody is behind']
+    : ['warning', `${count(keys.behind, 'key')} behind`];
 }
 
 /** The four answers, each a link to more. */
-function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPage | undefined): VNode {
+function tiles(
+  of: Answer,
+  windows: Reading<WindowMap>,
+  customers: Customers | undefined,
+  live: DetectionsPage | undefined,
+): VNode {
   const { alerts, keys } = of;
-  const open = missingIn(of.exports);
+  const isReadable = of.database.unreadable === null;
+  const [missingMark, missingText] = isReadable ? missing(of, windows) : NOT_KNOWN;
+  const [behindMark, behindText] = isReadable ? behind(of) : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
   const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const alertMark = urgent ? 'failed' : alert ? 'warning' : 'done';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
+  const newest = (name: ExportName) =>
+    html`<div>${name}, newest window ${age(of.exports[name].newest_done, 'none yet')}</div>`;
   return html`<div class="answers">
-    ${tile('Is anything missing?', linkTo('windows'), open === 0 ? 'done' : 'missing', [
-      open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`,
-      enabled.map(
-        (name) => html`<div>${name}, newest window ${age(of.exports[name].newest_done, 'none yet')}</div>`,
-      ),
+    ${tile('Is anything missing?', linkTo('windows'), missingMark, [
+      missingText,
+      isReadable ? enabled.map(newest) : UNREADABLE,
     ])}
-    ${tile('Who is behind?', linkTo('customers'), keys.behind === 0 ? 'done' : 'warning', [
-      keys.behind === 0 ? 'Nobody is behind' : `${count(keys.behind, 'key')} behind`,
+    ${tile('Who is behind?', linkTo('customers'), behindMark, [
+      behindText,
       worst === undefined
         ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
         : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
@@ -95,10 +143,10 @@ function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPag
       alert ? [alert.name, urgent && '; needs someone now'] : 'No alert is open',
     ])}
     ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
-      detection ? foreign(titleOf(detection)) : 'None yet',
+      detection ? foreign(titleOf(detection)) : isReadable ? 'None yet' : 'Not known',
       detection
         ? [`${detection.strength.band}, first detected `, age(detection.first_detected_at)]
-        : 'They appear as export files are read',
+        : isReadable && 'They appear as export files are read',
     ])}
   </div>`;
 }
@@ -163,10 +211,11 @@ const STRIP = 144;
 
 /** The windows of the last day; the map has the rest, and works with the keyboard. */
 function strip(map: WindowMap, name: ExportName, href: string): VNode {
-  const known = cellsOf(map, name).filter(({ startMs }) => startMs + WINDOW_MS <= Date.parse(map.at));
-  const cells = known.slice(-STRIP);
-  const open = cells.filter(({ letter }) => !'de-w'.includes(letter)).length;
-  const label = `${name}, the windows of the last day: ${open === 0 ? 'none is open' : `${count(open)} without data`}. Opens the map.`;
+  const ended = cellsOf(map, name).filter(({ startMs }) => startMs + WINDOW_MS <= Date.parse(map.at));
+  const cells = ended.slice(-STRIP);
+  const open = cells.filter(({ letter }) => !'de-wn'.includes(letter)).length;
+  const overdue = cells.filter(({ letter }) => letter === 'w').length;
+  const label = `${name}, the windows of the last day: ${gapsText(open, overdue) || 'none is open'}. Opens the map.`;
   const [first] = cells;
   return html`<a class="strip" href=${href}>
       <svg class="curve" viewBox=${`0 0 ${STRIP * 7} 11`} preserveAspectRatio="none" role="img" aria-label=${label}>

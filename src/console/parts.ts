@@ -142,7 +142,10 @@ export function Dialog({ title, class: own, onClose, isKept = false, children }:
     if (event.type === 'cancel') event.preventDefault();
     if (!isKept && event.target === place.current) onClose();
   };
-  return html`<dialog ref=${place} class=${own} aria-labelledby=${id} onCancel=${onAway} onClick=${onAway}>
+  // Chromium closes it all the same when Escape is pressed again and again.
+  const onClosed = () => isKept && place.current?.showModal();
+  return html`<dialog ref=${place} class=${own} aria-labelledby=${id}
+    onCancel=${onAway} onClick=${onAway} onClose=${onClosed}>
     <div class="sheet">
       <header>
         <h2 id=${id} tabindex="-1" autofocus>${title}</h2>

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ExportName, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import type { ExportName, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actions } from './action.ts';
 import { detectionRows } from './detections.ts';
@@ -12,7 +12,7 @@ import { age, type Children, foreign, soft, state, when } from './inline.ts';
 import { choice, Dialog, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
-import { KEYS, LETTERS, sample, WindowGrid } from './window-map.ts';
+import { cellsOf, KEYS, LETTERS, sample, WindowGrid } from './window-map.ts';
 
 const SHADES = [
   ['state', 'State'],
@@ -39,7 +39,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
         }
       </div>
       <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
-      <${OpenList} open=${map.open} />
+      <${OpenList} map=${map} />
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
     })}`;
 }
@@ -68,15 +68,17 @@ function stateOf(letter: WindowLetter, held: boolean): VNode {
 
 const SHOWN = 50;
 
-function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
+function OpenList({ map }: { map: WindowMap }): VNode {
+  const { open } = map;
   const [shown, setShown] = useState(SHOWN);
   const left = open.length - shown;
+  const due = EXPORT_NAMES.flatMap((name) => dueText(name, map));
   const rows = table(
     {
       label: 'Windows without data',
       rows: open.slice(0, shown),
       key: (one) => one.export + one.window_start,
-      empty: 'None. Every window that was due is done.',
+      empty: due.length === 0 ? 'None. Every window that was due is done.' : 'None.',
     },
     ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
     ['Export', (one) => one.export],
@@ -87,7 +89,14 @@ function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   );
   const more = html`<button type="button" class="more" onClick=${() => setShown(shown + SHOWN)}>Show more (${count(left, 'window')})</button>`;
   const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
-  return panel(title, [rows, left > 0 && more], { help: 'alerts' });
+  return panel(title, [rows, left > 0 && more, due], { help: 'alerts' });
+}
+
+/** Windows that are not in the list: their files may still come. */
+function dueText(name: ExportName, map: WindowMap): VNode[] {
+  const due = cellsOf(map, name).filter(({ letter }) => letter === 'w').length;
+  if (due === 0) return [];
+  return [html`<p>${name}: ${count(due, 'window is', 'windows are')} due and not there yet.</p>`];
 }
 
 function WindowDialog({ name, start, onClose }: { name: ExportName; start: string; onClose(): void }): VNode {

@@ -14,7 +14,7 @@ import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
 import { type Database, openCopyInMemory, openDatabase, writeThrough } from '../store/database.ts';
-import { isWriteLost } from '../store/database-errors.ts';
+import { isBusy, isWriteLost } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import { VERSION } from '../version.ts';
@@ -49,14 +49,18 @@ interface Logged {
  */
 export function logTransactions(db: Database, folder: DataFolder, operation: Operation): void {
   const logged = { db, folder, operation, effects: noteEffects(db, ACCESS_TABLES), inode: inodeOf(db.name) };
-  writeThrough(db, (work) => relyingOnLog(folder, () => transact(logged, work)));
+  writeThrough(db, (work) => orRefused(folder, () => transact(logged, work)));
 }
 
-/** @throws Refused `configuration` in place of LogDamage */
-export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () => Result): Result {
+/** @throws Refused `configuration` in place of LogDamage, `failed` if another process keeps access.db busy */
+export function orRefused<Result>({ root, access, accessLog }: DataFolder, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
+    if (isBusy(error))
+      throw new Refused('failed', `${access} is in use by another process. Try again in a moment.`, {
+        cause: error,
+      });
     if (!(error instanceof LogDamage)) throw error;
     throw new Refused(
       'configuration',

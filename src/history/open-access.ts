@@ -11,7 +11,7 @@
 
 import { existsSync, renameSync } from 'node:fs';
 import { now } from '../clock.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import {
@@ -36,7 +36,7 @@ import {
   differingTables,
   logStateOf,
   logTransactions,
-  relyingOnLog,
+  orRefused,
 } from './access-log.ts';
 import type { Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
@@ -67,8 +67,8 @@ export type Recovered =
 const REBUILD_MS = 5_000;
 
 /**
- * Opens `access.db` in a data folder; the caller closes it. Changes made by {@link writing} are logged. If an appliance
- * is running, its next request sees them.
+ * Opens `access.db` in a data folder; the caller closes it. Changes made by {@link writing} are logged, and refused with
+ * `failed` if another process keeps it busy. If an appliance is running, its next request sees them.
  *
  * @throws Refused `configuration` if there is no database (unless `create`), it cannot be opened, it belongs to another
  *   program, its log is damaged, or the folder is of another kind; `failed` if another process keeps it busy
@@ -97,15 +97,12 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
 function openOrRefuse(folder: DataFolder, options: OpenAccessOptions): Database {
   const { access: path } = folder;
   try {
-    const db = relyingOnLog(folder, () => openRecovered(folder, options));
+    const db = orRefused(folder, () => openRecovered(folder, options));
     logTransactions(db, folder, options.operation);
     return db;
   } catch (error) {
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
-    if (isErrorCode(error, 'SQLITE_BUSY')) {
-      throw new Refused('failed', `${path} is in use by another process. Try again in a moment.`, cause);
-    }
     if (isDiskFull(error)) {
       throw new Refused('failed', `cannot open ${path}: the disk is full. Free space and try again.`, cause);
     }

@@ -12,10 +12,24 @@ export type Running =
   /** This user may not read the data folder. */
   | { readonly kind: 'unknown' };
 
-/** @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same */
-export function noteAddress(path: string, url: string, onFailure: (reason: string) => void): void {
+/** Where the console is, and the run of Wirewatch: a link into the console is for one run only. */
+export interface NotedConsole {
+  readonly url: string;
+  /** Random. */
+  readonly run: string;
+}
+
+/**
+ * @param note the address; of the console, with its run
+ * @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same
+ */
+export function noteAddress(
+  path: string,
+  { url, run = '' }: Pick<NotedConsole, 'url'> & Partial<NotedConsole>,
+  onFailure: (reason: string) => void,
+): void {
   try {
-    writeWhole(path, `${url}\n`);
+    writeWhole(path, run === '' ? `${url}\n` : `${url}\n${run}\n`);
   } catch (error) {
     onFailure(reasonOf(error));
   }
@@ -23,9 +37,14 @@ export function noteAddress(path: string, url: string, onFailure: (reason: strin
 
 /** @returns null if none is noted */
 export function readNoted(path: string): string | null {
+  return readNotedConsole(path)?.url ?? null;
+}
+
+/** @returns null if none is noted */
+export function readNotedConsole(path: string): NotedConsole | null {
   try {
-    const text = readFileSync(path, 'utf8').trim();
-    return /^https?:\/\/\S+$/.test(text) ? text : null;
+    const [url = '', run = ''] = readFileSync(path, 'utf8').split('\n');
+    return /^https?:\/\/\S+$/.test(url) ? { url, run } : null;
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return null;
     throw error;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Overview, WindowDetail, WindowMap } from '../../src/admin/console/api.ts';
 import type { AuditEntry, AuditPage, Customers, KeyEntry } from '../../src/admin/console/api-records.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
@@ -255,6 +256,26 @@ test('a backup and a scrub run', async () => {
   assert.equal(scrub.ended?.text, 'The databases match their logs.');
   await audited('scrub');
   await until('the overview has it', async () => (await ui.get<Overview>('overview')).scrub?.findings === 0);
+});
+
+test('while another process keeps access.db busy, actions, Log out and commands say so and can be tried again', async () => {
+  const other = await openConsole(appliance);
+  const path = join(appliance.data, 'access.db');
+  const busy = new RegExp(`${path} is in use by another process\\. Try again in a moment\\.`);
+  const db = openDatabase(path, 'write', ACCESS_SCHEMA);
+  try {
+    db.exec('BEGIN IMMEDIATE');
+    for (const request of ['actions/ingest-pause', 'session/end']) {
+      const reply = await other.post(request);
+      assert.deepEqual([reply.status, busy.test(reply.text)], [409, true], reply.text);
+    }
+    const { status, stderr } = appliance.cli(['ingest', 'pause'], { anyStatus: true });
+    assert.deepEqual([status, busy.test(stderr)], [1, true], stderr);
+  } finally {
+    db.close();
+  }
+  assert.equal((await ui.get<Overview>('overview')).health.paused_since, null);
+  assert.equal((await other.post('session/end')).status, 200);
 });
 
 test('requests by commands appear in the audit trail, too', () => {

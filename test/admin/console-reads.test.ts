@@ -12,7 +12,7 @@ import type {
   ManualTopics,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';
-import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { type Console, openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
@@ -275,14 +275,22 @@ test('history: the audit trail and the log of operations, newest first, filtered
   const keys = (await audit('?subject=key')).entries;
   assert.ok(keys.length >= 2 && keys.every(({ subject }) => subject === 'key'));
   assert.deepEqual((await audit(`?id=agency&subject=account&actor=nobody`)).entries, []);
+  // The form sends days; `to` is the first one that is left out.
+  const [yesterday, tomorrow] = [utcDay(Date.now() - DAY_MS), utcDay(Date.now() + DAY_MS)];
+  assert.deepEqual((await audit(`?from=${yesterday}&to=${tomorrow}`)).entries[0], newest);
+  assert.deepEqual((await audit(`?from=${tomorrow}`)).entries, []);
+  assert.deepEqual((await audit(`?to=${yesterday}`)).entries, []);
   assert.deepEqual((await audit(`?from=${formatMs(Date.now() + DAY_MS)}`)).entries, []);
-  assert.equal((await ui.ask('history/audit?from=yesterday')).status, 400);
+  for (const wrong of ['yesterday', '2026-02-30'])
+    assert.match((await ui.ask(`history/audit?from=${wrong}`)).text, /"status":400.*from: expected a day/);
   const operations = (query: string) => ui.get<OperationsPage>(`history/operations${query}`);
   const files = (await operations('?kind=file')).entries;
   assert.equal(files.length, 6);
   assert.deepEqual(files[0]?.operation.name, fileName('newswire', at(3)));
   const rest = await operations(`?kind=file&after=${files[2]?.entry}`);
   assert.deepEqual(rest.entries, files.slice(3));
+  assert.deepEqual((await operations(`?kind=file&from=${yesterday}&to=${tomorrow}`)).entries, files);
+  assert.deepEqual((await operations(`?from=${tomorrow}`)).entries, []);
 });
 
 test('the manual: its topics, a search, a topic', async () => {

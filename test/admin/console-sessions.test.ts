@@ -132,6 +132,26 @@ describe('the console of a running appliance', () => {
         assert.equal((await send('GET', `${origin}${path}`, { host, cookie })).status, 421, host);
   });
 
+  test('consoles at two ports of one host, such as two tunnels, keep their sessions apart', async () => {
+    const jar = new Map<string, string>();
+    const ports = ['1001', '1002', String(new URL(origin).port)];
+    const headersOf = (port: string) => ({
+      host: `localhost:${port}`,
+      cookie: [...jar].map((pair) => pair.join('=')).join('; '),
+    });
+    for (const port of ports) {
+      const token = new URL(linkOf(appliance, '--as', port)).hash.slice('#login='.length);
+      const headers = { ...OWN_PAGE, ...headersOf(port) };
+      const reply = await send('POST', `${origin}/console/session`, headers, { token });
+      const [, name = '', value = ''] = /^([^=]+)=([^;]+)/.exec(reply.headers['set-cookie']?.[0] ?? '') ?? [];
+      jar.set(name, value);
+    }
+    for (const port of ports) {
+      const { text } = await send('GET', `${origin}/console/session`, headersOf(port));
+      assert.equal(JSON.parse(text).name, port, text);
+    }
+  });
+
   test('other methods and other origins are refused', async () => {
     const { cookie } = await openConsole(appliance);
     for (const method of ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH']) {
@@ -344,7 +364,7 @@ describe('wirewatch console', () => {
   test('a stop removes its address from the data folder', async () => {
     const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
     const address = join(appliance.data, 'console-address');
-    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/);
+    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n[-\da-f]{36}\n$/);
     await appliance.serving().stop();
     assert.throws(() => readFileSync(address), /ENOENT/);
     await appliance.stop();

@@ -227,7 +227,7 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog button.main').click();
     await page.locator('dialog pre', { hasText: key }).waitFor();
     await assertAccessible(page, 'a new key');
-    await page.keyboard.press('Escape');
+    for (let times = 0; times < 6; times += 1) await page.keyboard.press('Escape', { delay: 100 });
     await page.locator('dialog button.copy').click();
     await page.locator('dialog button.copy', { hasText: 'Copied' }).waitFor();
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), key);
@@ -339,6 +339,19 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
     assert.deepEqual(server.posted.at(-1), { path: '/console/session', body: { token: 'abc' } });
     assert.doesNotMatch(page.url(), /abc/);
+  });
+
+  test('a refused log-out says why, and the session goes on', async () => {
+    await open('overview', 'Overview');
+    const detail = 'access.db is in use by another process. Try again in a moment.';
+    server.results['/console/session/end'] = { status: 409, body: { detail } };
+    await page.locator('button', { hasText: 'Log out' }).click();
+    await page.locator('header [role=alert]', { hasText: detail }).waitFor();
+    await assertAccessible(page, 'a refused log-out');
+    server.results['/console/session/end'] = { status: 200, body: { text: 'The session has ended.' } };
+    const reloaded = page.waitForEvent('load');
+    await page.locator('button', { hasText: 'Log out' }).click();
+    await reloaded;
   });
 
   test('an ended session shows how to log in again, and nothing else', async () => {

@@ -43,7 +43,7 @@ const LOGINS_A_MINUTE = 60;
 const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
-  'This link was used already, has expired, or is for another installation. Get another with: wirewatch console';
+  'This link was used already, has expired, or was made before the last start or for another installation. Get another with: wirewatch console';
 
 export class Console {
   readonly #options: ConsoleOptions;
@@ -243,7 +243,11 @@ function setSessionCookie(request: IncomingMessage, value: string, seconds: numb
   return `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** Browsers share cookies between ports, so its name has the port. */
-function cookieName({ socket }: IncomingMessage): string {
-  return `wirewatch_console_${socket.localPort}`;
+/**
+ * Browsers share cookies between ports, so its name has the port: that of the browser, since two tunnels may lead to the
+ * same port of two machines. A Host header without one (80, 443, or left out by a proxy) says too little.
+ */
+function cookieName({ headers, socket }: IncomingMessage): string {
+  const [, port = socket.localPort] = /:(\d+)$/.exec(headers.host ?? '') ?? [];
+  return `wirewatch_console_${port}`;
 }

@@ -7,7 +7,6 @@ import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
 import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
-import { readInstant } from '../../query/instant.ts';
 import {
   deliveredAtMs,
   knownStreams,
@@ -34,6 +33,7 @@ import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
 import type { DetectionDetail, DetectionEntry } from './api-records.ts';
+import { PERIOD, readEnd } from './period.ts';
 import type { Read } from './reads.ts';
 import type { Sources } from './sources.ts';
 
@@ -41,7 +41,6 @@ const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 /** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
-const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
 
 export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
   const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
@@ -160,10 +159,8 @@ function dayBefore(end: number): number {
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
   const ends = readValues(parameters, PERIOD);
   const second = (name: 'from' | 'to') => {
-    const text = ends[name];
-    if (text === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
-    const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
-    if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
+    const ms = readEnd(ends, name);
+    if (ms === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
     return Math.floor(ms / SECOND_MS);
   };
   const from = Math.max(0, second('from'));

@@ -3,11 +3,11 @@ import { statSync } from 'node:fs';
 import { type AuditedChange, AuditTrail } from '../../history/audit.ts';
 import { newestCommits, readEntries } from '../../history/entries.ts';
 import { listSegments } from '../../history/segment.ts';
-import { readInstant } from '../../query/instant.ts';
-import { ANY_TEXT, invalid, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
+import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
+import { PERIOD, readEnd } from './period.ts';
 import type { Read } from './reads.ts';
 import type { Sources } from './sources.ts';
 
@@ -17,15 +17,18 @@ const SEGMENTS_MAX = 2;
 /** Follows every other entry, so it is shown only by a filter. */
 const DELIVERY_TIME = 'delivery time';
 
-const TIMES = { from: ANY_TEXT, to: ANY_TEXT };
 const AUDIT_PARAMETERS = {
-  ...TIMES,
+  ...PERIOD,
   after: single(integer(0, Number.MAX_SAFE_INTEGER)),
   actor: ANY_TEXT,
   subject: ANY_TEXT,
   id: ANY_TEXT,
 };
-const OPERATION_PARAMETERS = { ...TIMES, after: single(integer(1, Number.MAX_SAFE_INTEGER)), kind: ANY_TEXT };
+const OPERATION_PARAMETERS = {
+  ...PERIOD,
+  after: single(integer(1, Number.MAX_SAFE_INTEGER)),
+  kind: ANY_TEXT,
+};
 
 export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
@@ -83,14 +86,9 @@ export function readOperations({ folder }: Sources, { query }: Read): Operations
 }
 
 /** `from` included, `to` not. */
-function timeFilter(times: ValuesOf<typeof TIMES>): (at: string) => boolean {
-  const bound = (name: 'from' | 'to', otherwise: number) => {
-    const text = times[name];
-    const ms = text === null ? otherwise : readInstant(text);
-    if (ms === null) throw invalid(`${name}: expected a time with Z, such as 2026-11-21T10:00:00Z`);
-    return ms;
-  };
-  const [from, to] = [bound('from', 0), bound('to', Number.POSITIVE_INFINITY)];
+function timeFilter(times: ValuesOf<typeof PERIOD>): (at: string) => boolean {
+  const from = readEnd(times, 'from') ?? 0;
+  const to = readEnd(times, 'to') ?? Number.POSITIVE_INFINITY;
   return (at) => {
     const ms = parseInstant(at) ?? 0;
     return ms >= from && ms < to;

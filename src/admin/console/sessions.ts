@@ -24,6 +24,8 @@ interface Ticket extends Person {
   readonly id: string;
   /** The epoch in which it was made (auth/console-sessions.ts). */
   readonly epoch: number;
+  /** The run of Wirewatch that a link is for: no other knows whether it was used. */
+  readonly run?: string;
   /** Epoch milliseconds. */
   readonly made_at: number;
 }
@@ -40,8 +42,13 @@ const USED_MAX = 10_000;
 const TICKET_CHARACTERS_MAX = 2000;
 
 /** @returns the part of a link after `#login=` */
-export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: number): string {
-  return seal(sealOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
+export function makeLink(
+  secret: Buffer,
+  person: Person,
+  { epoch, run }: { readonly epoch: number; readonly run: string },
+  nowMs: number,
+): string {
+  return seal(sealOf(secret), { kind: 'link', ...person, epoch, run, ...fresh(nowMs) });
 }
 
 /** access.db cannot be read, so it is unknown whether a session has ended. */
@@ -53,20 +60,20 @@ export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
 export class Sessions {
   readonly #seal: Seal;
   readonly #isOpen: IsSessionOpen;
-  /** Ids of used links: a link works once. Links from before the start are refused. */
+  /** Ids of used links of this run: a link works once. */
   readonly #used = new BoundedMap<string, true>(USED_MAX);
-  readonly #startedMs: number;
+  readonly #run: string;
 
-  constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
+  constructor(secret: Buffer, isOpen: IsSessionOpen, run: string) {
     this.#seal = sealOf(secret);
     this.#isOpen = isOpen;
-    this.#startedMs = startedMs;
+    this.#run = run;
   }
 
-  /** @returns the signed session that a link begins; null if it is invalid, used or expired */
+  /** @returns the signed session that a link begins; null if it is invalid, used, expired or for another run */
   redeem(link: string, nowMs: number): string | null {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
-    if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
+    if (ticket === null || ticket.run !== this.#run || this.#used.has(ticket.id)) return null;
     this.#used.set(ticket.id, true);
     const { name, read_only, epoch } = ticket;
     return seal(this.#seal, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
