@@ -36,10 +36,13 @@ export class StuckFiles {
 
   /** @returns the error, for the log; @throws it if it does not concern one file */
   add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
-    const reason = reasonOfFile(error);
-    this.#retryAtMs.set(`${kind} ${key}`, performance.now() + RETRY_MS);
-    this.#setCondition('file stuck', `${name}: ${reason}`);
+    this.#postpone(`${kind} ${key}`, `${name}: ${reasonOfFile(error)}`, performance.now() + RETRY_MS);
     return plainError(error);
+  }
+
+  /** A file that only a restart with other settings can continue. */
+  addUntilRestart(kind: StuckKind, key: string | number, name: string, reason: string): void {
+    this.#postpone(`${kind} ${key}`, `${name}: ${reason}`, Number.POSITIVE_INFINITY);
   }
 
   /** Forgets the files of a kind that are not among these. */
@@ -53,5 +56,10 @@ export class StuckFiles {
   remove(kind: StuckKind, key: string | number): void {
     this.#retryAtMs.delete(`${kind} ${key}`);
     if (this.#retryAtMs.size === 0) this.#setCondition('file stuck', null);
+  }
+
+  #postpone(file: string, detail: string, untilMs: number): void {
+    this.#retryAtMs.set(file, untilMs);
+    this.#setCondition('file stuck', detail);
   }
 }
