@@ -110,20 +110,18 @@ export async function applyBackfill(
   let current = findFile(writer.db, number) ?? record;
   const path = drop.takenPath(number, name);
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
-  const reading = exports.read(path, parsed.file, name, {
-    ...REREAD,
-    rows_to_skip: current.rows_applied,
-    latest: latestTime(record.taken_at),
-    ...record.report.bounds,
-  });
-  const result = await applyInParts(writer, reading, {
+  const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
+  const read = (rows_to_skip: number) =>
+    exports.read(path, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
+  const parts: InParts = {
     operation: fileOperation(record),
     between,
     inTransaction(...part) {
       current = withPart(current, ...part);
       saveFile(writer.db, current);
     },
-  });
+  };
+  const result = await applyInParts(writer, read, parts, current.rows_applied);
   const { sha256 } = result.counts;
   const isUnfinished = result.kind === 'bad' && sha256 === '';
   if (sha256 !== record.sha256 && !isUnfinished) {
@@ -206,15 +204,23 @@ export interface InParts {
   readonly inTransaction: (through: number, counts: ApplyCounts, unknownRows: UnknownRows) => void;
 }
 
-/** Applies a file in transactions of bounded size. */
+/**
+ * Applies a file in transactions of bounded size.
+ *
+ * @param read begins to read the file. Called again behind the last transaction when subscriptions or licences change:
+ *   what is written from then on is as they say
+ */
 export async function applyInParts(
   writer: StreamWriter,
-  { order, batches, result: readToEnd, cancel }: Reading,
-  { operation, between, inTransaction }: InParts,
+  read: (rowsToSkip: number) => Reading,
+  parts: InParts,
+  rowsToSkip = 0,
 ): Promise<ReadingResult> {
+  const { operation, between, inTransaction } = parts;
+  const { order, batches, result: readToEnd, isOutdated, cancel } = read(rowsToSkip);
   const licensed = new Set(order.licensed);
   let applier: Applier | null = null;
-  let rowsThrough = order.rows_to_skip;
+  let rowsThrough = rowsToSkip;
   let rowsCommitted = rowsThrough;
   let unknownRows: UnknownRows = {};
   const commit = (open: Applier) => {
@@ -232,6 +238,9 @@ export async function applyInParts(
       commit(applier);
       applier = null;
       await between();
+      if (!isOutdated()) continue;
+      cancel();
+      return applyInParts(writer, read, parts, rowsCommitted);
     }
     const result = await readToEnd;
     if (applier !== null && result.kind === 'read') commit(applier);
