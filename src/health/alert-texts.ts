@@ -128,9 +128,11 @@ export const ALERTS = {
   },
   'file stuck': {
     page_worthy: false,
-    opens: 'a file in the drop folder cannot be read or moved; Wirewatch tries again every ten seconds',
+    opens:
+      'a file in the drop folder cannot be read or moved, and Wirewatch tries again every ten seconds; or a backfill is half applied and its export is switched off',
     closes: 'every such file was processed, or is gone',
-    what_to_do: 'Give the user that Wirewatch runs as permission to read and move the file.',
+    what_to_do:
+      'Give the user that Wirewatch runs as permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
   },
   'rows skipped': {
     page_worthy: false,

@@ -5,7 +5,7 @@ import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply/apply-rows.ts';
 import type { ErrorGroup, LineError } from './format/error-groups.ts';
 import type { ExportFileName } from './format/file-name.ts';
-import type { ReadingCounts } from './rules/read-export.ts';
+import type { ReadingCounts, TimeBounds } from './rules/read-export.ts';
 import type { ProcessedFile } from './threads/ingest-messages.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
@@ -18,6 +18,8 @@ export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCo
   readonly errors?: readonly LineError[];
   readonly errors_total?: number;
   readonly error_groups?: readonly ErrorGroup[];
+  /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
+  readonly bounds?: TimeBounds;
 }
 
 export interface FileRecord {

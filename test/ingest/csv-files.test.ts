@@ -1,6 +1,7 @@
 /** CSV files: quoting, headers, values and what fails the file. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { csv, idOf, newRow } from '../support/export-files.ts';
 import { exportTrials, newRows } from '../support/export-trials.ts';
@@ -137,6 +138,17 @@ test('CSV: a header without a required column fails the file, also without rows'
 test('CSV: a header alone is a valid export without rows', async () => {
   const [header = ''] = csv(newRows(1)).split('\r\n');
   await applied('csv', `${header}\r\n`, []);
+});
+
+test('CSV: lines that end with CR alone fail the file', async () => {
+  // No value is empty or occurs twice, and the last column is optional.
+  const row = newRow({ last_scored_at: formatMs(Date.now()), article_headline: 'x' });
+  const content = `${Object.keys(row).join(',')}\r${Object.values(row).join(',')}\r`;
+  const reason = await failed('csv', content);
+  const [{ value, ...error }] = reason.errors;
+  assert.deepEqual(error, { line: 1, column: null, expected: 'lines that end with LF or CRLF' });
+  assert.equal(reason.errors_total, 1);
+  assert.ok(content.startsWith(value), value);
 });
 
 test('CSV: a very wide header is checked quickly', async () => {

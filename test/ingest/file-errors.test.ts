@@ -3,7 +3,7 @@
  * ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -15,6 +15,7 @@ import { startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
+import { inFolder, type LogLine } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 /** Errors of network shares, some of them rare. */
@@ -58,6 +59,18 @@ const FAILING = `
   syncBuiltinESMExports();
 `;
 const WITH_FAILURES = preloaded(FAILING);
+/** Files named `.txt` cannot be opened as long as `flag` exists. */
+const unreadable = (flag: string) => `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { existsSync, openSync } = fs;
+  fs.openSync = (path, ...rest) => {
+    if (String(path).endsWith('.txt') && existsSync(${JSON.stringify(flag)}))
+      throw Object.assign(new Error('EACCES: made to fail, open'), { code: 'EACCES', syscall: 'open' });
+    return openSync(path, ...rest);
+  };
+  syncBuiltinESMExports();
+`;
 const skip =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
 
@@ -102,6 +115,32 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
   } finally {
     await appliance.stop();
   }
+});
+
+test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
+  skip,
+}, async () => {
+  await inFolder(async (folder) => {
+    const flag = join(folder, 'flag');
+    writeFileSync(flag, '');
+    const appliance = await startAppliance({
+      WIREWATCH_INGEST_QUIET_MS: '0',
+      ...preloaded(unreadable(flag)),
+    });
+    try {
+      appliance.put('report.txt', 'text');
+      const isTried = ({ msg, file }: LogLine) => msg.startsWith('cannot process') && file === 'report.txt';
+      await appliance.serving().logged('the error', isTried);
+      assert.ok(existsSync(join(appliance.drop, 'report.txt')));
+      await until('the alert', async () => (await openAlertsOf(appliance)).includes('file stuck'));
+      assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+      rmSync(flag);
+      assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
+      await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
+    } finally {
+      await appliance.stop();
+    }
+  });
 });
 
 test('a failed fsync ends ingest: the file is not applied, and reads continue', { skip }, async () => {

@@ -23,7 +23,7 @@ import {
   windowReadiness,
 } from '../../src/ingest/format/file-name.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
-import { diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 const NAME = 'newswire.20261121T1010Z.ndjson';
@@ -116,15 +116,16 @@ test('a taken file is in .taken, and is found there until it is processed', () =
   assert.deepEqual(drop.scan(NOW_MS, (number) => number === 7).ready, []);
 });
 
-test('a taken file is on the disk, with its new name', async () => {
+test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {
   writeFileSync(path(), 'x');
   const waiting = ready();
   const calls = await diskCallsOf(() => drop.take(waiting, 7));
   const taken = drop.takenPath(7, NAME);
   const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
-  const synced = calls.slice(moved).flatMap((call) => (call.call === 'sync' ? [call.path] : []));
+  const synced = (some: DiskCall[]) => some.flatMap((call) => (call.call === 'sync' ? [call.path] : []));
   assert.ok(moved >= 0);
-  assert.deepEqual(synced, [taken, join(root, '.taken')]);
+  assert.deepEqual(synced(calls.slice(0, moved)), [path()]);
+  assert.deepEqual(synced(calls.slice(moved)), [join(root, '.taken')]);
 });
 
 test('a file written to while it is taken is scanned again', () => {

@@ -1,11 +1,12 @@
 /** Backfills: checked completely, applied in bounded transactions, resumed where they stopped. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { DAY_MS, formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
 import {
   contentOf,
   fileName,
@@ -16,6 +17,7 @@ import {
   type Row,
 } from '../support/export-files.ts';
 import { loggedFiles } from '../support/installation-state.ts';
+import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 /** Several transactions of 20,000 rows. */
@@ -187,7 +189,10 @@ test('a backfill interrupted by a stop continues at the next start, even with ot
   await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
   appliance.put('newswire.backfill-stopped.ndjson', ndjson([...rows, bad]));
   await becameVisible(first);
-  await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
+  await appliance.restart({
+    WIREWATCH_INGEST_REQUIRE_TRAILER: 'true',
+    WIREWATCH_INGEST_EARLIEST_TIME: formatMs(Date.now()),
+  });
   const line = await appliance.processed('newswire.backfill-stopped.ndjson');
   const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
   assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
@@ -199,6 +204,57 @@ test('a backfill interrupted by a stop continues at the next start, even with ot
     .split('\n');
   assert.equal(skipped.length, 1);
   assert.equal(appliedInLog().filter((number) => number === line.number).length, 1);
+});
+
+/** Reading a backfill to apply it waits after so many bytes, as long as `flag` exists. */
+const waiting = (flag: string, bytes: number) =>
+  preloaded(`
+    import { existsSync } from 'node:fs';
+    import files from 'node:fs/promises';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { open } = files;
+    files.open = async (path, ...rest) => {
+      const file = await open(path, ...rest);
+      if (!/\\.taken\\/\\d+\\.newswire\\.backfill-/.test(String(path))) return file;
+      const read = file.read.bind(file);
+      let done = 0;
+      file.read = async (...args) => {
+        while (done > ${bytes} && existsSync(${JSON.stringify(flag)}))
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        const result = await read(...args);
+        done += result.bytesRead;
+        return result;
+      };
+      return file;
+    };
+    syncBuiltinESMExports();
+  `);
+
+test('rights that change while a backfill is applied hold for its next transactions', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const print = { article_print: true, article_url: 'https://print.example.com/1' };
+  const rows = Array.from({ length: 60_000 }, () => newRow(print));
+  const later = newRow({ subscription_id: 7400 });
+  const [first, last] = [rows[0], rows.at(-1)];
+  assert.ok(first && last);
+  const content = ndjson([...rows, newRow({ subscription_id: 7500 }), later]);
+  const flag = join(dirname(appliance.data), 'wait');
+  writeFileSync(flag, '');
+  appliance.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
+  appliance.cli(['subscription', 'add', '7500', '--account', 'agency']);
+  await appliance.restart(waiting(flag, content.length / 2));
+  appliance.put('newswire.backfill-rights.ndjson', content);
+  await becameVisible(first);
+  appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
+  appliance.cli(['subscription', 'set', '7500', '--content-types', 'image']);
+  appliance.cli(['subscription', 'add', '7400', '--account', 'agency']);
+  rmSync(flag);
+  const line = await appliance.processed('newswire.backfill-rights.ndjson');
+  assert.deepEqual([line.msg, line.created, line.unchanged], ['file applied', rows.length + 1, 0]);
+  assert.deepEqual(line.unknown_rows, { '7500:text': 1 });
+  assert.equal((await appliance.detection(idOf(first)))?.article.url, print.article_url);
+  assert.equal((await appliance.detection(idOf(last)))?.article.url, null);
 });
 
 test('windows do not wait while a backfill is checked, and a stop does not either', async () => {

@@ -14,13 +14,15 @@ import {
   isRecorded,
   nextNumber,
 } from '../drop/finished-file.ts';
-import { type FileRecord, findFile, findSameContent, saveFile } from '../file-record.ts';
+import { type FileRecord, type FileReport, findFile, findSameContent, saveFile } from '../file-record.ts';
 import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
 import type { ExportReader, Reading } from '../threads/export-reader.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
+import { sumOfUnknown, type UnknownRows } from './row-batch.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import {
+  errorsOf,
   fileOperation,
   type Processed,
   putAway,
@@ -53,15 +55,19 @@ export async function ingestBackfill(
   const number = nextNumber(files);
   const { name, path, file } = waiting;
   const options = { check_only: true, skipped_path: drop.skippedPath(number) };
-  const result = await finished(exports.read(path, file, `${name} (checking)`, options), between);
+  const checking = exports.read(path, file, `${name} (checking)`, options);
+  const result = await finished(checking, between);
   if (result.kind !== 'read') return unread(files, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
   const same = findSameContent(writer.db, file, sha256);
   if (same !== null)
     return putAway(files, waiting, number, { outcome: 'repeated', sha256, ...counts, reason: sameAs(same) });
   if (!drop.take(waiting, number)) return null;
+  const { earliest, latest } = checking.order;
+  // Subscriptions may change before the rows are applied: then other rows are left out.
+  const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
   const record: FileRecord = {
-    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, ...counts, ...NO_COUNTS }),
+    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report }),
     outcome: 'applying',
     finished_at: null,
     destination: null,
@@ -85,7 +91,11 @@ async function finished(checking: Reading, between: Between): Promise<ReadingRes
   return checking.result;
 }
 
-/** Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk. */
+/**
+ * Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk.
+ *
+ * @throws Error if the file is not the one that was checked
+ */
 export async function applyBackfill(
   files: FileStore,
   exports: ExportReader,
@@ -100,33 +110,50 @@ export async function applyBackfill(
   let current = findFile(writer.db, number) ?? record;
   const path = drop.takenPath(number, name);
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
-  const reading = exports.read(path, parsed.file, name, {
-    ...REREAD,
-    rows_to_skip: current.rows_applied,
-    latest: latestTime(record.taken_at),
-  });
-  const result = await applyInParts(writer, reading, {
+  const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
+  const read = (rows_to_skip: number) =>
+    exports.read(path, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
+  const parts: InParts = {
     operation: fileOperation(record),
     between,
-    inTransaction(through, counts) {
-      current = withPart(current, through, counts);
+    inTransaction(...part) {
+      current = withPart(current, ...part);
       saveFile(writer.db, current);
     },
-  });
-  if (result.kind !== 'read' || result.counts.sha256 !== record.sha256) {
+  };
+  const result = await applyInParts(writer, read, parts, current.rows_applied);
+  const { sha256 } = result.counts;
+  const isUnfinished = result.kind === 'bad' && sha256 === '';
+  if (sha256 !== record.sha256 && !isUnfinished) {
     throw new Error(
       `${path} was changed while it was being applied. Restore the original file (SHA-256 ${record.sha256}) and restart.`,
     );
   }
-  const applied: FileRecord = {
+  const outcome = result.kind === 'read' ? 'applied' : 'failed';
+  const ended: FileRecord = {
     ...current,
-    outcome: 'applied',
+    outcome,
     finished_at: files.now(),
-    destination: chooseDestination(files, 'applied', name, number),
+    report: reportAtEnd(current, result),
+    destination: chooseDestination(files, outcome, name, number),
   };
-  writer.write(fileOperation(applied), () => saveFile(writer.db, applied));
-  finishFile(files, applied);
-  return applied;
+  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
+  finishFile(files, ended);
+  return ended;
+}
+
+/** After another version of the program checked the file, rows may be invalid that were valid then. */
+function reportAtEnd({ report, rows_applied }: FileRecord, result: ReadingResult): FileReport {
+  const { bounds: _, ...counts } = report;
+  const { rows = 0, bad_rows = 0 } = report;
+  const all = { ...counts, bad_rows: Math.max(bad_rows, result.counts.bad_rows) };
+  if (result.kind !== 'bad') return all;
+  const reason = `the file no longer matches the export format; ${appliedText(rows_applied, rows)}`;
+  return { ...all, reason, ...errorsOf(result) };
+}
+
+function appliedText(rowsApplied: number, rows: number): string {
+  return `${grouped(rowsApplied, rows)} of ${counted(rows, 'row')} were applied`;
 }
 
 /**
@@ -144,9 +171,7 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   if (same === null && drop.hasWaiting(name, (...taken) => isRecorded(writer.db, ...taken))) return null;
   const { rows = 0 } = report;
   const reason =
-    same === null
-      ? `the file is gone; ${grouped(rows_applied, rows)} of ${counted(rows, 'row')} were applied: drop it again`
-      : sameAs(same);
+    same === null ? `the file is gone; ${appliedText(rows_applied, rows)}: drop it again` : sameAs(same);
   const ended: FileRecord = {
     ...record,
     outcome: same === null ? 'failed' : 'repeated',
@@ -157,11 +182,18 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   return ended;
 }
 
-function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
+function withPart(
+  record: FileRecord,
+  through: number,
+  counts: ApplyCounts,
+  unknownRows: UnknownRows,
+): FileRecord {
+  const { report } = record;
+  const unknown_rows = sumOfUnknown(report.unknown_rows ?? {}, unknownRows);
   return {
     ...record,
     rows_applied: through,
-    report: { ...record.report, ...sumOf({ ...NO_COUNTS, ...record.report }, counts) },
+    report: { ...report, ...sumOf({ ...NO_COUNTS, ...report }, counts), unknown_rows },
   };
 }
 
@@ -169,32 +201,46 @@ export interface InParts {
   readonly operation: Operation;
   readonly between: Between;
   /** Called in each transaction. @param through rows of the file so far */
-  readonly inTransaction: (through: number, counts: ApplyCounts) => void;
+  readonly inTransaction: (through: number, counts: ApplyCounts, unknownRows: UnknownRows) => void;
 }
 
-/** Applies a file in transactions of bounded size. */
+/**
+ * Applies a file in transactions of bounded size.
+ *
+ * @param read begins to read the file. Called again behind the last transaction when subscriptions or licences change:
+ *   what is written from then on is as they say
+ */
 export async function applyInParts(
   writer: StreamWriter,
-  { order, batches, result: readToEnd, cancel }: Reading,
-  { operation, between, inTransaction }: InParts,
+  read: (rowsToSkip: number) => Reading,
+  parts: InParts,
+  rowsToSkip = 0,
 ): Promise<ReadingResult> {
+  const { operation, between, inTransaction } = parts;
+  const { order, batches, result: readToEnd, isOutdated, cancel } = read(rowsToSkip);
   const licensed = new Set(order.licensed);
   let applier: Applier | null = null;
-  let rowsThrough = order.rows_to_skip;
+  let rowsThrough = rowsToSkip;
   let rowsCommitted = rowsThrough;
+  let unknownRows: UnknownRows = {};
   const commit = (open: Applier) => {
-    writer.commit(open, operation, () => inTransaction(rowsThrough, open.counts));
+    writer.commit(open, operation, () => inTransaction(rowsThrough, open.counts, unknownRows));
     rowsCommitted = rowsThrough;
+    unknownRows = {};
   };
   try {
     for await (const batch of batches) {
       applier ??= writer.begin(licensed);
       applier.apply(batch);
       rowsThrough = batch.rowsThrough;
+      unknownRows = sumOfUnknown(unknownRows, batch.unknownRows);
       if (rowsThrough - rowsCommitted < TRANSACTION_ROWS) continue;
       commit(applier);
       applier = null;
       await between();
+      if (!isOutdated()) continue;
+      cancel();
+      return applyInParts(writer, read, parts, rowsCommitted);
     }
     const result = await readToEnd;
     if (applier !== null && result.kind === 'read') commit(applier);

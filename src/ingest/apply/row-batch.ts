@@ -11,9 +11,14 @@ import { encodeFrame } from '../../history/frame.ts';
 import { type DetectionState, escapeMark, rowHead, type StoredState } from '../../history/row-lines.ts';
 import { NEWLINE } from '../format/lines.ts';
 
+/** Rows of streams that do not exist, by `<subscription>:<type>`. */
+export type UnknownRows = Readonly<Record<string, number>>;
+
 export interface RowBatch {
   /** Rows of the file up to and including this batch: after a crash, reading continues there. */
   readonly rowsThrough: number;
+  /** Left out since the batch before. */
+  readonly unknownRows: UnknownRows;
   /** The rows as a frame of the log; null until {@link addFrame}. */
   frame: Uint8Array<ArrayBuffer> | null;
   /** The rows as lines of the log, except that the mark of the base address is not escaped. */
@@ -88,8 +93,9 @@ export class BatchBuilder {
   }
 
   /** Ends the batch and begins the next one. @param rowsThrough rows of the file so far */
-  take(rowsThrough: number): RowBatch {
-    const batch = { rowsThrough, frame: null, lines: this.#lines.subarray(0, this.#end), ...this.#columns };
+  take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
+    const lines = this.#lines.subarray(0, this.#end);
+    const batch = { rowsThrough, unknownRows, frame: null, lines, ...this.#columns };
     this.#columns = emptyColumns();
     this.#lines = this.#next();
     this.#end = 0;
@@ -125,6 +131,12 @@ function emptyColumns() {
     prints: [] as number[],
     article_ids: [] as number[],
   };
+}
+
+export function sumOfUnknown(a: UnknownRows, b: UnknownRows): UnknownRows {
+  const sums = { ...a };
+  for (const [stream, rows] of Object.entries(b)) sums[stream] = (sums[stream] ?? 0) + rows;
+  return sums;
 }
 
 /** Packs the rows for the log, on the reader thread: it has time to spare. */

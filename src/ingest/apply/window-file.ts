@@ -138,12 +138,18 @@ export function unread(
       ? {
           ...counts,
           reason: 'the file has rows or lines that do not match the export format',
-          errors: result.errors,
-          errors_total: result.errors_total,
-          error_groups: result.error_groups,
+          ...errorsOf(result),
         }
       : { ...counts, reason: result.reason };
   return putAway(files, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
+}
+
+export function errorsOf({
+  errors,
+  errors_total,
+  error_groups,
+}: Extract<ReadingResult, { kind: 'bad' }>): FileReport {
+  return { errors, errors_total, error_groups };
 }
 
 /** The outcome of a file, with its report. */

@@ -207,6 +207,8 @@ export class DropFolder {
     const path = this.takenPath(number, waiting.name);
     try {
       if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;
+      // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
+      syncFile(waiting.path);
       renameSync(waiting.path, path);
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) return false;
@@ -214,7 +216,6 @@ export class DropFolder {
     }
     // The note beside a failed or held file is no longer true.
     if (waiting.isReadAgain) rmSync(`${waiting.path}.reason.json`, { force: true });
-    syncFile(path);
     syncFolder(join(this.root, '.taken'));
     return isSameSnapshot(this.snapshot(path), waiting.snapshot);
   }

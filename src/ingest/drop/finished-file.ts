@@ -185,6 +185,7 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
     case 'failed':
       if (record.destination?.startsWith('archive') === true)
         return 'Nothing needs to be done: the window was read from another file.';
+      if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
       // A window that was done before stays done: a file dropped for it is read without a reset.
       return record.window_start === null || status === 'done'
         ? 'No rows of this file were applied. Fix the file and drop it again.'

@@ -103,6 +103,9 @@ function drained(parser: ReturnType<typeof parse>): Promise<void> {
 function checkHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
   const names = new Set<string>();
   for (const name of header) {
+    // If lines end with CR alone, all records are part of the header.
+    if (/\r(?!\n)/.test(name))
+      return badFile(1, 'lines that end with LF or CRLF', header.join(',').slice(0, 200));
     if (names.has(name)) return badFile(1, 'every column only once', name, name);
     names.add(name);
     const column = exportColumn(name);

@@ -4,6 +4,7 @@ import { isThere } from '../../store/folder.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, REREAD } from '../apply/backfill.ts';
 import type { LongWork } from '../apply/remove-rows.ts';
+import { sumOfUnknown, type UnknownRows } from '../apply/row-batch.ts';
 import type { FileStore } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
@@ -36,26 +37,27 @@ export async function replay(
     const path = record.destination === null ? null : join(drop.root, record.destination);
     if (parsed.kind !== 'export' || path === null || !isThere(path))
       return 'the file is no longer in the archive';
-    const reading = exports.read(path, parsed.file, record.destination ?? record.name, REREAD);
-    const result = await applyInParts(writer, reading, {
+    const read = (rows_to_skip: number) =>
+      exports.read(path, parsed.file, record.destination ?? record.name, { ...REREAD, rows_to_skip });
+    let unknown_rows: UnknownRows = {};
+    const result = await applyInParts(writer, read, {
       operation: operationOf(record),
       between,
-      inTransaction: (_, applied) => Object.assign(counts, sumOf(counts, applied)),
+      inTransaction(_, applied, unknownRows) {
+        Object.assign(counts, sumOf(counts, applied));
+        unknown_rows = sumOfUnknown(unknown_rows, unknownRows);
+      },
     });
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
-    noteUnknownRows(files, record, result.counts.unknown_rows);
+    noteUnknownRows(files, record, unknown_rows);
     return null;
   }
 }
 
 /** Rows without a subscription, and their alert, are those of the last reading. */
-function noteUnknownRows(
-  { writer }: FileStore,
-  record: FileRecord,
-  unknown_rows: Record<string, number>,
-): void {
+function noteUnknownRows({ writer }: FileStore, record: FileRecord, unknown_rows: UnknownRows): void {
   if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknown_rows)) return;
   const report = { ...record.report, unknown_rows };
   writer.write(operationOf(record), () => saveFile(writer.db, { ...record, report }));

@@ -16,7 +16,7 @@ import { formatDetectionId } from '../../detection/id.ts';
 import { filterColumns, filteredOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { parseSeconds } from '../../time.ts';
-import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from '../apply/row-batch.ts';
+import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from '../apply/row-batch.ts';
 import { csvEntries } from '../format/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../format/error-groups.ts';
 import type { ExportFileName } from '../format/file-name.ts';
@@ -25,14 +25,18 @@ import type { RawEntry } from '../format/raw-rows.ts';
 import { openContent, UnreadableContent } from '../format/unpacking.ts';
 import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 
-/** How to read a file. Plain data: it is sent to the reader thread. */
-export interface ReadingOrder {
-  readonly path: string;
-  readonly file: ExportFileName;
-  /** The earliest `first_detected_at`, as the contract writes times. */
+/** Of the times in a file, as the contract writes times. */
+export interface TimeBounds {
+  /** The earliest `first_detected_at`. */
   readonly earliest: string;
   /** The latest `first_detected_at` and `last_scored_at`. */
   readonly latest: string;
+}
+
+/** How to read a file. Plain data: it is sent to the reader thread. */
+export interface ReadingOrder extends TimeBounds {
+  readonly path: string;
+  readonly file: ExportFileName;
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
   /** Whether an invalid row fails the file, or is skipped; see {@link isMostlyBad}. */
@@ -70,8 +74,7 @@ export interface ReadingCounts {
   readonly rows: number;
   /** Rows skipped because they are invalid. */
   readonly bad_rows: number;
-  /** Rows of streams that do not exist, by `<subscription>:<type>`. */
-  readonly unknown_rows: Readonly<Record<string, number>>;
+  readonly unknown_rows: UnknownRows;
   readonly ignored_columns: readonly string[];
   /** Rows whose `article_publisher_name` was dropped, because they have no `article_publisher_id`. */
   readonly names_without_id: number;
@@ -151,6 +154,7 @@ class Reading {
   #namesWithoutId = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
+  readonly #unknownOfBatch = new Map<string, number>();
   readonly #ignored = new Set<string>();
   readonly #batch: BatchBuilder;
   /** Rows of the file up to and including the last batch. */
@@ -236,7 +240,9 @@ class Reading {
   rest(): RowBatch | null {
     if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
     this.#rowsThrough = this.rows;
-    return this.#batch.take(this.rows);
+    const batch = this.#batch.take(this.rows, Object.fromEntries(this.#unknownOfBatch));
+    this.#unknownOfBatch.clear();
+    return batch;
   }
 
   counts(sha256: string, bytes: number): ReadingCounts {
@@ -296,7 +302,7 @@ class Reading {
 
   #countUnknown(stream: string): void {
     const key = this.#unknown.has(stream) || this.#unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
-    this.#unknown.set(key, (this.#unknown.get(key) ?? 0) + 1);
+    for (const counts of [this.#unknown, this.#unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
   #bad(line: number, errors: readonly RowError[], row: unknown): void {

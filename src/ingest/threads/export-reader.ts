@@ -1,4 +1,5 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../../packed.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
@@ -6,7 +7,7 @@ import type { Now } from '../../time.ts';
 import type { RowBatch } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import { readSubscribers } from '../subscribers.ts';
+import { readSubscribers, type Subscribers } from '../subscribers.ts';
 import type { AccessConnection } from './access-connection.ts';
 import type { IngestSettings } from './ingest-messages.ts';
 import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
@@ -17,6 +18,8 @@ export interface Reading {
   readonly batches: AsyncIterable<RowBatch>;
   /** Resolves when the file was read to its end. */
   readonly result: Promise<ReadingResult>;
+  /** Whether subscriptions or licences have changed since the reading began. */
+  isOutdated(): boolean;
   cancel(): void;
 }
 
@@ -57,7 +60,8 @@ export class ExportReader {
   read(path: string, file: ExportFileName, label: string, options: Partial<ReaderOrder> = {}): Reading {
     this.#lastSession += 1;
     const number = this.#lastSession;
-    const order = { ...this.#order(path, file), ...options };
+    const subscribers = this.#subscribers();
+    const order = { ...this.#order(path, file), ...subscribers, ...options };
     const { onProgress } = this.#options;
     const session: Session = {
       queue: [],
@@ -81,6 +85,7 @@ export class ExportReader {
       order,
       batches: this.#batches(number, session),
       result: session.result.promise,
+      isOutdated: () => !isDeepStrictEqual(subscribers, this.#subscribers()),
       cancel: () => thread.post('cancel', number),
     };
   }
@@ -98,8 +103,13 @@ export class ExportReader {
     await this.#worker?.terminate();
   }
 
-  #order(path: string, file: ExportFileName): ReaderOrder {
-    const { access, settings, now } = this.#options;
+  #subscribers(): Subscribers {
+    const { access, settings } = this.#options;
+    return access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name)));
+  }
+
+  #order(path: string, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {
+    const { settings, now } = this.#options;
     return {
       path,
       file,
@@ -110,7 +120,6 @@ export class ExportReader {
       rows_to_skip: 0,
       check_only: false,
       skipped_path: null,
-      ...access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name))),
     };
   }
 

@@ -44,10 +44,13 @@ export class StuckFiles {
 
   /** @returns the error, for the log; @throws it if it does not concern one file */
   add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
-    const reason = reasonOfFile(error);
-    this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: performance.now() + RETRY_MS });
-    this.#report();
+    this.#put(kind, key, { name, reason: reasonOfFile(error), retryAtMs: performance.now() + RETRY_MS });
     return plainError(error);
+  }
+
+  /** A file that only a restart with other settings can continue. */
+  addUntilRestart(kind: StuckKind, key: string | number, name: string, reason: string): void {
+    this.#put(kind, key, { name, reason, retryAtMs: Number.POSITIVE_INFINITY });
   }
 
   /** Forgets the files of a kind that are not among these. */
@@ -66,6 +69,11 @@ export class StuckFiles {
   #report(): void {
     const [first] = this.#files.values();
     this.#setCondition('file stuck', first === undefined ? null : detailOf(first, this.#files.size - 1));
+  }
+
+  #put(kind: StuckKind, key: string | number, file: StuckFile): void {
+    this.#files.set(`${kind} ${key}`, file);
+    this.#report();
   }
 }
 

@@ -8,6 +8,7 @@ import { type FileStore, finishFile, recordsInTaken } from '../drop/finished-fil
 import { takeOrphaned } from '../drop/orphaned.ts';
 import { nullOfFileError } from '../file-errors.ts';
 import { applyingFiles, type FileRecord } from '../file-record.ts';
+import { switchedOff } from '../format/file-name.ts';
 import type { ExportReader } from './export-reader.ts';
 import type { FullDisk } from './full-disk.ts';
 import type { Log } from './ingest-messages.ts';
@@ -62,13 +63,21 @@ export class UnfinishedFiles {
 
   async resumeBackfills(disk: FullDisk): Promise<void> {
     const { files, exports, stuck, between, log, onProcessed } = this.#options;
-    for (const { number, name } of applyingFiles(files.writer.db)) {
+    for (const { number, name, export: exportName } of applyingFiles(files.writer.db)) {
       if (stuck.isPostponed('backfill', number)) continue;
+      const path = files.drop.takenPath(number, name);
+      if (isThere(path) && exportName !== null && !exports.isEnabled({ export: exportName })) {
+        // Its rows would all be left out.
+        const reason = switchedOff(exportName);
+        stuck.addUntilRestart('backfill', number, name, reason);
+        log('warn', 'cannot resume a backfill: its export is switched off', { file: name, reason });
+        continue;
+      }
       try {
         await disk.retrying(async () => {
           const record = applyingFiles(files.writer.db).find((file) => file.number === number);
           if (record === undefined) return;
-          if (!isThere(files.drop.takenPath(number, name))) {
+          if (!isThere(path)) {
             const ended = endWithoutFile(files, record);
             if (ended !== null) onProcessed(ended);
             return;

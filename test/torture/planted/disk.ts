@@ -148,7 +148,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
-    ['    syncFile(path);\n', '', 'a taken file is synced before its entry', 'ready-files'],
+    ['      syncFile(waiting.path);\n', '', 'a taken file is synced before its entry', 'ready-files'],
     [
       "    syncFolder(join(this.root, '.taken'));\n",
       '',
