@@ -1,6 +1,6 @@
 /** `wirewatch pull`: a client of the API, and an example of a correct one. */
-import { existsSync, readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Reading, read, readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
@@ -146,10 +146,17 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
   const { into, compare: isRead = false } = options;
   if (isRead && !existsSync(into))
     throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
+  const folder = dirname(into);
+  if (!isFolder(folder)) throw new Refused('failed', `there is no folder ${folder}. Create it first.`);
+  if (isFolder(into)) throw new Refused('failed', `${into} is a folder. Name a file with --into.`);
   const format = options.format ?? FORMATS.find((one) => extname(into) === `.${one}`) ?? 'sqlite';
   if (format === 'sqlite') return openSqliteCopy(into, isRead);
   if (format === 'ndjson') return openLines(into, NDJSON, isRead);
   return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet */
@@ -223,6 +230,8 @@ function readKey(path: string): string {
       'failed',
       `there is no key file ${path}. Create it, with the API key as its only content.`,
     );
+  if (isFolder(path))
+    throw new Refused('failed', `${path} is a folder. Name the file with the API key with --key-file.`);
   const content = readFileSync(path, 'utf8').trim();
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
