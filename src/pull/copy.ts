@@ -38,6 +38,13 @@ export const Position = Type.Object({
   walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
   /** Missing: every stream of the key. */
   selection: Type.Optional(Selection),
+  /**
+   * A full copy: the streams whose periods it has, or will have after `walk`, such as `7001 text`. Null: it began
+   * otherwise. Missing: an earlier version began it.
+   */
+  streams: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+  /** The time at which the change stream is to begin, while there is no cursor. Null or missing: now. */
+  since: Type.Optional(TextOrNull),
 });
 export type Position = Static<typeof Position>;
 
