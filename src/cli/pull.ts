@@ -101,20 +101,24 @@ async function run(options: PullOptions): Promise<Result> {
   const onWait = (reason: string, waitMs: number) =>
     say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
   const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
-  using copy = await open(api, options);
+  using opened = new DisposableStack();
+  let copy: Copy | null = null;
+  let startsNow = false;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
     sums.stored += stored;
     shown.update(`${what}, rows`, sums.rows_read);
   };
-  const begun = begin(copy, options);
   const pulled = (failed = false): Result => {
-    const detections = copy.count();
-    const text = pulledText(into, sums.stored, detections, begun.startsNow);
+    const detections = copy?.count() ?? null;
+    const text = pulledText(into, sums.stored, detections, startsNow);
     return { value: { into, ...sums, detections }, text, failed };
   };
   try {
+    copy = opened.use(await open(api, options));
+    const begun = begin(copy, options);
+    ({ startsNow } = begun);
     const ask = createAsk(api, copy, begun, (lost) =>
       say(`The key no longer reads ${lost}. What ${into} has of it stays as it is.`),
     );
