@@ -1,17 +1,17 @@
 /** `wirewatch pull`: a client of the API, and an example of a correct one. */
-import { existsSync, readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Reading, read, readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { type Api, createApi, Me, parseJson, Schema } from '../pull/api.ts';
+import { type Api, createApi, parseJson, Schema } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openSqliteCopy, type Selection } from '../pull/copy.ts';
+import { type Copy, openSqliteCopy, type Position, type Selection } from '../pull/copy.ts';
 import { csvForm } from '../pull/csv.ts';
 import { NDJSON, openLines, placeOf } from '../pull/lines.ts';
-import { beginWalk, catchUp, finishWalk, type Start, type Work } from '../pull/procedures.ts';
+import { type Ask, type Choice, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
@@ -20,6 +20,8 @@ import { createProgress, table } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;
+/** How often a copy that follows asks what its key reads. A service may give the same answer for a minute. */
+const ASK_MS = 60 * SECOND_MS;
 /** Between requests to a service that does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -86,19 +88,22 @@ function readSubscriptionIds(items: readonly string[]): Reading<string> {
 }
 
 async function run(options: PullOptions): Promise<Result> {
-  const { into, baseUrl, keyFile, full, since, follow, compare } = options;
-  const startsNow = full !== true && since === undefined && !existsSync(into);
+  const { into, baseUrl, keyFile, follow, compare } = options;
   using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stopping.abort(new Error('stopped')));
-  const onWait = (reason: string, waitMs: number) => {
+  const say = (text: string) => {
     shown.end();
-    process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
+    process.stderr.write(`${printable(text)}\n`);
   };
+  const onWait = (reason: string, waitMs: number) =>
+    say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
   const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
-  using copy = await open(api, options);
+  using opened = new DisposableStack();
+  let copy: Copy | null = null;
+  let startsNow = false;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -106,19 +111,25 @@ async function run(options: PullOptions): Promise<Result> {
     shown.update(`${what}, rows`, sums.rows_read);
   };
   const pulled = (failed = false): Result => {
-    const detections = copy.count();
+    const detections = copy?.count() ?? null;
     const text = pulledText(into, sums.stored, detections, startsNow);
     return { value: { into, ...sums, detections }, text, failed };
   };
   try {
-    const work = { api, copy, onPage, start: await startOf(api, copy, options) };
+    copy = opened.use(await open(api, options));
+    const begun = begin(copy, options);
+    ({ startsNow } = begun);
+    const ask = createAsk(api, copy, begun, (lost) =>
+      say(`The key no longer reads ${lost}. What ${into} has of it stays as it is.`),
+    );
+    const work = { api, copy, onPage, start: await ask() };
     if (compare === true) {
       const comparison = await compareCopy(work);
       const equal = comparison.differences.length === 0;
       const text = comparisonText(into, comparison);
       return { value: { into, equal, ...comparison }, text, failed: !equal };
     }
-    await pull(work, options, signal);
+    await pull(work, ask, options, signal);
     return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -128,17 +139,20 @@ async function run(options: PullOptions): Promise<Result> {
   }
 }
 
-async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
-  const { full, follow, pollSeconds } = options;
-  if (full === true && work.copy.position().cursor === null) await beginWalk(work);
-  await finishWalk(work);
+async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSignal): Promise<void> {
+  const { follow, pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
-  for (;;) {
-    const isWaitedFor = await catchUp(work, waitSeconds);
-    if (follow !== true) return;
-    if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
+  for (let work = begun; ; ) {
+    const askedMs = performance.now();
+    work = await walkPeriods(work, ask);
+    do {
+      const isWaitedFor = await catchUp(work, waitSeconds);
+      if (follow !== true) return;
+      if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
+    } while (performance.now() < askedMs + ASK_MS);
+    work = { ...work, start: await ask() };
   }
 }
 
@@ -146,38 +160,74 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
   const { into, compare: isRead = false } = options;
   if (isRead && !existsSync(into))
     throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
+  const folder = dirname(into);
+  if (!isFolder(folder)) throw new Refused('failed', `there is no folder ${folder}. Create it first.`);
+  if (isFolder(into)) throw new Refused('failed', `${into} is a folder. Name a file with --into.`);
   const format = options.format ?? FORMATS.find((one) => extname(into) === `.${one}`) ?? 'sqlite';
   if (format === 'sqlite') return openSqliteCopy(into, isRead);
   if (format === 'ndjson') return openLines(into, NDJSON, isRead);
   return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
 }
 
-/** @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet */
-async function startOf(api: Api, copy: Copy, options: PullOptions): Promise<Start> {
-  const { into, since, compare } = options;
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** Whether the change stream begins now, at the first page of this run. */
+interface Begun extends Choice {
+  readonly startsNow: boolean;
+}
+
+/**
+ * Notes the options in a new copy, so that later runs need not repeat them.
+ *
+ * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
+ */
+function begin(copy: Copy, options: PullOptions): Begun {
+  const { into, compare } = options;
   const { subscription: subscription_id = null, contentType: content_type = null } = options;
-  const { cursor, walk, selection } = copy.position();
-  const asked = { subscription_id, content_type };
-  const noted = selection ?? { subscription_id: null, content_type: null };
-  const isOther =
-    ![null, noted.subscription_id].includes(subscription_id) ||
-    ![null, noted.content_type].includes(content_type);
-  // Other streams have rows before the cursor that the copy does not have.
-  if (cursor !== null && isOther) {
-    const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
-    throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);
-  }
-  if (cursor !== null && since !== undefined)
-    throw new Refused('usage', `${into} already records its position: leave out --since.`);
-  const isOwn = copy.count() !== null || existsSync(placeOf(into));
-  if (compare === true && (walk !== null || (cursor === null && isOwn))) {
+  const position = copy.position();
+  const { cursor, walk, selection: noted = { subscription_id: null, content_type: null } } = position;
+  const isLines = copy.count() === null;
+  if (compare === true && (walk !== null || (cursor === null && (!isLines || existsSync(placeOf(into)))))) {
     const next = 'Run the same command without --compare first.';
     throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
   }
-  const { body: me, dateMs } = await api.get('/v1/me', Me);
-  // By the server's clock: it refuses a time in its future.
-  const from = new Date(since ?? dateMs).toISOString();
-  return { me, dateMs, since: from, selection: cursor === null ? asked : noted };
+  const since = options.since === undefined ? null : new Date(options.since).toISOString();
+  if (cursor !== null) {
+    refuseOther(into, options, position, isLines);
+    return { selection: noted, since, startsNow: false };
+  }
+  const isChosen = subscription_id !== null || content_type !== null;
+  const selection = isChosen ? { subscription_id, content_type } : noted;
+  if (compare === true) return { selection, since, startsNow: false };
+  const isFull = options.full === true || (since === null && Array.isArray(position.streams));
+  const from = isFull ? null : (since ?? position.since ?? null);
+  copy.store([], { cursor, walk: null, selection, streams: isFull ? [] : null, since: from });
+  return { selection, since: from, startsNow: !isFull && from === null };
+}
+
+/** @throws Refused for options with which the copy did not begin: it would lack rows before its cursor */
+function refuseOther(into: string, options: PullOptions, position: Position, isLines: boolean): void {
+  const { subscription = null, contentType = null, since, full } = options;
+  const { streams, selection: noted = { subscription_id: null, content_type: null } } = position;
+  const isOther =
+    ![null, noted.subscription_id].includes(subscription) ||
+    ![null, noted.content_type].includes(contentType);
+  if (isOther) {
+    const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
+    throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);
+  }
+  if (since !== undefined)
+    throw new Refused('usage', `${into} already records its position: leave out --since.`);
+  if (full === true && streams === null) {
+    const next = `Leave out --full to continue it. To copy the history, delete ${filesOf(into, isLines)} first, or name another file.`;
+    throw new Refused('usage', `${into} was started without --full. ${next}`);
+  }
+}
+
+function filesOf(into: string, isLines: boolean): string {
+  return isLines ? `${into} and ${placeOf(into)}` : into;
 }
 
 function optionsOf({ subscription_id, content_type }: Selection): string {
@@ -192,7 +242,7 @@ function pulledText(into: string, stored: number, detections: number | null, sta
       ? `${counted(stored, 'line')} added to ${into}.`
       : `${counted(stored, 'detection')} added or changed in ${into}, which now has ${grouped(detections)}.`;
   const start = startsNow
-    ? '\nThis new copy starts with changes from now on. To copy the history as well, delete the copy and run the command again with --full.'
+    ? `\nThis new copy starts with changes from now on. To copy the history as well, delete ${filesOf(into, detections === null)} and run the command again with --full.`
     : '';
   return `${done} Run the same command again to fetch later changes.${start}`;
 }
@@ -223,6 +273,8 @@ function readKey(path: string): string {
       'failed',
       `there is no key file ${path}. Create it, with the API key as its only content.`,
     );
+  if (isFolder(path))
+    throw new Refused('failed', `${path} is a folder. Name the file with the API key with --key-file.`);
   const content = readFileSync(path, 'utf8').trim();
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;

@@ -92,7 +92,9 @@ export function createApi(options: ApiOptions) {
         if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
         throw new Refused('failed', `${path} did not answer as a Detection Reporting API. Check --base-url.`);
       }
-      const pauseMs = Math.min(answer.afterMs ?? waitMs, PAUSE_MS_MAX);
+      // A service may say so of every answer: only the first request is repeated at once.
+      const isAtOnce = (answer.afterMs ?? 0) < SECOND_MS && waitMs > FIRST_WAIT_MS;
+      const pauseMs = Math.min(isAtOnce ? waitMs : (answer.afterMs ?? waitMs), PAUSE_MS_MAX);
       options.onWait(answer.again, pauseMs);
       await sleep(pauseMs, undefined, { signal: options.signal });
     }
@@ -120,7 +122,7 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
   const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
   const timeout = AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS);
   const headers = { authorization: `Bearer ${key}`, accept: 'application/json', ...prefer };
-  const request = { headers, redirect: 'error', signal: AbortSignal.any([signal, timeout]) } as const;
+  const request = { headers, redirect: 'manual', signal: AbortSignal.any([signal, timeout]) } as const;
   const received = await fetch(url, request)
     .then(async (response) => ({ response, body: parseJson(await response.text()) }))
     .catch((error: unknown) => {
@@ -136,6 +138,13 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
     if (body === undefined || Number.isNaN(dateMs))
       return { again: `${url.origin} did not answer with JSON` };
     return { body, dateMs, hasWaited: response.headers.has('preference-applied') };
+  }
+  const location = response.headers.get('location');
+  // Not followed: the key is for the service that was named.
+  if (status >= 300 && status < 400 && location !== null) {
+    const to = URL.parse(location, url.href)?.href ?? location;
+    const next = 'If that is the service, name its address with --base-url.';
+    throw new Refused('failed', `${url.origin}${url.pathname} redirects to ${to}. ${next}`);
   }
   const detail = Value.Check(Type.Object({ detail: Type.String() }), body) ? body.detail : statusText;
   const reason = `${url.pathname} answered with status ${status}: ${detail}`;

@@ -20,6 +20,7 @@ import {
   type Start,
   shownStep,
   stepsOf,
+  streamName,
   type Work,
 } from './procedures.ts';
 
@@ -68,7 +69,7 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   const isDue = (row: Own) => !(Date.parse(row.first_detected_at) > start.dateMs - SECOND_MS);
   const streams = Map.groupBy([...own.values()].filter(isDue).sort(inPeriod), ({ stream }) => stream);
   for (const step of stepsOf(start)) {
-    const mine = streams.get(streamOf(step)) ?? [];
+    const mine = streams.get(streamName(step)) ?? [];
     for await (const rows of differingPages(api, step, mine, (row) => own.delete(row.id))) {
       for (const row of rows) {
         const { id, version } = row;
@@ -91,10 +92,6 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   return { detections, changed_since, differences: [...found.values()] };
 }
 
-function streamOf({ subscription_id, content_type }: Step | Detection): string {
-  return `${subscription_id} ${content_type}`;
-}
-
 /** Reads the detections of the copy, by id: the highest version of each. */
 async function readOwn(
   copy: Copy,
@@ -106,7 +103,7 @@ async function readOwn(
     const { id, version } = row;
     if (!isSelected(selection, row) || version < (own.get(id)?.version ?? 0)) continue;
     const first_detected_at = String(row.first_detected_at);
-    own.set(id, { id, version, first_detected_at, stream: streamOf(row), digest: digestOf(row, paths) });
+    own.set(id, { id, version, first_detected_at, stream: streamName(row), digest: digestOf(row, paths) });
   }
   return own;
 }

@@ -8,8 +8,9 @@
 import { existsSync } from 'node:fs';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { Refused } from '../refused.ts';
+import { isErrorCode, Refused } from '../refused.ts';
 import { type Database, openDatabase, writing } from '../store/database.ts';
+import { isDamage } from '../store/database-errors.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
@@ -37,6 +38,13 @@ export const Position = Type.Object({
   walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
   /** Missing: every stream of the key. */
   selection: Type.Optional(Selection),
+  /**
+   * A full copy: the streams whose periods it has, or will have after `walk`, such as `7001 text`. Null: it began
+   * otherwise. Missing: an earlier version began it.
+   */
+  streams: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+  /** The time at which the change stream is to begin, while there is no cursor. Null or missing: now. */
+  since: Type.Optional(TextOrNull),
 });
 export type Position = Static<typeof Position>;
 
@@ -84,31 +92,51 @@ const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LI
 const SELECT_STATE = 'SELECT cursor, notes FROM state';
 const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
 
+interface Row {
+  readonly id: string;
+  readonly body: string;
+}
+
 /** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
 const BATCH_ROWS = 1000;
 
 /** @param isRead opens it for reading only, maybe while a pull updates it; @throws Refused `failed` for another file */
 export function openSqliteCopy(path: string, isRead: boolean): Copy {
-  const db = isRead ? openDatabase(path, 'inspect') : openOwn(path);
+  const access = <Result>(work: () => Result): Result => {
+    try {
+      return work();
+    } catch (error) {
+      throw refusedIn(path, isRead, error);
+    }
+  };
+  const db = access(() => (isRead ? openDatabase(path, 'inspect') : openOwn(path)));
+  const position = () => access(() => positionIn(db, path));
   try {
-    positionIn(db, path);
+    position();
   } catch (error) {
     db.close();
-    if (error instanceof Refused) throw error;
-    const detail = `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`;
-    throw new Refused('failed', detail, { cause: error });
+    throw error;
   }
   return {
-    position: () => positionIn(db, path),
+    position,
     store: (rows, { cursor, ...notes }) =>
-      writing(db, () => {
-        const upsert = db.prepare(UPSERT_DETECTION);
-        const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
-        db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
-        return stored.length;
-      }),
-    count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
-    rows: () => rowsIn(db, path),
+      access(() =>
+        writing(db, () => {
+          const upsert = db.prepare(UPSERT_DETECTION);
+          const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
+          db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
+          return stored.length;
+        }),
+      ),
+    count: () => access(() => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0),
+    async *rows() {
+      for (let after = ''; ; ) {
+        const rows = access(() => db.prepare<[string, number], Row>(SELECT_ROWS).all(after, BATCH_ROWS));
+        for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
+        if (rows.length < BATCH_ROWS) return;
+        after = rows.at(-1)?.id ?? '';
+      }
+    },
     [Symbol.dispose]: () => void db.close(),
   };
 }
@@ -116,12 +144,33 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
 function openOwn(path: string): Database {
   if (existsSync(`${path}.place`))
     throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
-  try {
-    return openDatabase(path, 'write', SCHEMA);
-  } catch (error) {
-    if (!(error instanceof UnknownSchema)) throw error;
-    throw new Refused('failed', `${error.message} To start a new copy, name another file with --into.`);
+  // SQLite would join it to the new database.
+  if (!existsSync(path) && existsSync(`${path}-wal`)) {
+    const next = `Delete ${path}-wal and ${path}-shm to start a new copy, or name another file with --into.`;
+    throw new Refused('failed', `${path} is missing, but ${path}-wal is still there. ${next}`);
   }
+  return openDatabase(path, 'write', SCHEMA);
+}
+
+/** Errors of SQLite that the file causes, in words for its owner: it is no database of an appliance, with backups. */
+function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
+  const refused = (detail: string) => new Refused('failed', `${path} ${detail}`, { cause: error });
+  const another = 'Name another file with --into';
+  if (error instanceof UnknownSchema)
+    return refused(`was created by another version of Wirewatch. ${another} to start a new copy.`);
+  const isUnusable = error instanceof Refused && error.code === 'configuration';
+  // A new one: SQLite could not create its write-ahead log.
+  if (isUnusable && !existsSync(path))
+    return refused(
+      `cannot be a database on this file system. ${another} on a local disk, or --format ndjson.`,
+    );
+  if (isUnusable || isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_ERROR')) {
+    const lines =
+      'To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson';
+    return refused(`was not made by pull. ${isRead ? lines : `${another}.`}`);
+  }
+  if (!isDamage(error)) return error;
+  return refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`);
 }
 
 function positionIn(db: Database, path: string): Position {
@@ -138,14 +187,4 @@ export function checkPosition<Schema extends TSchema>(
   if (Value.Check(schema, value)) return value;
   const found = `${path} does not contain the position of a copy.`;
   throw new Refused('failed', `${found} Name another file with --into to start a new copy.`);
-}
-
-async function* rowsIn(db: Database, path: string): AsyncIterable<Detection> {
-  const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
-  for (let after = ''; ; ) {
-    const rows = select.all(after, BATCH_ROWS);
-    for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
-    if (rows.length < BATCH_ROWS) return;
-    after = rows.at(-1)?.id ?? '';
-  }
 }

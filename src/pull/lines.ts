@@ -14,7 +14,6 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { type Static, Type } from '@sinclair/typebox';
 import { counted, grouped } from '../counted.ts';
@@ -36,8 +35,19 @@ export interface LineForm {
 export const NDJSON: LineForm = {
   head: '',
   line: bodyOf,
-  read: (input) => createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }),
+  read: readLines,
 };
+
+/** Splits at line feeds alone: JSON may contain U+2028 and U+2029, where node:readline splits, too. */
+async function* readLines(input: Readable): AsyncIterable<string> {
+  let rest = '';
+  for await (const text of input.setEncoding('utf8')) {
+    const lines = `${rest}${text}`.split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  yield rest;
+}
 
 /** The content of the file beside the copy. */
 const Noted = Type.Object({

@@ -1,7 +1,7 @@
 /** `wirewatch pull --compare`: it accepts every good copy, and detects every bad one (contract: Client procedures). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -16,7 +16,9 @@ import { inFolder, runProgram } from '../support/program.ts';
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 
-const texts = Array.from({ length: 30 }, () => newRow({ article_headline: 'Mills' }));
+// Separators of lines and paragraphs, which end no line of NDJSON.
+const headlines = ['Mills\u2028 A', 'Mills\u2029 A', ...Array.from({ length: 28 }, () => 'Mills')];
+const texts = headlines.map((article_headline) => newRow({ article_headline }));
 const image = newRow({ source_internal_id: 601 });
 
 before(async () => {
@@ -137,6 +139,8 @@ describe('pull --compare', () => {
         assert.equal((await run([...args, '--full'])).code, 0);
         let from = appliance.serving().log.length;
         assert.equal((await compared(folder, into, '--format', format)).equal, true);
+        for (const headline of ['Mills\u2028 A', 'Mills\u2029 A'])
+          assert.ok(readFileSync(into, 'utf8').includes(headline), `${format} must have the line separators`);
         assert.deepEqual([...new Set(requests(from))], ['/v1/digests'], format);
         if (format !== 'sqlite') continue;
         edit(

@@ -1,6 +1,8 @@
 /** `wirewatch pull`: copies as CSV, and following without polling. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,6 +46,42 @@ test('a cell that looks like a formula is escaped, and CSV is quoted', () => {
     assert.equal(line({ id: 'x', version: 1, article: { headline } }), `x,${cell}`);
   assert.equal(line({ id: 'x', version: 1 }), 'x,');
 });
+
+test('stopping before the columns are known is no fault, and with --follow no failure', () =>
+  inFolder(async (folder) => {
+    let asked = 0;
+    const server = createServer(() => {
+      asked += 1;
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : null;
+    try {
+      writeFileSync(join(folder, 'key'), 'ww_live_x');
+      const into = join(folder, 'copy.csv');
+      const to = [
+        '--base-url',
+        `http://127.0.0.1:${port}`,
+        '--key-file',
+        join(folder, 'key'),
+        '--into',
+        into,
+      ];
+      for (const [code, ...more] of [[0, '--follow'], [1]] as const) {
+        const before = asked;
+        const program = runProgram(['pull', ...to, '--json', ...more]);
+        await program.until('its first request', () => (asked > before ? true : undefined));
+        program.kill('SIGINT');
+        assert.equal(await program.ended, code, program.stderr());
+        assert.equal(program.stderr(), '');
+        const expected = { into, rows_read: 0, stored: 0, detections: null };
+        assert.deepEqual(JSON.parse(program.stdout()), expected);
+      }
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }));
 
 describe('against the appliance', () => {
   let appliance: Appliance;

@@ -1,10 +1,10 @@
 /** The requests of `wirewatch pull`: only the chosen streams, and for a full copy an order that loses nothing. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { pulled, subscription, withService } from '../support/pull.ts';
+import { pulled, type Responses, subscription, withService } from '../support/pull.ts';
 
 describe('pull of some streams', () => {
   /** The parameters of each request that choose streams. */
@@ -106,6 +106,66 @@ test('a full copy starts the stream at as_of first, and then follows it by curso
       [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
       ['abc', null],
     );
+  }));
+
+for (const format of ['sqlite', 'ndjson', 'csv']) {
+  const firstOf = (requests: string[]) => {
+    const { pathname, searchParams } = new URL(requests.splice(0)[0] ?? '', 'http://x');
+    return `${pathname} ${searchParams.get('since') ?? ''}`;
+  };
+  const isFull = '/v1/detections ';
+  // Read first, for its columns.
+  const SCHEMA: Responses = [[200, {}]];
+
+  test(`--full on a copy that began without it is refused, until its files are deleted (${format})`, () =>
+    withService([subscription(7001, 'text')], [], async (to, folder, requests) => {
+      const args = [...to, '--into', join(folder, 'copy'), '--format', format];
+      const begun = await pulled(args);
+      const advised = (text: string) => (/ delete (\S+)(?: and (\S+\.place))? /.exec(text) ?? []).slice(1);
+      assert.match(begun.stdout, /run the command again with --full\.\n$/);
+      requests.length = 0;
+      const { code, stderr } = await pulled([...args, '--full']);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /was started without --full\. Leave out --full to continue it\./);
+      assert.deepEqual(
+        requests.filter((url) => !url.startsWith('/v1/schema')),
+        [],
+      );
+      assert.deepEqual(advised(stderr), advised(begun.stdout));
+      for (const file of advised(stderr)) if (file !== undefined) rmSync(file);
+      for (const turn of [1, 2]) assert.equal((await pulled([...args, '--full'])).code, 0, `${turn}`);
+      const read = requests.filter((url) => !url.startsWith('/v1/schema'));
+      assert.equal(firstOf(read), isFull);
+    }));
+
+  test(`a copy that was stopped before its first page begins as it was to begin (${format})`, () =>
+    withService([subscription(7001, 'text')], [], async (to, folder, requests, responses) => {
+      const args = [...to, '--into', join(folder, 'copy'), '--format', format];
+      const fail = () => responses.push(...(format === 'csv' ? SCHEMA : []), [403, {}]);
+      const since = '2026-11-01T00:00:00.000Z';
+      const first = () => firstOf(requests.filter((url) => !url.startsWith('/v1/schema')));
+      for (const [options, expected] of [
+        [['--since', since], `/v1/detections/changes ${since}`],
+        [['--full'], isFull],
+      ] as const) {
+        fail();
+        assert.equal((await pulled([...args, ...options])).code, 1);
+        requests.length = 0;
+        fail();
+        assert.equal((await pulled(args)).code, 1);
+        assert.equal(first(), expected);
+      }
+      const { stdout } = await pulled(args);
+      assert.doesNotMatch(stdout, /from now on/);
+    }));
+}
+
+test('a copy from now on says so, until it has its first page', () =>
+  withService([subscription(7001, 'text')], [[403, {}]], async (to, folder) => {
+    const args = [...to, '--into', join(folder, 'copy.db')];
+    assert.equal((await pulled(args)).code, 1);
+    assert.match((await pulled(args)).stdout, /This new copy starts with changes from now on/);
+    assert.doesNotMatch((await pulled(args)).stdout, /from now on/);
   }));
 
 test('an interrupted full copy continues without a stream that the key has lost', () =>

@@ -40,6 +40,27 @@ describe('pull, when the response is not a page', () => {
   test('503 is retried after Retry-After', () => isRepeated(503));
   test('504 is retried after Retry-After', () => isRepeated(504));
 
+  for (const [name, after] of [
+    ['0 seconds', '0'],
+    ['a time in the past', new Date(Date.now() - 60_000).toUTCString()],
+  ] as const)
+    test(`a service whose Retry-After is always ${name} is not asked at once again and again`, () =>
+      against(
+        Array.from({ length: 3 }, () => [503, { 'retry-after': after }]),
+        ({ code, stderr }, requests) => {
+          assert.equal(code, 0, stderr);
+          assert.match(stderr, /waiting 0 s[\s\S]*waiting 2 s[\s\S]*waiting 4 s/);
+          assert.equal(requests.length, 4);
+        },
+      ));
+
+  test('a redirect is not followed, but named', () =>
+    against([[308, { location: '/moved' }]], ({ code, stderr }, requests) => {
+      assert.equal(code, 1);
+      assert.match(stderr, /\/changes redirects to http:\S+\/moved\. If .* --base-url\.\n$/);
+      assert.equal(requests.length, 1);
+    }));
+
   test('without Retry-After the wait doubles', () =>
     against(
       [

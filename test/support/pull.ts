@@ -25,14 +25,16 @@ export type Responses = [number, Record<string, string>][];
 /**
  * A service without rows, which records every request except those for /v1/me.
  *
- * @param responses for the first recorded requests; later ones succeed
+ * @param responses for the next recorded requests; later ones succeed
  */
 export async function withService(
   subscriptions: object[],
   responses: Responses,
-  use: (to: string[], folder: string, requests: string[]) => Promise<void>,
+  use: (to: string[], folder: string, requests: string[], responses: Responses) => Promise<void>,
 ): Promise<void> {
-  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
+  const fields = [{ path: 'id', column: 'id', type: 'string', content_types: ['text', 'image'] }];
+  // A page and a schema in one.
+  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null, fields });
   const requests: string[] = [];
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const isMe = request.url === '/v1/me';
@@ -48,7 +50,7 @@ export async function withService(
     await inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');
       const to = ['pull', '--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
-      await use(to, folder, requests);
+      await use(to, folder, requests, responses);
     });
   } finally {
     server.closeAllConnections();
