@@ -138,6 +138,7 @@ test('a file that cannot be opened stays in the drop folder, also if it would no
       assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
       await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
     } finally {
+      rmSync(flag, { force: true });
       await appliance.stop();
     }
   });
