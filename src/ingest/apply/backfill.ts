@@ -164,7 +164,8 @@ function appliedText(rowsApplied: number, rows: number): string {
  */
 export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord | null {
   const { drop, writer } = files;
-  const { name, sha256, rows_applied, report } = record;
+  const { name, sha256, rows_applied } = record;
+  const { bounds: _, ...report } = record.report;
   const parsed = parseFileName(name);
   const same =
     parsed.kind === 'export' && sha256 !== null ? findSameContent(writer.db, parsed.file, sha256) : null;
