@@ -52,8 +52,10 @@ test('a malformed key is 401 without a lookup', () => {
   const absent = createAccessReader(join(root, 'absent.db'));
   refusal('unauthorized', () => authenticate(absent, readCredential('Bearer nonsense'), HERE, NOW_MS));
   const { key } = createKey('ww');
+  // One in a thousand keys ends like this.
+  const end = key.endsWith('aa') ? 'bb' : 'aa';
   refusal('unauthorized', () =>
-    authenticate(absent, readCredential(`Bearer ${key.slice(0, -2)}aa`), HERE, NOW_MS),
+    authenticate(absent, readCredential(`Bearer ${key.slice(0, -2)}${end}`), HERE, NOW_MS),
   );
   refusal('unavailable', () => authenticate(absent, readCredential(`Bearer ${key}`), HERE, NOW_MS));
 });
