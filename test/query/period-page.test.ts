@@ -239,6 +239,22 @@ test('a filter that matches little ends a page after 50 chunks, even within a se
   });
 });
 
+test('a page that begins within a second has no more rows than its limit', () => {
+  const given = [0, 0, 0, 1, 1, 1].map(
+    (offset, index): TestRow => ({
+      content_type: 'text',
+      version: 1,
+      row: { source_internal_id: index + 1, first_detected_at: timestamp(START + offset) },
+    }),
+  );
+  withStore((store) => {
+    store.deliver(given, 1000);
+    for (const sort of SORTS)
+      for (const filters of [NO_FILTERS, { ...NO_FILTERS, min_score: 0 }])
+        assert.deepEqual(walk(store.reader, query({ sort, filters, limit: 2 })).sizes, [2, 2, 2]);
+  });
+});
+
 test('a full page without more rows is the last', () => {
   const one = (id: number): TestRow => ({
     content_type: 'text',
