@@ -22,6 +22,7 @@ import { createProgress, table } from './output.ts';
 const WAIT_SECONDS = 50;
 /** How often a copy that follows asks what its key reads. A service may give the same answer for a minute. */
 const ASK_MS = 60 * SECOND_MS;
+const EVERY_STREAM: Selection = { subscription_id: null, content_type: null };
 /** Between requests to a service that does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -187,7 +188,7 @@ function begin(copy: Copy, options: PullOptions): Begun {
   const { into, compare } = options;
   const { subscription: subscription_id = null, contentType: content_type = null } = options;
   const position = copy.position();
-  const { cursor, walk, selection: noted = { subscription_id: null, content_type: null } } = position;
+  const { cursor, walk, selection: noted = EVERY_STREAM } = position;
   const isLines = copy.count() === null;
   if (compare === true && (walk !== null || (cursor === null && (!isLines || existsSync(placeOf(into)))))) {
     const next = 'Run the same command without --compare first.';
@@ -210,7 +211,7 @@ function begin(copy: Copy, options: PullOptions): Begun {
 /** @throws Refused for options with which the copy did not begin: it would lack rows before its cursor */
 function refuseOther(into: string, options: PullOptions, position: Position, isLines: boolean): void {
   const { subscription = null, contentType = null, since, full } = options;
-  const { streams, selection: noted = { subscription_id: null, content_type: null } } = position;
+  const { streams, selection: noted = EVERY_STREAM } = position;
   const isOther =
     ![null, noted.subscription_id].includes(subscription) ||
     ![null, noted.content_type].includes(contentType);

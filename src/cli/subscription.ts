@@ -1,5 +1,4 @@
 /** `wirewatch subscription`: the subscriptions of accounts. Changes apply to the next request. */
-import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { removeSubscription } from '../auth/removal.ts';
 import {
@@ -20,10 +19,9 @@ import {
 } from '../config/option-values.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { endedStreams } from '../history/detection-rows.ts';
-import { openDatabase } from '../store/database.ts';
 import { requireChanges, withAccess } from './access.ts';
 import { argument, commandGroup, option, requiredOption, subcommand, YES_OPTION } from './command.ts';
-import { commandFolder } from './installation.ts';
+import { configOf, withDetections } from './installation.ts';
 import { DROP_OPTION, listOf } from './options.ts';
 import type { Column } from './output.ts';
 import { resourceCommands } from './resource.ts';
@@ -77,11 +75,8 @@ const add = subcommand('add', 'add a subscription to an account', {
 
 /** Whether a removed subscription with this number had rows; false if the database cannot be read. */
 function hadRows(command: Command, id: number): boolean {
-  const { detections } = commandFolder(command);
   try {
-    if (!existsSync(detections)) return false;
-    using db = openDatabase(detections, 'inspect');
-    return endedStreams(db, id).length > 0;
+    return withDetections(configOf(command), false, (db) => endedStreams(db, id).length > 0);
   } catch {
     // The subscription has been added all the same; the next start reports the database.
     return false;

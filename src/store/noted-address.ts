@@ -25,11 +25,11 @@ export interface NotedConsole {
  */
 export function noteAddress(
   path: string,
-  { url, run = '' }: Pick<NotedConsole, 'url'> & Partial<NotedConsole>,
+  { url, run }: { readonly url: string; readonly run?: string },
   onFailure: (reason: string) => void,
 ): void {
   try {
-    writeWhole(path, run === '' ? `${url}\n` : `${url}\n${run}\n`);
+    writeWhole(path, run === undefined ? `${url}\n` : `${url}\n${run}\n`);
   } catch (error) {
     onFailure(reasonOf(error));
   }
