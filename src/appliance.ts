@@ -22,6 +22,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
 import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
+import { createSeenKeys, type SeenKeys } from './limits/seen-keys.ts';
 import { readUsageAtStart } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
@@ -105,7 +106,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
     noteDamage(folder, detail);
     void ingest.stop();
   });
-  const stores = openStores(folder, conditions, undo);
+  const stores = openStores(config, folder, conditions, undo);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics }, undo);
   await ingest.begun;
   const health = watchHealth(config, stores, log);
@@ -162,6 +163,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
 interface Counters {
   readonly dailyRows: DailyRows;
   readonly keyUses: KeyUses;
+  readonly seenKeys: SeenKeys;
   readonly requests: RequestCounts;
   /** Null: the administration port is off. */
   readonly metrics: Metrics | null;
@@ -176,7 +178,9 @@ async function createCounters(
   );
   const requests = createRequestCounts(now);
   const metrics = isAdminOn(config, kind) ? await loadMetrics(requests) : null;
-  return { dailyRows: createDailyRows(stored), keyUses: createKeyUses(), requests, metrics };
+  const dailyRows = createDailyRows(stored.rows);
+  const seenKeys = createSeenKeys(stored.seen);
+  return { dailyRows, keyUses: createKeyUses(), seenKeys, requests, metrics };
 }
 
 /** What the threads and the server share. */
@@ -186,7 +190,12 @@ interface Stores extends Omit<IngestSurroundings, 'metrics'> {
   readonly waiting: Waiting;
 }
 
-function openStores(folder: DataFolder, conditions: Conditions, undo: AsyncDisposableStack): Stores {
+function openStores(
+  config: Config,
+  folder: DataFolder,
+  conditions: Conditions,
+  undo: AsyncDisposableStack,
+): Stores {
   const access = createAccessReader(folder.access);
   undo.defer(access.close);
   const reader = createDetectionsReader(folder.detections);
@@ -202,7 +211,7 @@ function openStores(folder: DataFolder, conditions: Conditions, undo: AsyncDispo
     detections: reader.db,
     conditions,
     recentDeliveries: new BoundedMap(RECENT_DELIVERIES_MAX),
-    waiting: createWaiting(),
+    waiting: createWaiting(config.server.max_connections),
   };
 }
 
@@ -242,13 +251,14 @@ function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Log
 }
 
 function keepUsage(
-  { dailyRows, keyUses, metrics, requests }: Counters,
+  { dailyRows, keyUses, seenKeys, metrics, requests }: Counters,
   { usage }: DataFolder,
   log: Logger,
 ): UsageKeeper {
   return createUsageKeeper({
     rows: dailyRows,
     uses: keyUses,
+    seen: seenKeys,
     requests: metrics && requests,
     writer: createUsageWriter({ path: usage }),
     onFailure: (error) => {

@@ -25,8 +25,15 @@ const SEMI_SPACE_MIB = 8;
 /** V8 counts two semi-spaces, and one more for large objects. */
 const YOUNG_MIB = 3 * SEMI_SPACE_MIB;
 
-/** How the executable runs its Node. Without the first, `kill -USR1` opens a debugger port. */
-export const NODE_FLAGS: readonly string[] = ['--disable-sigusr1', `--max-semi-space-size=${SEMI_SPACE_MIB}`];
+/**
+ * How the executable runs its Node. Without the first, `kill -USR1` opens a debugger port. Without the second, OpenSSL
+ * loads the libraries that a configuration names: that of OPENSSL_CONF, or one in the folder it was built with.
+ */
+export const NODE_FLAGS: readonly string[] = [
+  '--disable-sigusr1',
+  '--openssl-config=/dev/null',
+  `--max-semi-space-size=${SEMI_SPACE_MIB}`,
+];
 
 /** Starts src/worker.ts on a new thread. @param workerData its role */
 export function startWorker(workerData: unknown): Worker {

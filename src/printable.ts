@@ -12,6 +12,11 @@ export function printable(text: string): string {
   });
 }
 
+/** The same on one line: what follows a line break in a name could pass for Wirewatch's own words. */
+export function printableLine(text: string): string {
+  return printable(text.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
+}
+
 export const REDACTED = '[redacted]';
 
 /** After a parameter, a scheme, or the public part of a key or token; or the user and password of an address. */

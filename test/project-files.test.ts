@@ -62,14 +62,18 @@ test('the top level has only expected files', () => {
   );
 });
 
-test('the packages have exact versions, and the lockfile names no registry', () => {
+test('the packages have exact versions, and the lockfile names no registry and has every checksum', () => {
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
     readFileSync(path.join(root, 'package.json'), 'utf8'),
   );
   const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
   assert.ok(versions.length > 10);
   for (const [name, version] of versions) assert.match(String(version), /^\d+\.\d+\.\d+$/, name);
-  assert.doesNotMatch(readFileSync(path.join(root, 'package-lock.json'), 'utf8'), /"resolved": *"/);
+  const lockfile = readFileSync(path.join(root, 'package-lock.json'), 'utf8');
+  assert.doesNotMatch(lockfile, /"resolved": *"/);
+  const { '': _, ...locked } = JSON.parse(lockfile).packages;
+  const unchecked = Object.entries(locked).filter(([, entry]) => !/^sha512-/.test(Object(entry).integrity));
+  assert.deepEqual(unchecked, []);
   assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);
 });
 

@@ -54,6 +54,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     ...server,
     metrics,
     settings: config.admin,
+    limits: config.server,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: await consoleOptions(options, access, run),
     backup: config.backup,

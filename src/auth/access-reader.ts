@@ -54,6 +54,8 @@ export interface AccessReader {
    * @throws Refused `unavailable` if the store cannot be read now
    */
   findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
+  /** @throws Refused `unavailable` */
+  hasKey(keyId: string): boolean;
   /** @throws Refused `unavailable` if keys cannot be read now */
   check(): void;
   close(): void;
@@ -141,6 +143,7 @@ export function createAccessReader(path: string): AccessReader {
         return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
       });
     },
+    hasKey: (keyId) => reading((from) => readProof(from, keyId) !== null),
     check: () => void reading((from) => readProof(from, '')),
     close,
   };

@@ -8,7 +8,7 @@ import { renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OWN_FOLDERS } from '../ingest/drop/drop-folder.ts';
+import { ForeignFolder, inFolder, OWN_FOLDERS } from '../ingest/drop/own-folder.ts';
 import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { fileSystemOf } from './file-system.ts';
@@ -72,9 +72,11 @@ function problemOf(folder: string): Outcome | null {
   }
   for (const name of OWN_FOLDERS) {
     const path = join(folder, name);
+    const foreign = foreignFolder(folder, name);
+    if (foreign !== null) return bad(foreign.problem, foreign.repair);
     const found = statOf(path);
     if (found === null) continue;
-    if (typeof found === 'string' || !found.isDirectory() || !isUsable(path))
+    if (typeof found === 'string' || !isUsable(path))
       return bad(`${path}: this user cannot write to it`, rights);
     if (found.dev !== entry.dev) {
       return bad(
@@ -84,6 +86,17 @@ function problemOf(folder: string): Outcome | null {
     }
   }
   return null;
+}
+
+function foreignFolder(folder: string, name: string): ForeignFolder | null {
+  try {
+    inFolder(folder, name, () => {});
+    return null;
+  } catch (error) {
+    if (error instanceof ForeignFolder) return error;
+    // Whoever uses the folder reports the error.
+    return null;
+  }
 }
 
 async function checkEvents(folder: string, rescanSeconds: number): Promise<Outcome> {

@@ -68,7 +68,7 @@ const add = subcommand('add', 'add an account', {
       self,
       account,
       `Added account ${id}.`,
-      `Next: wirewatch subscription add 7001 --account ${id}`,
+      `Next, with the number that its exports use: wirewatch subscription add NUMBER --account ${id}`,
     );
   },
 });

@@ -3,9 +3,12 @@ import type { Command } from 'commander';
 import { LINK_MS, makeLink, type Person } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
+import { type Actor, actorText } from '../history/actor.ts';
 import type { Operation } from '../history/format.ts';
+import { openAccess } from '../history/open-access.ts';
+import { noteOperation } from '../history/operation-note.ts';
 import { Refused } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { type NotedConsole, readNotedConsole } from '../store/noted-address.ts';
@@ -17,7 +20,7 @@ import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
 
 const OPTIONS = [
-  option('--as <name>', 'name of the person, for the audit trail (default: this user)', readName),
+  option('--as <name>', 'name shown beside the user in the audit trail', readName),
   option('--read-only', 'a session that shows everything and can change nothing'),
   option('--end-all', 'end every session, and every link that was not used yet'),
 ];
@@ -47,33 +50,44 @@ function makeConsoleLink(
   folder: DataFolder,
   { as, readOnly = false }: ValuesOf<typeof OPTIONS>,
 ): Result {
-  const epoch = withAccess(command, readConsoleEpoch);
   const nowMs = Date.now();
-  const { actor, sudo_user = actor } = operationOf(command);
-  const person = { name: as ?? String(sudo_user), read_only: readOnly };
-  const url = linkInto(consoleOf(folder), folder, person, { epoch, nowMs });
+  // Before it acts as the owner of the data folder.
+  const { actor, sudo_user } = operationOf(command);
+  const by = { actor, ...(sudo_user && { sudo_user }), ...(as && { as }) };
+  const person = { by, read_only: readOnly };
+  const url = withAccess(command, (access) => linkInto(consoleOf(folder), folder, access, person, nowMs));
   return {
-    value: { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
-    text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', read-only' : ''}.`,
+    value: { url, name: actorText(by), read_only: readOnly, expires_at: formatMs(nowMs + LINK_MS) },
+    text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${actorText(by)}${readOnly ? ', read-only' : ''}.`,
   };
 }
 
 /** The link that `demo` and `lab` print, for the user who started them. */
-export function linkOfStart(console: NotedConsole | null, folder: DataFolder, { actor }: Operation): string {
+export function linkOfStart(
+  console: NotedConsole | null,
+  folder: DataFolder,
+  operation: Operation & Actor,
+): string {
   if (console === null) throw new Error('a demonstration and a lab have a console');
-  using access = openDatabase(folder.access, 'read');
-  const person = { name: String(actor), read_only: false };
+  using access = openAccess(folder.root, { operation });
+  const person = { by: { actor: operation.actor }, read_only: false };
   // Sessions follow the machine's clock, not that of a lab.
-  return linkInto(console, folder, person, { epoch: readConsoleEpoch(access), nowMs: Date.now() });
+  return linkInto(console, folder, access, person, Date.now());
 }
 
+/** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
 function linkInto(
   { url, run }: NotedConsole,
   folder: DataFolder,
+  access: Database,
   person: Person,
-  { epoch, nowMs }: { readonly epoch: number; readonly nowMs: number },
+  nowMs: number,
 ): string {
-  return `${url}/#login=${makeLink(readSecret(folder), person, { epoch, run }, nowMs)}`;
+  const { as = null } = person.by;
+  const asked = { kind: 'console-link', as, read_only: person.read_only };
+  noteOperation(access, asked, nowMs);
+  const link = makeLink(readSecret(folder), person, { epoch: readConsoleEpoch(access), run }, nowMs);
+  return `${url}/#login=${link}`;
 }
 
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */

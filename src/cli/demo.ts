@@ -7,7 +7,6 @@ import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import type { Operation } from '../history/format.ts';
 import { openAccess } from '../history/open-access.ts';
 import { addRequest } from '../ingest/requests/requests.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
@@ -61,7 +60,7 @@ async function demonstrate(
   { appliance, config, showLog }: Serving,
   json: boolean,
   signal: AbortSignal,
-  operation: Operation,
+  operation: ReturnType<typeof operationOf>,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
   const link = linkOfStart(appliance.console, folder, operation);
@@ -96,7 +95,7 @@ For another link, run: wirewatch console --data ${data}
 
 function prepare(
   root: string,
-  { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
+  { prefix, operation }: { readonly prefix: string; readonly operation: ReturnType<typeof operationOf> },
   nowMs: number,
 ): SampleKey[] {
   using access = openAccess(root, { kind: 'demo', operation });

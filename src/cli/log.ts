@@ -1,10 +1,13 @@
 /** `wirewatch log`: the history of detections, or of accounts, subscriptions and keys. */
 import { once } from 'node:events';
-import { type AuditedChange, AuditTrail } from '../history/audit.ts';
+import { actorText } from '../history/actor.ts';
+import { type AuditedChange, readTrail } from '../history/audit.ts';
 import { type EntriesWanted, readEntries, timeOf } from '../history/entries.ts';
 import { listSegments } from '../history/segment.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { parseInstant } from '../time.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder } from './installation.ts';
 import { commonOptions, readInstant } from './options.ts';
@@ -25,10 +28,11 @@ time and the operation.
 
 With --access, each line gives the time, the user of the operating system (and the user who called sudo), the command,
 and the account, subscription or key that was changed, with its old and new values, or what was asked for. After
-"console:" comes what was done from the console, and the user is the person named in its link. "start" in place of a command is
-a change made at a start because of the configuration file. No line contains a key or its hash. With --json, each line
-is one JSON object with the members at, entry, kind, command, actor, sudo_user, subject, id, change (added, changed,
-removed or asked for) and members ({"name":{"from":…,"to":…}}).`;
+"console:" comes what was done from the console: the user is the one who made its link, and a name that the link was
+given with --as follows in quotes. "start" in place of a command is a change made at a start because of the
+configuration file. No line contains a key or its hash. With --json, each line is one JSON object with the members at,
+entry, kind, command, actor, sudo_user, as, subject, id, change (added, changed, removed or asked for) and members
+({"name":{"from":…,"to":…}}).`;
 
 export const register = defineCommand({
   options: OPTIONS,
@@ -45,7 +49,7 @@ export const register = defineCommand({
         'configuration',
         `there is no log in ${path}. Name the data folder of the installation with --data.`,
       );
-    if (access) await printAudit(path, values, commonOptions(self).json);
+    if (access) await printAudit(folder, values, commonOptions(self).json);
     else await printLines(path, values);
     return null;
   },
@@ -58,14 +62,10 @@ async function printLines(path: string, options: Values): Promise<void> {
   }
 }
 
-async function printAudit(path: string, options: Values, json: boolean): Promise<void> {
-  const trail = new AuditTrail();
-  // From the beginning: the old value of a member comes from an earlier entry.
-  for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
-    const lines = [...entry.lines()].flat().slice(0, -1);
-    const changes = trail.read(entry.commit, lines);
-    if (!isWanted(timeOf(entry), options)) continue;
-    await write(changes.map((change) => printable(json ? JSON.stringify(change) : textOf(change))));
+async function printAudit(folder: DataFolder, options: Values, json: boolean): Promise<void> {
+  for await (const changes of readTrail(folder, options.follow)) {
+    const wanted = changes.filter(({ at }) => isWanted(parseInstant(at) ?? 0, options));
+    await write(wanted.map((change) => printable(json ? JSON.stringify(change) : textOf(change))));
   }
 }
 
@@ -78,15 +78,14 @@ function isWanted(ms: number, { from, to }: Values): boolean {
 }
 
 function textOf(audited: AuditedChange): string {
-  const { at, kind, command, actor, sudo_user, subject, id, change, members } = audited;
-  const who = sudo_user === null ? (actor ?? 'wirewatch') : `${actor} (${sudo_user})`;
+  const { at, kind, command, subject, id, change, members } = audited;
   const what = id === null ? subject : `${subject} ${id}`;
   const values = Object.entries(members).map(([name, { from, to }]) =>
     change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
   );
   const detail = change === 'removed' || values.length === 0 ? '' : `: ${values.join(', ')}`;
   const by = kind === 'console' ? `console: ${command}` : (command ?? kind);
-  return `${at}  ${who}  ${by}  ${what} ${change}${detail}`;
+  return `${at}  ${actorText(audited)}  ${by}  ${what} ${change}${detail}`;
 }
 
 function valueText(value: unknown): string {

@@ -1,6 +1,5 @@
 /** `wirewatch manual`: the manual, bundled so that it is available offline and matches the version. */
 import { spawnSync } from 'node:child_process';
-import { COLUMNS_MAX, COLUMNS_MIN, terminalText } from '../manual/terminal.ts';
 import { PARTS, TOPICS } from '../manual/topics.ts';
 import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
@@ -17,7 +16,7 @@ export const register = defineCommand({
   },
 });
 
-/** @returns null if the topic was shown on the terminal */
+/** Markdown as it is, so that nothing in it is lost. @returns null if a pager showed it */
 function showTopic(name: string, json: boolean): Result | null {
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) {
@@ -28,16 +27,10 @@ function showTopic(name: string, json: boolean): Result | null {
       `the manual has no topic ${JSON.stringify(name)}.${meant === null ? '' : ` Did you mean ${meant}?`} To list the topics, run: wirewatch manual`,
     );
   }
-  const { isTTY } = process.stdout;
-  const columns = isTTY ? process.stdout.columns : Number(process.env.COLUMNS) || COLUMNS_MAX;
-  const text = terminalText(topic.markdown, {
-    columns: Math.min(Math.max(columns, COLUMNS_MIN), COLUMNS_MAX),
-    styled: isTTY && process.stdout.hasColors() && showsStyles(process.env.PAGER),
-  });
-  if (json || !isTTY) return { value: { topic: topic.name, markdown: topic.markdown }, text };
-  // Not by way of the runner, which would remove the styles.
-  if (!paged(text)) process.stdout.write(text);
-  return null;
+  const { markdown } = topic;
+  // A pager is for people: a pipe gets the text.
+  const isShown = !json && process.stdout.isTTY && paged(markdown);
+  return isShown ? null : { value: { topic: topic.name, markdown }, text: markdown };
 }
 
 /**
@@ -53,14 +46,9 @@ function paged(text: string): boolean {
     stdio: ['pipe', 'inherit', 'inherit'],
     // PAGER may be a command line.
     shell: PAGER !== undefined,
-    env: { ...process.env, LESS: `${process.env.LESS ?? '-FX'} -R` },
+    env: { LESS: '-FX', ...process.env },
   });
   return status !== null && ![126, 127].includes(status);
-}
-
-/** Whether a pager is known to pass styles to the terminal. */
-function showsStyles(pager = ''): boolean {
-  return pager === '' || pager === 'cat' || /\bless\b/.test(pager);
 }
 
 function contentsText(): string {

@@ -6,11 +6,10 @@ import { type Reading, read, readSubscriptionId } from '../config/option-values.
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { type Api, createApi, parseJson, Schema } from '../pull/api.ts';
+import { createApi, parseJson } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, openSqliteCopy, type Position, type Selection } from '../pull/copy.ts';
-import { csvForm } from '../pull/csv.ts';
-import { NDJSON, openLines, placeOf } from '../pull/lines.ts';
+import { openLines, placeOf } from '../pull/lines.ts';
 import { type Ask, type Choice, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
@@ -27,7 +26,7 @@ const EVERY_STREAM: Selection = { subscription_id: null, content_type: null };
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
 const DIFFERENCES_SHOWN_MAX = 20;
-const FORMATS = ['sqlite', 'ndjson', 'csv'] as const;
+const FORMATS = ['sqlite', 'ndjson'] as const;
 
 const OPTIONS = [
   requiredOption('--base-url <url>', 'base address of the service', readUrl),
@@ -56,7 +55,7 @@ const OPTIONS = [
   ),
   option(
     '--format <format>',
-    'format of the copy (default: by the extension .ndjson or .csv of the file, otherwise sqlite)',
+    'format of the copy (default: ndjson if the name of the file ends with .ndjson, otherwise sqlite)',
     FORMATS,
   ),
   option(
@@ -117,7 +116,7 @@ async function run(options: PullOptions): Promise<Result> {
     return { value: { into, ...sums, detections }, text, failed };
   };
   try {
-    copy = opened.use(await open(api, options));
+    copy = opened.use(open(options));
     const begun = begin(copy, options);
     ({ startsNow } = begun);
     const ask = createAsk(api, copy, begun, (lost) =>
@@ -157,17 +156,14 @@ async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSi
   }
 }
 
-async function open(api: Api, options: PullOptions): Promise<Copy> {
-  const { into, compare: isRead = false } = options;
+function open({ into, compare: isRead = false, ...options }: PullOptions): Copy {
   if (isRead && !existsSync(into))
     throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
   const folder = dirname(into);
   if (!isFolder(folder)) throw new Refused('failed', `there is no folder ${folder}. Create it first.`);
   if (isFolder(into)) throw new Refused('failed', `${into} is a folder. Name a file with --into.`);
-  const format = options.format ?? FORMATS.find((one) => extname(into) === `.${one}`) ?? 'sqlite';
-  if (format === 'sqlite') return openSqliteCopy(into, isRead);
-  if (format === 'ndjson') return openLines(into, NDJSON, isRead);
-  return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
+  const format = options.format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
+  return format === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
 }
 
 function isFolder(path: string): boolean {

@@ -2,7 +2,7 @@
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
-import type { Overview as OverviewAnswer, Session } from '../admin/console/api.ts';
+import type { Overview as OverviewAnswer, Session, SessionBegun } from '../admin/console/api.ts';
 import { ActionHost, SessionContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
@@ -15,7 +15,7 @@ import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
 import { code, failed, Heading } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
-import { Failure, type Reading, SESSION, send, useReading, useStream } from './server.ts';
+import { Failure, keepSecret, type Reading, SESSION, send, useReading, useStream } from './server.ts';
 import { Windows } from './windows.ts';
 
 interface View {
@@ -52,7 +52,7 @@ function App({ refused }: { refused: string | null }): VNode {
         : html`<p>To log in, have a link printed on the machine that runs Wirewatch. It works once, for ten minutes.</p>
     ${code('wirewatch console', 'the command')}
     <p class="soft">With <code>--read-only</code>, the session can view everything but change nothing.${' '}
-      With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
+      With <code>--as NAME</code>, the audit trail shows that name beside the user’s.</p>`
     }</main>`;
 }
 
@@ -132,6 +132,7 @@ function LogOut(): VNode {
   const logOut = async () => {
     try {
       await send(`${SESSION}/end`, {});
+      keepSecret(null);
       location.reload();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
@@ -150,7 +151,8 @@ async function redeemLink(): Promise<string | null> {
   if (token === undefined) return null;
   history.replaceState(null, '', '/');
   try {
-    await send(SESSION, { token });
+    const { secret } = await send<SessionBegun>(SESSION, { token });
+    keepSecret(secret);
     return null;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

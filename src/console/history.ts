@@ -2,6 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
+import { actorText } from '../history/actor.ts';
 import { choices, PERIOD, useList } from './forms.ts';
 import { foreign, members, soft, value, when } from './inline.ts';
 import { choice } from './parts.ts';
@@ -46,9 +47,8 @@ function AuditTrail({ route }: { route: Route }): VNode {
   });
 }
 
-function actor({ actor: name, sudo_user, kind, command }: AuditEntry): VNode {
-  const person = html`${foreign(name)}${sudo_user !== null && html` (${foreign(sudo_user)})`}<br />`;
-  return html`${name !== null && person}${soft([kind, command !== null && [': ', foreign(command)]])}`;
+function actor({ kind, command, ...by }: AuditEntry): VNode {
+  return html`${by.actor !== null && html`${foreign(actorText(by))}<br />`}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
 function change([name, { from, to }]: [string, AuditEntry['members'][string]]): VNode {

@@ -1,6 +1,5 @@
 /** Requests to the appliance: reads, actions, and the stream of events that says when to read again. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { EVENTS } from '../admin/console/api.ts';
 
 /** A request that failed; `status` 0: no answer. */
 export class Failure extends Error {
@@ -23,12 +22,29 @@ export function serverNow(): number {
   return Date.now() + aheadMs;
 }
 
-/** @throws Failure */
-async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
-  const response = await fetch(path, init).catch((error: unknown) => {
+/** The place of the session's secret. All tabs of an origin share it; a server at another port cannot read it. */
+const SECRET = 'wirewatch-session';
+
+/** @param secret null forgets it */
+export function keepSecret(secret: string | null): void {
+  if (secret === null) localStorage.removeItem(SECRET);
+  else localStorage.setItem(SECRET, secret);
+}
+
+/** @throws Failure without an answer */
+function request(path: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const secret = localStorage.getItem(SECRET);
+  if (secret !== null) headers.set('authorization', `Bearer ${secret}`);
+  return fetch(path, { ...init, headers }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new Failure(0, NO_ANSWER);
   });
+}
+
+/** @throws Failure */
+async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
+  const response = await request(path, init);
   const date = Date.parse(response.headers.get('date') ?? '');
   if (Math.abs(date - serverNow()) > 2000) aheadMs = date - Date.now();
   const answer = await response.json().catch(() => ({}));
@@ -64,6 +80,21 @@ export function useNow(): number {
 
 const RECONNECT_MS = 3000;
 
+/** Emits the events of the stream until it ends. It is read by hand, since an EventSource sends no headers. */
+async function readEvents(signal: AbortSignal, onOpen: () => void): Promise<void> {
+  const { ok, body } = await request('/console/events', { signal });
+  if (!ok || body === null) return;
+  onOpen();
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ''; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line.startsWith('event: ')) emit(line.slice('event: '.length));
+  }
+}
+
 /**
  * Keeps the event stream open while the page is visible: a browser has six connections per server, and hidden pages would
  * use them all. After a break, everything is read again.
@@ -73,34 +104,33 @@ const RECONNECT_MS = 3000;
 export function useStream(): boolean | null {
   const [connected, setConnected] = useState<boolean | null>(null);
   useEffect(() => {
-    let source: EventSource | undefined;
+    let stopped = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isFirst = true;
     const close = () => {
       clearTimeout(timer);
-      source?.close();
+      stopped.abort();
     };
-    const follow = () => {
+    const onOpen = () => {
+      setConnected(true);
+      if (!isFirst) emit('all');
+      isFirst = false;
+    };
+    const follow = async () => {
       close();
       if (document.hidden) return;
-      source = new EventSource('/console/events');
-      source.onopen = () => {
-        setConnected(true);
-        if (!isFirst) emit('all');
-        isFirst = false;
-      };
-      source.onerror = () => {
-        // The browser reconnects after a break, but not after an answer such as 401 or 503.
-        close();
-        setConnected(false);
-        emit('session');
-        timer = setTimeout(follow, RECONNECT_MS);
-      };
-      for (const topic of EVENTS) source.addEventListener(topic, () => emit(topic));
+      stopped = new AbortController();
+      const { signal } = stopped;
+      // A break and an answer such as 401 or 503 are treated alike.
+      await readEvents(signal, onOpen).catch(() => {});
+      if (signal.aborted) return;
+      setConnected(false);
+      emit('session');
+      timer = setTimeout(follow, RECONNECT_MS);
     };
     const ticking = setInterval(() => emit('tick'), 1000);
     document.addEventListener('visibilitychange', follow);
-    follow();
+    void follow();
     return () => {
       clearInterval(ticking);
       document.removeEventListener('visibilitychange', follow);

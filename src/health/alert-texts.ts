@@ -3,6 +3,7 @@
  *
  * Every alert closes by itself when its cause is gone, as `closes` says.
  */
+import { printableLine } from '../printable.ts';
 import { formatMs } from '../time.ts';
 
 interface AlertKind {
@@ -65,10 +66,11 @@ export const ALERTS = {
   },
   'drop folder not writable': {
     page_worthy: true,
-    opens: 'files cannot be moved out of the drop folder or into its subfolders; no file is read',
+    opens:
+      'files cannot be moved out of the drop folder or into its subfolders, or another user can write to one of these; no file is read',
     closes: 'files can be moved again',
     what_to_do:
-      'Give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
+      'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
   },
   'keys cannot be checked': {
     page_worthy: true,
@@ -240,11 +242,13 @@ const DETAIL_CHARACTERS_MAX = 500;
 
 export function alertDocument({ name, since, detail, command }: Alert): AlertDocument {
   const kind: AlertKind = ALERTS[name];
+  // It may name a file that is not ours; the operator's command may mail it, or write it to a terminal.
+  const shown = printableLine(detail);
   return {
     name,
     page_worthy: kind.page_worthy,
     since: formatMs(since),
-    detail: detail.length > DETAIL_CHARACTERS_MAX ? `${detail.slice(0, DETAIL_CHARACTERS_MAX)}…` : detail,
+    detail: shown.length > DETAIL_CHARACTERS_MAX ? `${shown.slice(0, DETAIL_CHARACTERS_MAX)}…` : shown,
     what_to_do: command === undefined ? kind.what_to_do : `${kind.what_to_do} ${command}`,
   };
 }

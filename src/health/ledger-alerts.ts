@@ -60,6 +60,8 @@ type SkippedRow = FilesRow & { readonly report: string };
 
 interface RefusedRow extends Omit<FilesRow, 'export'> {
   readonly reason: string | null;
+  /** Ever refused; null in records of earlier versions. */
+  readonly total: number | null;
 }
 
 /** Each half constrains the first columns of its index, so that SQLite reads only matching rows. */
@@ -101,7 +103,8 @@ export const FILES_WITH_SKIPPED_ROWS = `
   GROUP BY export`;
 
 export const REFUSED_FILES = `
-  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
+  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason,
+    report ->> '$.refused_files' AS total
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
 /** @param enabled the enabled exports; the others have no alerts */
@@ -188,8 +191,10 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
   });
 }
 
-function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
-  const which = files === 1 ? `${name} was` : `${grouped(files)} files were refused, most recently ${name}`;
+function refusedAlert({ files, since, name, reason, total }: RefusedRow): Alert {
+  const all = total === null || total === files ? '' : ` (${grouped(total)} in all)`;
+  const which =
+    files === 1 ? `${name} was` : `${grouped(files)} files were refused${all}, most recently ${name}`;
   return {
     name: 'refused files',
     of: '',

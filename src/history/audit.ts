@@ -2,9 +2,14 @@
  * The audit trail: who changed which account, subscription or key, paused ingest or asked for an operation, and when, as
  * the access log records it. It shows only the members that are listed here, so never a hash.
  */
+import { Refused } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs } from '../time.ts';
+import { readEntries } from './entries.ts';
 import { type Commit, isObject, parse, SNAPSHOT } from './format.ts';
 import { LogDamage } from './log-error.ts';
+import { entriesAfter, findTail } from './log-reader.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -16,10 +21,12 @@ export interface AuditedChange {
   /** `command`, `console`; `start`: by the configuration; `snapshot`: a new log was started. */
   readonly kind: string;
   readonly command: string | null;
-  /** The user of the operating system; for the console, the person that the link names. */
+  /** The user of the operating system; for the console, the one who made the link. */
   readonly actor: string | null;
   /** The user who ran sudo. */
   readonly sudo_user: string | null;
+  /** The name that the link gives. */
+  readonly as: string | null;
   readonly subject: Subject | 'log';
   readonly id: string | number | null;
   readonly change: 'added' | 'changed' | 'removed' | 'asked for' | 'begun anew';
@@ -43,8 +50,47 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   api_key_subscription: ['key_id', 'subscription_id'],
 };
 
-/** Reads entry after entry, from the first one of the log on. */
-export class AuditTrail {
+/**
+ * The audit trail, entry by entry, from the first one on: the old value of a member comes from an earlier entry.
+ *
+ * @param follow waits for more, and never ends
+ * @throws Refused `failed` if something is damaged or missing, after what can be read before it
+ */
+export async function* readTrail(
+  folder: DataFolder,
+  follow = false,
+): AsyncGenerator<readonly AuditedChange[]> {
+  const trail = new AuditTrail();
+  try {
+    if (follow) requireComplete(folder);
+    for await (const { commit, lines } of readEntries(folder.accessLog, 'access', { fromMs: 0, follow }))
+      yield trail.read(commit, [...lines()].flat().slice(0, -1));
+    requireComplete(folder);
+  } catch (error) {
+    if (!(error instanceof LogDamage)) throw error;
+    const detail = `the audit trail is damaged: ${error.message}. What happened after that place cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+    throw new Refused('failed', detail, { cause: error });
+  }
+}
+
+/**
+ * A reader takes what it cannot read for an entry that is being written. This proves that nothing lies behind it, and
+ * that nothing is missing that access.db has.
+ *
+ * @throws LogDamage
+ */
+function requireComplete({ access, accessLog }: DataFolder): void {
+  // Before the log, to which entries are being added.
+  const mark = readLogMarkOf(access);
+  findTail(accessLog, 'access');
+  let last = 0;
+  for (const { part } of entriesAfter(accessLog, 'access', null))
+    if (part.kind === 'commit') last = part.commit.entry;
+  if (mark !== null && mark.entry > last)
+    throw new LogDamage(`it can be read up to entry ${last}, but access.db has entry ${mark.entry}`);
+}
+
+class AuditTrail {
   readonly #tables = new Map<string, Map<string, Row>>();
 
   /** @param lines of the entry, without its commit line; @throws LogDamage */
@@ -172,8 +218,15 @@ function rightsText(subscription: unknown, contentTypes: unknown): string[] {
 
 function saidOf({ at, entry, operation }: Commit) {
   const text = (member: string) => (typeof operation[member] === 'string' ? operation[member] : null);
-  const { kind } = operation;
-  return { at, entry, kind, command: text('command'), actor: text('actor'), sudo_user: text('sudo_user') };
+  return {
+    at,
+    entry,
+    kind: operation.kind,
+    command: text('command'),
+    actor: text('actor'),
+    sudo_user: text('sudo_user'),
+    as: text('as'),
+  };
 }
 
 function changeOf(

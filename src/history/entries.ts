@@ -93,6 +93,8 @@ function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Genera
   let begin = reader.offset;
   for (let frame = reader.next(); frame !== null; frame = reader.next()) {
     if (frame.kind === 'lines') continue;
+    // Damage: a segment has one header, its first frame.
+    if (frame.kind === 'header' && begin > 0) return false;
     if (frame.kind === 'commit') {
       const commit = parseCommit(decodeLines(frame.packed).at(-1) ?? '');
       const [from, end] = [begin, frame.end];

@@ -1,9 +1,13 @@
 /**
- * Limits how many connections are open, in all and from one address, and closes idle ones for new ones.
+ * Limits how many connections are open, in all and from one address, and closes for new ones those on which nothing is
+ * answered: idle ones first, since that loses nothing, then those on which no complete request has arrived, the oldest
+ * first.
  *
  * Without a limit by address, one client that leaves a thousand connections open would shut out everybody, health
- * probes included. Closing an idle connection loses nothing.
+ * probes included; and connections that never send a complete request would keep everybody out for as long as it may
+ * take to send one.
  */
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
 import type { Settings } from '../config/schema.ts';
@@ -14,7 +18,7 @@ export interface RoomOptions {
     Settings['server'],
     'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
   >;
-  /** Called for each connection that a limit closed at once. */
+  /** Called for each connection that a limit closed, except idle ones. */
   readonly onRefused: (address: string, limit: Limit) => void;
 }
 
@@ -22,6 +26,7 @@ export interface RoomOptions {
 export interface Member {
   /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
   socket: Socket;
+  readonly address: string;
   /** What counts as one address; null for a trusted proxy, which many clients share. */
   readonly network: string | null;
   /** Read when it became idle; more by now means that a request is arriving. */
@@ -36,9 +41,11 @@ export interface ConnectionRoom {
    * @returns null if it was closed
    */
   admit(socket: Socket): Member | null;
-  /** Every request on it is answered: from now on it may be closed for others. */
+  /** Every request on it is answered. */
   setIdle(member: Member): void;
-  /** A request has arrived on it. */
+  /** The body of a request is arriving on it; once that is complete, it is busy. */
+  setReceiving(member: Member, request: Pick<IncomingMessage, 'complete'>): void;
+  /** A request on it is being answered: it is not closed for others. */
   setBusy(member: Member): void;
   open(): number;
 }
@@ -49,23 +56,45 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
   const counts = new Map<string, number>();
   /** In the order in which they became idle. */
   const idle = new Set<Member>();
+  /**
+   * On which no complete request has arrived since they were opened or answered, in that order, with the request whose
+   * body is arriving; null before its head is complete.
+   */
+  const receiving = new Map<Member, Pick<IncomingMessage, 'complete'> | null>();
 
   function leave(member: Member): void {
     const { network } = member;
-    idle.delete(member);
+    setBusy(member);
     if (!members.delete(member) || network === null) return;
     const left = (counts.get(network) ?? 0) - 1;
     if (left > 0) counts.set(network, left);
     else counts.delete(network);
   }
 
-  /** @param network null: any. @returns whether there was an idle one */
-  function closeIdle(network: string | null): boolean {
+  function close(member: Member): void {
+    leave(member);
+    member.socket.destroy();
+  }
+
+  /** Closes one of a network; null: of any. @returns whether there was one */
+  function makeRoom(network: string | null, limit: Limit): boolean {
+    const isOwn = (member: Member) => network === null || member.network === network;
     for (const member of idle) {
-      if (network !== null && member.network !== network) continue;
-      if (member.socket.bytesRead !== member.idleBytes) continue;
-      leave(member);
-      member.socket.destroy();
+      if (!isOwn(member)) continue;
+      if (member.socket.bytesRead === member.idleBytes) {
+        close(member);
+        return true;
+      }
+      setReceiving(member, null);
+    }
+    for (const [member, request] of receiving) {
+      if (!isOwn(member)) continue;
+      if (request?.complete === true) {
+        setBusy(member);
+        continue;
+      }
+      close(member);
+      onRefused(member.address, limit);
       return true;
     }
     return false;
@@ -74,8 +103,18 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
   /** Makes room where there is none. @returns the limit that still refuses the connection; null: none */
   function limitBefore(network: string | null): Limit | null {
     const isCrowded = network !== null && (counts.get(network) ?? 0) >= limits.max_connections_per_address;
-    if (isCrowded && !closeIdle(network)) return 'connections_per_address';
-    return members.size >= limits.max_connections && !closeIdle(null) ? 'connections' : null;
+    if (isCrowded && !makeRoom(network, 'connections_per_address')) return 'connections_per_address';
+    return members.size >= limits.max_connections && !makeRoom(null, 'connections') ? 'connections' : null;
+  }
+
+  function setBusy(member: Member): void {
+    idle.delete(member);
+    receiving.delete(member);
+  }
+
+  function setReceiving(member: Member, request: Pick<IncomingMessage, 'complete'> | null): void {
+    setBusy(member);
+    if (members.has(member)) receiving.set(member, request);
   }
 
   return {
@@ -93,18 +132,20 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
         onRefused(address, limit);
         return null;
       }
-      const member: Member = { socket, network, idleBytes: 0 };
+      const member: Member = { socket, address, network, idleBytes: 0 };
       members.add(member);
+      receiving.set(member, null);
       if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
       socket.once('close', () => leave(member));
       return member;
     },
     setIdle(member) {
-      if (!members.has(member)) return;
+      setBusy(member);
       member.idleBytes = member.socket.bytesRead;
-      idle.add(member);
+      if (members.has(member)) idle.add(member);
     },
-    setBusy: (member) => void idle.delete(member),
+    setReceiving,
+    setBusy,
     open: () => members.size,
   };
 }

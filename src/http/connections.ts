@@ -95,7 +95,6 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      room.setBusy(connection.member);
       if (!connection.isAnswering) begin(connection, turn, room);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
@@ -131,7 +130,10 @@ function peerOf({ remoteAddress, remotePort }: Socket): string {
 
 function begin(connection: Connection, { request, response, answer }: Turn, room: ConnectionRoom): void {
   const { socket } = request;
+  const { member } = connection;
   connection.isAnswering = true;
+  if (hasBody(request)) room.setReceiving(member, request);
+  else room.setBusy(member);
   response.on('close', () => {
     connection.isAnswering = false;
     // After an answer that says "Connection: close" nothing more can be sent.
@@ -139,9 +141,14 @@ function begin(connection: Connection, { request, response, answer }: Turn, room
     const next = connection.waiting.shift();
     if (next !== undefined) begin(connection, next, room);
     else if (connection.end !== null) connection.end();
-    else if (request.complete) room.setIdle(connection.member);
+    else if (request.complete) room.setIdle(member);
   });
   answer();
+}
+
+/** RFC 9112, 6.3. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 /**

@@ -1,7 +1,6 @@
 /**
  * Logs faults: each cause once with its stack, then at most once a minute with a count. What keeps failing, as with a
- * damaged database, would otherwise write a stack for every request until the disk is full. Every request still has
- * its own line with its id and status.
+ * damaged database, would otherwise write a stack for every request until the disk is full.
  */
 import type { Logger } from '../log.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';

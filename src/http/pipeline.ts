@@ -33,10 +33,12 @@ import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { FaultLog } from './fault-log.ts';
 import type { Interventions } from './interventions.ts';
+import type { PageTurns } from './page-turns.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
@@ -55,7 +57,9 @@ export interface Pipeline {
   readonly log: Logger;
   readonly now: Now;
   readonly connections: Connections;
+  readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
+  readonly strangers: StrangerLog;
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
@@ -65,6 +69,7 @@ export interface Pipeline {
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
+const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CLOSE = ['Connection', 'close'];
 const INTERNAL =
@@ -78,6 +83,12 @@ export function refuseUnrouted(
 ): boolean {
   const { path } = splitTarget(request.url ?? '');
   const { host } = request.headers;
+  // The parser also reads HTTP/0.9, whose heads a proxy may end elsewhere, and HTTP/2.0.
+  if (!VERSION.test(request.httpVersion)) {
+    const problem = invalidRequest('Unsupported HTTP version. Use HTTP/1.1.');
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem, CLOSE);
+    return true;
+  }
   // A malformed Host comes before an unknown path: so does one that is missing in HTTP/1.1, or repeated.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
@@ -188,10 +199,17 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
-  if (route.readsDetections && pipeline.health.isDamaged())
-    throw new Error('detections.db is damaged: no detections are served until the next start');
+  const requireSound = () => {
+    if (pipeline.health.isDamaged())
+      throw new Error('detections.db is damaged: no detections are served until the next start');
+  };
+  const turn = async () => {
+    await pipeline.turns.take(credential.key_id);
+    requireSound();
+  };
+  if (route.readsDetections) requireSound();
   exchange.reader = { credential, atMs: nowMs };
-  return route.answer({ ...asked, requireAllowance, verifyAgain, now: pipeline.now }, credential);
+  return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
 
 /** Its Retry-After is made of the exchange's rate. */
@@ -268,13 +286,17 @@ function openExchange(
 function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
     exchange.rate = pipeline.rate.current(exchange.key_id, pipeline.now());
-  const closing = pipeline.isClosing();
+  // Node drops what a client sends together with a request that asks for another protocol.
+  const closing = pipeline.isClosing() || exchange.response.req.headers.upgrade !== undefined;
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
   const keyId = verifiedKeyId(exchange, answer);
   if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  logRequest(pipeline, exchange, answer, durationMs);
+  const write = () => logRequest(pipeline, exchange, answer, durationMs);
+  // What a verified key may ask is limited, except for what exceeds that limit.
+  if (keyId !== null && exchange.limit !== 'requests') write();
+  else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
   pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
@@ -306,11 +328,22 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
   exchange.limit = limitOf(problem, exchange);
   if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
-  const keyId = exchange.key_id ?? exchange.claimed_key_id;
-  if (keyId !== null) pipeline.metrics?.keyRefused(keyId, problem.code);
   // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
   else sendProblem(pipeline, exchange, problem, again);
+  countRefusal(pipeline, exchange, problem);
+}
+
+/** Called when the answer is sent: its time does not tell whether the key exists. */
+function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code }: Problem): void {
+  const keyId = exchange.key_id ?? exchange.claimed_key_id;
+  if (metrics === null || keyId === null) return;
+  try {
+    // Anybody can invent an id.
+    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
+  } catch {
+    // Keys cannot be read; there is an alert.
+  }
 }
 
 function problemOf(error: unknown): Problem {
@@ -323,7 +356,7 @@ function problemOf(error: unknown): Problem {
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
-  if (rate !== null) return 'requests';
+  if (rate !== null) return rate.allowed ? 'pages' : 'requests';
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
 }
 

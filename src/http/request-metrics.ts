@@ -12,7 +12,7 @@ export interface RequestMetrics {
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   /** A limit rejected a request or connection. */
   refused(limit: Limit): void;
-  /** A request was answered with a problem. @param keyId claimed, perhaps not verified */
+  /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;
 }
 

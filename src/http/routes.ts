@@ -57,6 +57,12 @@ interface RouteBase {
 /** A request with a verified credential. */
 export interface KeyedCall extends Call {
   /**
+   * An endpoint calls this before it reads a page, and then reads it without another wait.
+   *
+   * @throws Refused `rate_limited`; Error if the database is damaged
+   */
+  turn(): Promise<void>;
+  /**
    * An endpoint whose rows count calls this after it has checked its parameters, before it reads anything.
    *
    * @throws Refused `daily_allowance`

@@ -14,6 +14,7 @@ import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allow
 import type { DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import { createRequestRate } from '../limits/request-rate.ts';
+import type { SeenKeys } from '../limits/seen-keys.ts';
 import { createTokenRate } from '../limits/token-rate.ts';
 import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import type { Logger } from '../log.ts';
@@ -23,16 +24,13 @@ import { createStreamCursors, type StreamPosition } from '../query/stream-cursor
 import { isErrorCode } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
-import { MINUTE_MS, type Now } from '../time.ts';
+import type { Now } from '../time.ts';
 import { createClientAddress, createProxyWarning } from './client-address.ts';
-import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
-import { watchConnections } from './connections.ts';
 import { createCors } from './cors.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
-import { digestsRoute } from './endpoints/digests.ts';
 import { healthRoute } from './endpoints/health.ts';
 import { meRoute } from './endpoints/me.ts';
 import { periodRoute } from './endpoints/period.ts';
@@ -41,7 +39,7 @@ import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import { createFaultLog } from './fault-log.ts';
 import type { Interventions } from './interventions.ts';
-import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
+import { type Listener, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
   isTlsFailure,
@@ -50,11 +48,11 @@ import {
   type RawReply,
   replyRaw,
 } from './malformed.ts';
+import { createPageTurns } from './page-turns.ts';
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
 import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { openTls, type TlsPair } from './tls-pair.ts';
-import { watchTlsPair } from './tls-renewal.ts';
+import { createStrangerLog } from './stranger-log.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
@@ -73,6 +71,8 @@ export interface ServerOptions {
   readonly dailyRows: DailyRows;
   /** Notes every use of a key. */
   readonly keyUses: Pick<KeyUses, 'note'>;
+  /** The caller keeps them over a restart. */
+  readonly seenKeys: SeenKeys;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
   readonly onEndLost: (cursor: StreamPosition) => void;
   /** Requests that wait for the next change; closed with the server. */
@@ -87,10 +87,9 @@ export interface ServerOptions {
 }
 
 export interface RunningServer {
-  /** Of {@link listeningUrl}. */
+  /** With loopback for a wildcard address. */
   readonly url: string;
-  /** Checks for a renewed certificate now, not within seconds; null without TLS. */
-  readonly renewCertificate: (() => void) | null;
+  readonly renewCertificate: Listener['renewCertificate'];
   connections(): number;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   certificateExpiresMs(): number | null;
@@ -102,14 +101,20 @@ export interface RunningServer {
 
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { config, log, times = CONNECTION_TIMES } = options;
-  const tls = await openTls(config.server);
-  const { server, renew } = createListener(tls?.pair ?? null, times);
-  const room = createConnectionRoom({ limits: config.server, onRefused: onRefusedConnection(options) });
+  const { config, metrics, log } = options;
+  const listener = await openListener({
+    ...options,
+    settings: config.server,
+    limits: config.server,
+    onRefused: (limit) => metrics?.refused(limit),
+  });
+  const { server, connections, room } = listener;
+  const turns = createPageTurns(config.server.max_connections);
+  server.on('connection', turns.arrived);
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
-  const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute);
+  const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute, options.seenKeys);
   const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
   const token = { tokens, rate: tokenRate };
   const routes = createRoutes(options, token, allowance, () => state.baseUrl);
@@ -126,8 +131,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
-    connections: watchConnections(server, room),
+    connections,
+    turns,
     faults: createFaultLog(options),
+    strangers: createStrangerLog(log),
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     interventions: options.interventions ?? null,
@@ -135,48 +142,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   answerMalformed(server, pipeline);
   server.on('checkExpectation', (request, response) => refuseExpectation(pipeline, request, response));
   const router = createRouter(server, routes, pipeline);
-  const { host, port } = config.server;
-  await listening(server, config.server, () => router.listen(port, host));
-  server.on('error', (error) => log.error({ err: error }, 'http server'));
-  const url = listeningUrl(server, tls === null ? 'http' : 'https');
+  const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
-  let pair = tls?.pair ?? null;
-  const onRenewed = (renewed: TlsPair) => {
-    renew(renewed);
-    pair = renewed;
-  };
-  const renewal = tls === null ? null : watchTlsPair({ ...options, ...tls, onRenewed });
   return {
     url,
-    renewCertificate: renewal === null ? null : () => void renewal.check(),
+    renewCertificate: listener.renewCertificate,
     connections: room.open,
-    certificateExpiresMs: () => pair?.validToMs ?? null,
+    certificateExpiresMs: () => listener.pair()?.validToMs ?? null,
     async close(graceMs) {
       state.isClosing = true;
       options.waiting.close();
-      renewal?.close();
-      await closeServer(server, graceMs);
+      await listener.close(graceMs);
       pipeline.faults.close();
+      pipeline.strangers.close();
     },
-  };
-}
-
-/** Counts connections that were closed at once, and logs them at most once a minute: there may be thousands. */
-function onRefusedConnection({ metrics, log, now }: ServerOptions): RoomOptions['onRefused'] {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-  return (address, limit) => {
-    metrics?.refused(limit);
-    unlogged += 1;
-    const nowMs = now();
-    // Also after the clock was set back.
-    if (Math.abs(nowMs - loggedMs) < MINUTE_MS) return;
-    log.warn(
-      { address, limit, connections: unlogged },
-      'new connections were closed: too many connections are open',
-    );
-    loggedMs = nowMs;
-    unlogged = 0;
   };
 }
 
@@ -192,11 +171,9 @@ function createRoutes(
     CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
   );
   const sources = { detections, enabledContentTypes, baseUrl };
-  const periods = { ...sources, cursors: createQueryCursors(secret) };
   return [
     changesRoute({ ...options, ...sources, cursors: createStreamCursors(secret) }),
-    periodRoute(periods),
-    digestsRoute(periods),
+    periodRoute({ ...sources, cursors: createQueryCursors(secret) }),
     detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
@@ -239,9 +216,9 @@ function answerMalformed(server: Server, pipeline: Pipeline): void {
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
       sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
-      pipeline.log.info(
-        { address: peerAddress(pipeline, bare ?? socket), reason: error.code },
-        'TLS handshake failed',
+      const address = peerAddress(pipeline, bare ?? socket);
+      pipeline.strangers.note(address, 'handshake', () =>
+        pipeline.log.info({ address, reason: error.code }, 'TLS handshake failed'),
       );
       socket.destroy();
       bare?.destroy();
@@ -254,9 +231,9 @@ function answerMalformed(server: Server, pipeline: Pipeline): void {
 function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
   const request_id = replyRaw(socket, reply, pipeline.baseUrl());
   const { status, code } = reply.problem;
-  pipeline.log.info(
-    { request_id, address: peerAddress(pipeline, socket), status, code },
-    'malformed request',
+  const address = peerAddress(pipeline, socket);
+  pipeline.strangers.note(address, code, () =>
+    pipeline.log.info({ request_id, address, status, code }, 'malformed request'),
   );
   pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
 }

@@ -29,6 +29,8 @@ export interface TlsPair extends TlsFiles {
   /** Epoch milliseconds. */
   readonly validFromMs: number;
   readonly validToMs: number;
+  /** Of X509Certificate. */
+  readonly subjectAltName: string | undefined;
 }
 
 /** A chain has a few kilobytes. */
@@ -86,6 +88,7 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
     key,
     validFromMs: x509.validFromDate.getTime(),
     validToMs: x509.validToDate.getTime(),
+    subjectAltName: x509.subjectAltName,
   };
 }
 

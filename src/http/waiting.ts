@@ -1,19 +1,19 @@
 /**
  * Requests that wait for the next change (`Prefer: wait=N`). Waiting costs a timer and no processor time; the ingest
- * thread wakes them when a transaction is visible.
+ * thread wakes them when a transaction is visible. Each holds a connection, so their number is bounded.
  */
 import type { Socket } from 'node:net';
+import { monotonicMs } from '../clock.ts';
 import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
-
-/** Woken in one turn of the event loop: thousands at once would delay every other request. */
-const WOKEN_AT_ONCE = 50;
+import { WAITS_PER_KEY_MAX, WAITS_SHARE } from '../limits/turn-limits.ts';
 
 export interface Waiting {
   /**
+   * Begins the wait of a request. If too many wait, of its key or in all, the oldest of them is over.
+   *
    * @param socket of the client
-   * @returns false after `ms`, or when the client is gone or the server closes
    */
-  forChange(ms: number, socket: Socket): Promise<boolean>;
+  begin(keyId: string, ms: number, socket: Socket): Wait;
   /** A transaction with changes is visible. */
   changed(): void;
   /** Ends all waits, and those that begin later. */
@@ -21,44 +21,72 @@ export interface Waiting {
   count(): number;
 }
 
-export function createWaiting(): Waiting {
-  const waiters = new Set<(isChanged: boolean) => void>();
-  /** To wake in later turns. */
-  let due: ((isChanged: boolean) => void)[] = [];
+/** A `using` declaration ends it. */
+export interface Wait extends Disposable {
+  /** @returns false once the time is over, the client is gone, others need the room, or the server closes */
+  forChange(): Promise<boolean>;
+}
+
+interface Waiter {
+  readonly keyId: string;
+  readonly changed: () => void;
+  readonly end: () => void;
+}
+
+/** @param connectionsMax that are open at once */
+export function createWaiting(connectionsMax: number): Waiting {
+  const waitsMax = Math.ceil(connectionsMax * WAITS_SHARE);
+  /** The oldest first. */
+  const waiters = new Set<Waiter>();
   let isClosed = false;
 
-  function wakeSome(): void {
-    // One by one: the rows of an answer must be counted before another request of the same allowance is checked.
-    for (const wake of due.splice(0, WOKEN_AT_ONCE)) setImmediate(wake, true);
-    if (due.length > 0) setImmediate(wakeSome);
+  function makeRoom(keyId: string): void {
+    const own = [...waiters].filter((waiter) => waiter.keyId === keyId);
+    if (own.length >= WAITS_PER_KEY_MAX) own[0]?.end();
+    const [oldest] = waiters;
+    if (waiters.size >= waitsMax) oldest?.end();
   }
 
   return {
-    forChange(ms, socket) {
-      if (isClosed || socket.destroyed) return Promise.resolve(false);
-      return new Promise((resolve) => {
-        const wake = (isChanged: boolean) => {
-          if (!waiters.delete(wake)) return;
-          clearTimeout(timer);
-          socket.removeListener('close', leave).removeListener('end', leave);
-          resolve(isChanged);
-        };
-        const leave = () => wake(false);
-        const timer = setTimeout(leave, ms);
-        // A client that ends its side has usually gone; if not, it gets its answer now.
-        socket.once('close', leave).once('end', leave);
-        waiters.add(wake);
-      });
+    begin(keyId, ms, socket) {
+      const endMs = monotonicMs() + ms;
+      let isOver = false;
+      let wake: ((isChanged: boolean) => void) | null = null;
+      const settle = (isChanged: boolean) => {
+        wake?.(isChanged);
+        wake = null;
+      };
+      const end = () => {
+        isOver = true;
+        waiters.delete(waiter);
+        clearTimeout(timer);
+        socket.removeListener('close', end).removeListener('end', end);
+        settle(false);
+      };
+      const waiter = { keyId, changed: () => settle(true), end };
+      const timer = setTimeout(end, ms);
+      // A client that ends its side has usually gone; if not, it gets its answer now.
+      socket.once('close', end).once('end', end);
+      makeRoom(keyId);
+      waiters.add(waiter);
+      if (isClosed || socket.destroyed) end();
+      return {
+        forChange: () => {
+          const { promise, resolve } = Promise.withResolvers<boolean>();
+          // The clock of a lab jumps, and its timers do not.
+          if (isOver || monotonicMs() >= endMs) resolve(false);
+          else wake = resolve;
+          return promise;
+        },
+        [Symbol.dispose]: end,
+      };
     },
     changed() {
-      const isWaking = due.length > 0;
-      // Those that are due already are among them.
-      due = [...waiters];
-      if (!isWaking && due.length > 0) setImmediate(wakeSome);
+      for (const waiter of waiters) waiter.changed();
     },
     close() {
       isClosed = true;
-      for (const wake of [...waiters]) wake(false);
+      for (const waiter of [...waiters]) waiter.end();
     },
     count: () => waiters.size,
   };

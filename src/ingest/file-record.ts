@@ -18,6 +18,8 @@ export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCo
   readonly errors?: readonly LineError[];
   readonly errors_total?: number;
   readonly error_groups?: readonly ErrorGroup[];
+  /** Of a refused file: how many were refused so far, with this one. Records of earlier versions have none. */
+  readonly refused_files?: number;
   /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
   readonly bounds?: TimeBounds;
 }
@@ -51,6 +53,14 @@ const UPSERT_FILE = `
     :rows_applied, :report, :destination)
   ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
     rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
+
+/** Nobody needs more of them, and whoever writes the drop folder could have any number made. */
+const REFUSED_RECORDS_MAX = 1000;
+
+const SELECT_REFUSED = `
+  SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;
+
+const DELETE_FILE = 'DELETE FROM ingest_file WHERE number = ?';
 
 const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
 const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
@@ -119,6 +129,19 @@ const SELECT_EXPIRED = `
 
 export function saveFile(db: Database, record: FileRecord): void {
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
+}
+
+/** How many files were refused so far, also those whose records are gone. */
+export function refusedFiles(db: Database): number {
+  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
+  return findFile(db, numbers[0]?.number ?? 0)?.report.refused_files ?? numbers.length;
+}
+
+/** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
+export function forgetRefused(db: Database, kept: readonly number[]): void {
+  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
+  for (const { number } of numbers.slice(REFUSED_RECORDS_MAX))
+    if (!kept.includes(number)) db.prepare(DELETE_FILE).run(number);
 }
 
 /** The file is no longer where the record says. */

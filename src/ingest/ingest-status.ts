@@ -7,8 +7,8 @@ import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
-import { exportFilesOf } from './drop/drop-folder.ts';
 import { isRecorded } from './drop/finished-file.ts';
+import { exportFilesOf } from './drop/waiting-names.ts';
 import {
   applyingFiles,
   type FileDocument,

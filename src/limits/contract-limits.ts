@@ -23,9 +23,6 @@ export const SOURCE_ID_CHARACTERS_MAX = 200;
 /** Rows of a period page over more than one stream. */
 export const PERIOD_ROWS_MAX = 200;
 
-/** Digests in one response; each takes about three milliseconds. */
-export const DIGESTS_MAX = 20;
-
 /** Calendar days of a period whose ends are dates. */
 export const PERIOD_DAYS_MAX = 31;
 

@@ -20,7 +20,6 @@ export interface MinuteCount {
 export interface Refusals {
   /** Days since 1970-01-01. */
   readonly day: number;
-  /** As named in the request: the key need not exist. */
   readonly key_id: string;
   /** The error code. */
   readonly code: string;
@@ -36,7 +35,7 @@ export interface UnwrittenCounts {
 
 export interface RequestCounts {
   add(counted: Counted, count: number): void;
-  /** Counts a refused request that named this key. */
+  /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
   refuse(keyId: string, code: string): void;
   /** Removes and returns the counts: the caller writes them or gives them back. */
   take(): UnwrittenCounts;
@@ -46,8 +45,6 @@ export interface RequestCounts {
 /** A day of 1,440 complete minutes, and the current one. */
 export const MINUTES_KEPT = DAY_MS / MINUTE_MS + 1;
 export const REFUSAL_DAYS_KEPT = 7;
-/** Bounded between two writes, since requests can invent key ids. */
-const REFUSALS_MAX = 1000;
 
 export function createRequestCounts(now: () => number): RequestCounts {
   let minutes = newMinutes();
@@ -61,7 +58,6 @@ export function createRequestCounts(now: () => number): RequestCounts {
   function addRefusals(more: Refusals): void {
     const name = `${more.day} ${more.key_id} ${more.code}`;
     const known = refusals.get(name);
-    if (known === undefined && refusals.size >= REFUSALS_MAX) return;
     const last_at = Math.max(known?.last_at ?? 0, more.last_at);
     refusals.set(name, { ...more, count: (known?.count ?? 0) + more.count, last_at });
   }

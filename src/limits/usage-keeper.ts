@@ -1,5 +1,5 @@
 /**
- * Writes the counts of used rows and the uses of keys, once a second and at a clean stop. A crash loses the counts since
+ * Writes the counts of used rows, the uses of keys and their networks, once a second and at a clean stop. A crash loses the counts since
  * the last write: those rows do not count against the allowance.
  */
 import type { Worker } from 'node:worker_threads';
@@ -9,6 +9,7 @@ import { SECOND_MS } from '../time.ts';
 import type { DailyRows } from './daily-rows.ts';
 import type { KeyUses } from './key-uses.ts';
 import type { RequestCounts, UnwrittenCounts } from './request-counts.ts';
+import type { SeenKeys } from './seen-keys.ts';
 import type { Usage } from './usage.ts';
 import type { UsageCalls, UsageSettings } from './usage-thread.ts';
 
@@ -22,6 +23,7 @@ export interface UsageKeeper {
 export interface UsageKeeperOptions {
   readonly rows: DailyRows;
   readonly uses: KeyUses;
+  readonly seen: Pick<SeenKeys, 'unwritten' | 'markWritten'>;
   /** Null: requests are not counted. */
   readonly requests: Pick<RequestCounts, 'take' | 'giveBack'> | null;
   readonly writer: UsageWriter;
@@ -39,20 +41,22 @@ export interface UsageWriter {
 const NOTHING_COUNTED: UnwrittenCounts = { minutes: [], refusals: [] };
 
 export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
-  const { rows, uses: keyUses, requests, writer, onFailure, everyMs = SECOND_MS } = options;
+  const { rows, uses: keyUses, seen: seenKeys, requests, writer, onFailure, everyMs = SECOND_MS } = options;
   let underWay: Promise<void> | null = null;
   let isFailing = false;
 
   async function writeNow(): Promise<void> {
     const counts = rows.unwritten();
     const uses = keyUses.unwritten();
+    const seen = seenKeys.unwritten();
     const counted = requests?.take() ?? NOTHING_COUNTED;
-    const news = [counts, uses, counted.minutes, counted.refusals];
+    const news = [counts, uses, seen, counted.minutes, counted.refusals];
     if (news.every(({ length }) => length === 0)) return;
     try {
-      await writer.write({ counts, days: rows.days(), uses, requests: counted });
+      await writer.write({ counts, days: rows.days(), uses, seen, requests: counted });
       rows.markWritten(counts);
       keyUses.markWritten(uses);
+      seenKeys.markWritten(seen);
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
  * `usage.db`: counts of the running appliance that may be lost. Rows read by day, which the start reads back; for each
- * key its last use and its position in the change stream; requests over time. The usage thread writes it.
+ * key its last use, its networks and its position in the change stream; requests over time. The usage thread writes it.
  *
  * It is in no log and no backup. If the file cannot be used, the start renames it and creates a new one.
  */
@@ -21,6 +21,14 @@ import {
   type Refusals,
   type UnwrittenCounts,
 } from './request-counts.ts';
+import { SEEN_MAX, SEEN_MS, type SeenKey } from './seen-keys.ts';
+
+/** What a start reads. */
+export interface StoredUsage {
+  readonly rows: readonly UsedRows[];
+  /** Oldest first. */
+  readonly seen: readonly SeenKey[];
+}
 
 /** The content of one write. */
 export interface Usage {
@@ -30,6 +38,8 @@ export interface Usage {
   readonly days: readonly number[];
   /** Keys that were used since the last write. */
   readonly uses: readonly KeyUse[];
+  /** Networks that proved a key since the last write. */
+  readonly seen?: readonly SeenKey[];
   /** Requests that were counted since the last write. */
   readonly requests?: UnwrittenCounts;
 }
@@ -53,7 +63,7 @@ CREATE TABLE minute_count (
   PRIMARY KEY (minute, counted)
 ) STRICT, WITHOUT ROWID;
 
--- Requests of the last days that were refused, by the key that they named: it need not be there.
+-- Requests of the last days that were refused, by the key that they named.
 CREATE TABLE refusal (
   day INTEGER NOT NULL,
   key_id TEXT NOT NULL,
@@ -72,6 +82,14 @@ CREATE TABLE row_usage (
   id TEXT NOT NULL,
   rows INTEGER NOT NULL,
   PRIMARY KEY (day, holder, id)
+) STRICT, WITHOUT ROWID;
+
+-- The networks from which each key was proven within a day.
+CREATE TABLE key_network (
+  key_id TEXT NOT NULL,
+  network TEXT NOT NULL,
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (key_id, network)
 ) STRICT, WITHOUT ROWID;
 
 -- When each key was last used, epoch milliseconds, and the position of the cursor of the change stream that it was
@@ -98,6 +116,17 @@ const UPSERT_KEY_USE = `
 
 const SELECT_KEY_USES = 'SELECT key_id, last_used_at, position FROM key_use';
 
+const SELECT_SEEN = 'SELECT key_id, network, seen_at FROM key_network ORDER BY seen_at';
+
+const UPSERT_SEEN = `
+  INSERT INTO key_network (key_id, network, seen_at) VALUES (:key_id, :network, :seen_at)
+  ON CONFLICT (key_id, network) DO UPDATE SET seen_at = excluded.seen_at`;
+
+/** Also deletes what is beyond the number that is kept in memory. */
+const DELETE_SEEN = `
+  DELETE FROM key_network WHERE seen_at <= :seen_at - ${SEEN_MS} OR seen_at > :seen_at + ${SEEN_MS}
+    OR seen_at <= (SELECT seen_at FROM key_network ORDER BY seen_at DESC LIMIT 1 OFFSET ${SEEN_MAX})`;
+
 const SELECT_ROWS_OF_DAY = 'SELECT id, rows FROM row_usage WHERE holder = :holder AND day = :day';
 
 const UPSERT_MINUTE = `
@@ -107,14 +136,8 @@ const UPSERT_MINUTE = `
 /** Also deletes minutes in the future, from a clock that was ahead. */
 const DELETE_MINUTES = 'DELETE FROM minute_count WHERE minute <= :minute - :kept OR minute > :minute + :kept';
 
-/** Requests can invent key ids: they must not fill the disk. */
-const REFUSALS_MAX = 20_000;
-
 const UPSERT_REFUSALS = `
-  INSERT INTO refusal (day, key_id, code, count, last_at)
-  SELECT :day, :key_id, :code, :count, :last_at
-  WHERE (SELECT count(*) FROM refusal) < ${REFUSALS_MAX}
-    OR EXISTS (SELECT 1 FROM refusal WHERE day = :day AND key_id = :key_id AND code = :code)
+  INSERT INTO refusal (day, key_id, code, count, last_at) VALUES (:day, :key_id, :code, :count, :last_at)
   ON CONFLICT (day, key_id, code) DO UPDATE SET
     count = count + excluded.count, last_at = max(last_at, excluded.last_at)`;
 
@@ -137,11 +160,11 @@ export function openUsage(path: string): Database {
 }
 
 /**
- * The counts of earlier runs.
+ * The usage of earlier runs.
  *
  * @param onUnusable called with the reason if the file is not used; on a full disk it is not renamed
  */
-export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): UsedRows[] {
+export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): StoredUsage {
   try {
     if (isEmpty(path)) throw emptied(path);
     using db = openUsage(path);
@@ -149,7 +172,7 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
     if (found !== 'ok') throw new DatabaseDamage(String(found));
     // Checks that the other tables exist: without them every write would fail.
     for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
-    return readUsedRows(db);
+    return { rows: readUsedRows(db), seen: db.prepare<[], SeenKey>(SELECT_SEEN).all() };
   } catch (error) {
     // The advice of a Refused is for databases that must not be lost.
     onUnusable(
@@ -158,7 +181,7 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
         : reasonOf(error),
     );
     if (!isDiskFull(error)) setAside(path);
-    return [];
+    return { rows: [], seen: [] };
   }
 }
 
@@ -225,12 +248,16 @@ function inspect<Result>(path: string, none: Result, read: (db: Database) => Res
   }
 }
 
-export function writeUsage(db: Database, { counts, days, uses, requests }: Usage): void {
+export function writeUsage(db: Database, { counts, days, uses, seen = [], requests }: Usage): void {
   writing(db, () => {
     const note = db.prepare(UPSERT_KEY_USE);
     for (const use of uses) note.run(use);
     const upsert = db.prepare(UPSERT_USED_ROWS);
     for (const count of counts) upsert.run(count);
+    const mark = db.prepare(UPSERT_SEEN);
+    for (const one of seen) mark.run(one);
+    const newest = seen.at(-1);
+    if (newest !== undefined) db.prepare(DELETE_SEEN).run({ seen_at: newest.seen_at });
     db.prepare(DELETE_DAYS).run({ days: JSON.stringify(days) });
     if (requests !== undefined) writeRequests(db, requests);
   });

@@ -88,33 +88,15 @@ export const CHANGES_EXAMPLES = {
   },
 };
 
-const RANGE_END = {
-  next_cursor: null,
-  has_more: false,
-  from: '2026-10-31T23:00:00Z',
-  to: EXAMPLE_TIME,
-  time_zone: 'Europe/Berlin',
-  as_of: EXAMPLE_TIME,
-};
-
 export const PERIOD_EXAMPLES = {
   page: {
     data: [TEXT, IMAGE],
-    ...RANGE_END,
-  },
-};
-
-export const DIGESTS_EXAMPLES = {
-  page: {
-    data: [
-      {
-        cursor: null,
-        rows: 2,
-        last: { id: TEXT.id, first_detected_at: TEXT.first_detected_at },
-        digest: 'b0a6f1d0a8e5b7c94f4c2f27b1d3e58a6c7d90e1f2a3b4c5d6e7f8091a2b3c4d',
-      },
-    ],
-    ...RANGE_END,
+    next_cursor: null,
+    has_more: false,
+    from: '2026-10-31T23:00:00Z',
+    to: EXAMPLE_TIME,
+    time_zone: 'Europe/Berlin',
+    as_of: EXAMPLE_TIME,
   },
 };
 

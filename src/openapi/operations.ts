@@ -1,12 +1,11 @@
 /** The endpoints: parameters and responses (contract: Endpoints). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
-import { DIGESTS_MAX, TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
+import { TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
 import {
   CHANGES_EXAMPLES,
   DEGRADED_EXAMPLES,
   DETECTION_EXAMPLES,
-  DIGESTS_EXAMPLES,
   HEALTH_EXAMPLES,
   ME_EXAMPLES,
   PERIOD_EXAMPLES,
@@ -100,23 +99,6 @@ const PERIOD: Operation = {
       examples: PERIOD_EXAMPLES,
     }),
     ...keyedProblems(['rate_limited', 'daily_allowance']),
-  },
-};
-
-const DIGESTS: Operation = {
-  ...PERIOD,
-  path: '/v1/digests',
-  id: 'listDigests',
-  summary: 'Compare a copy with a period',
-  description: `Takes the parameters of \`GET /v1/detections\`, and returns the digests of its next pages, at most ${DIGESTS_MAX}, in place of the rows. Where the digest of the same detections in a copy differs, read that page: \`GET /v1/detections\` with the same parameters and the \`cursor\` of the entry. Each digest counts as one row of the daily allowance.`,
-  responses: {
-    ...PERIOD.responses,
-    200: success({
-      description: 'The digests of the next pages. There can be none.',
-      schema: 'DigestsPage',
-      headers: NEXT_LINK,
-      examples: DIGESTS_EXAMPLES,
-    }),
   },
 };
 
@@ -275,7 +257,6 @@ const PHOTO: Operation = {
 export const OPERATIONS: readonly Operation[] = [
   CHANGES,
   PERIOD,
-  DIGESTS,
   DETECTION,
   SCHEMA,
   headOf(SCHEMA, 'headDetectionSchema'),

@@ -3,9 +3,8 @@ import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
 import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
-import { DETECTION_ID_PATTERN } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
-import { DATA_GAPS_MAX, DIGESTS_MAX, PAGE_ROWS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
+import { DATA_GAPS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { SECOND_MS } from '../time.ts';
 import { detectionParts, detectionSchema } from './detection-schema.ts';
 import {
@@ -29,18 +28,6 @@ const AS_OF = nullable(
   TIMESTAMP,
   'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
-
-const RANGE_END = {
-  next_cursor: nullable(ref('QueryCursor'), 'Null on the last page.'),
-  has_more: Type.Boolean({ description: 'True when there may be another page. That page can be empty.' }),
-  from: described(TIMESTAMP, 'Resolved start, inclusive.'),
-  to: described(
-    TIMESTAMP,
-    'Resolved end, exclusive. The time of the first request when `to` was in the future.',
-  ),
-  time_zone: Type.String({ description: 'Time zone used for the period.' }),
-  as_of: AS_OF,
-};
 
 /** By name; the `$id` of each is its address in the document. */
 export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
@@ -73,27 +60,15 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   }),
   RangePage: closed({
     data: Type.Array(ref('Detection'), { description: 'Current states, in the requested order.' }),
-    ...RANGE_END,
-  }),
-  Digest: closed({
-    cursor: nullable(
-      ref('QueryCursor'),
-      'Where the page begins: the `cursor` with which `GET /v1/detections` returns it. Null: without a cursor.',
+    next_cursor: nullable(ref('QueryCursor'), 'Null on the last page.'),
+    has_more: Type.Boolean({ description: 'True when there may be another page. That page can be empty.' }),
+    from: described(TIMESTAMP, 'Resolved start, inclusive.'),
+    to: described(
+      TIMESTAMP,
+      'Resolved end, exclusive. The time of the first request when `to` was in the future.',
     ),
-    rows: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX }),
-    last: closed(
-      { id: Type.String({ pattern: DETECTION_ID_PATTERN }), first_detected_at: TIMESTAMP },
-      'The last detection of the page. The page holds what follows the last detection of the page before it, up to this one.',
-    ),
-    digest: Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description:
-        'SHA-256 of the SHA-256 of each row, one after the other, as lower-case hexadecimal digits. A row is the JSON text that `GET /v1/detections` returns, in UTF-8, without the members `last_scored_at` and `exported_at`, and without the address of the service at the beginning of `source.image_url`.',
-    }),
-  }),
-  DigestsPage: closed({
-    data: Type.Array(ref('Digest'), { maxItems: DIGESTS_MAX, description: 'In the requested order.' }),
-    ...RANGE_END,
+    time_zone: Type.String({ description: 'Time zone used for the period.' }),
+    as_of: AS_OF,
   }),
   Me: closed({
     account: closed({ id: Type.String(), name: Type.String() }),

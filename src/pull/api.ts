@@ -20,18 +20,11 @@ export type Detection = Static<typeof Detection> & { readonly [member: string]: 
 const Rows = { data: Type.Array(Detection), has_more: Type.Boolean() };
 export const ChangesPage = Type.Object({ ...Rows, next_cursor: Type.String() });
 export const PeriodPage = Type.Object({ ...Rows, next_cursor: TextOrNull, as_of: TextOrNull });
-const Text = Type.String();
-const Last = Type.Object({ id: Text, first_detected_at: Text });
-const Digest = Type.Object({ cursor: TextOrNull, last: Last, digest: Text });
-export const DigestsPage = Type.Object({ ...Rows, data: Type.Array(Digest), next_cursor: TextOrNull });
 const Types = Type.Array(Type.String());
 const Starts = Type.Record(Type.String(), TextOrNull);
 const Subscription = Type.Object({ id: Type.Integer(), content_types: Types, data_starts: Starts });
 export const Me = Type.Object({ subscriptions: Type.Array(Subscription) });
 export type Me = Static<typeof Me>;
-const Field = Type.Object({ path: Text, column: Text, type: Text, content_types: Types });
-export const Schema = Type.Object({ fields: Type.Array(Field, { minItems: 1 }) });
-export type Schema = Static<typeof Schema>;
 
 /** The members of GET /v1/health that say why it is degraded. */
 export const Health = Type.Object({
@@ -75,7 +68,7 @@ export type Api = ReturnType<typeof createApi>;
 export function createApi(options: ApiOptions) {
   /**
    * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
-   * @throws Refused `failed` for an answer that must not be retried, `not_found` for a 404
+   * @throws Refused `failed` for an answer that must not be retried
    */
   async function get<Body extends TSchema>(
     path: string,
@@ -100,8 +93,8 @@ export function createApi(options: ApiOptions) {
     }
   }
 
-  /** Reads the pages of a change stream, a period or its digests until `has_more` is false; parameters as {@link get}. */
-  async function* pages<Page extends typeof ChangesPage | typeof PeriodPage | typeof DigestsPage>(
+  /** Reads the pages of a change stream or a period until `has_more` is false; parameters as {@link get}. */
+  async function* pages<Page extends typeof ChangesPage | typeof PeriodPage>(
     path: string,
     schema: Page,
     query: Query,
@@ -148,7 +141,7 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
   }
   const detail = Value.Check(Type.Object({ detail: Type.String() }), body) ? body.detail : statusText;
   const reason = `${url.pathname} answered with status ${status}: ${detail}`;
-  if (!RETRIED.has(status)) throw new Refused(status === 404 ? 'not_found' : 'failed', reason);
+  if (!RETRIED.has(status)) throw new Refused('failed', reason);
   return { again: reason, afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs) };
 }
 

@@ -1,17 +1,20 @@
 /**
  * Compares a copy with the service, without false differences for a correct client.
  *
- * The service returns a digest of each page of a period (GET /v1/digests). A page is read only if the digest of the same
- * rows of the copy differs. Ignored are `last_scored_at` and `exported_at`, which change without a new version, the
- * address of the service in `source.image_url`, and detections that changed after the last update of the copy. Those are
- * on the stream after the copy's cursor. The stream is read last, so it contains every change made meanwhile.
+ * It reads the periods again, page by page, and takes each row that it meets off a list of the copy: what is left, the
+ * service does not have. The list is a temporary database, so that memory does not grow with the copy. Ignored are
+ * `last_scored_at` and `exported_at`, which change without a new version, the address of the service in
+ * `source.image_url`, and detections that changed after the last update of the copy. Those are on the stream after the
+ * copy's cursor. The stream is read last, so it contains every change made meanwhile.
  */
 import { hash } from 'node:crypto';
-import { Refused } from '../refused.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Database, openScratch } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
-import { type Api, ChangesPage, type Detection, DigestsPage, LIMIT, PeriodPage, Schema } from './api.ts';
-import type { Copy, Step } from './copy.ts';
-import { textOf, valueAt } from './csv.ts';
+import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
+import type { Copy } from './copy.ts';
 import {
   CHANGES,
   isSelected,
@@ -20,7 +23,6 @@ import {
   type Start,
   shownStep,
   stepsOf,
-  streamName,
   type Work,
 } from './procedures.ts';
 
@@ -44,45 +46,52 @@ export interface Difference {
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
 
+/** The rows of the copy that the service has not returned yet; `is_due`: a period contains it by now. */
+const SCHEMA = {
+  application_id: 0x77770016,
+  sql: `CREATE TABLE own (id TEXT PRIMARY KEY, version INTEGER NOT NULL, is_due INTEGER NOT NULL, digest TEXT NOT NULL)
+    STRICT, WITHOUT ROWID;`,
+  synchronous: 'NORMAL',
+} as const;
+const UPSERT_OWN = `
+  INSERT INTO own VALUES (?, ?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET version = excluded.version, is_due = excluded.is_due, digest = excluded.digest
+  WHERE excluded.version >= own.version`;
+const COUNT_OWN = 'SELECT count(*) FROM own';
+const TAKE_OWN = 'DELETE FROM own WHERE id = ? RETURNING version, digest';
+const SELECT_LEFT = 'SELECT id, version FROM own WHERE is_due = 1 ORDER BY id';
+
 interface Own {
   readonly id: string;
   readonly version: number;
-  readonly first_detected_at: string;
-  readonly stream: string;
   /** SHA-256 of the compared members. */
   readonly digest: string;
 }
 
 /** @throws Refused `failed` for a copy or an answer that cannot be read */
 export async function compareCopy({ api, copy, start, onPage }: Work): Promise<Comparison> {
-  const { fields } = (await api.get('/v1/schema/detection', Schema)).body;
-  const paths = fields.map(({ path }) => path).filter((path) => !NOT_COMPARED.has(path));
   // Before the rows: a row that is newer than the cursor counts as changed.
   const { cursor } = copy.position();
-  // The rows that the service has not returned yet.
-  const own = await readOwn(copy, start, paths);
-  const detections = own.size;
+  using list = openList();
+  const { db } = list;
+  await noteOwn(db, copy, start);
+  const detections = db.prepare<[], number>(COUNT_OWN).pluck().get() ?? 0;
+  const take = db.prepare<[string], Omit<Own, 'id'>>(TAKE_OWN);
   const found = new Map<string, Difference>();
   const note = (id: string, kind: Difference['kind'], copied: number | null, served: number | null) =>
     found.set(id, { id, kind, copy_version: copied, service_version: served });
-  // A period ends now; the clock of the matching system may be ahead.
-  const isDue = (row: Own) => !(Date.parse(row.first_detected_at) > start.dateMs - SECOND_MS);
-  const streams = Map.groupBy([...own.values()].filter(isDue).sort(inPeriod), ({ stream }) => stream);
-  for (const step of stepsOf(start)) {
-    const mine = streams.get(streamName(step)) ?? [];
-    for await (const rows of differingPages(api, step, mine, (row) => own.delete(row.id))) {
-      for (const row of rows) {
+  for (const step of stepsOf(start))
+    for await (const { body } of api.pages(PERIOD, PeriodPage, queryOf(step))) {
+      for (const row of body.data) {
         const { id, version } = row;
-        const copied = own.get(id);
-        own.delete(id);
+        const copied = take.get(id);
         if (copied === undefined) note(id, 'not in the copy', null, version);
         else if (copied.version !== version) note(id, 'other version', copied.version, version);
-        else if (copied.digest !== digestOf(row, paths)) note(id, 'other content', version, version);
+        else if (copied.digest !== digestOf(row)) note(id, 'other content', version, version);
       }
-      onPage(shownStep(step), rows.length, 0);
+      onPage(shownStep(step), body.data.length, 0);
     }
-  }
-  for (const { id, version } of [...own.values()].filter(isDue))
+  for (const { id, version } of db.prepare<[], Omit<Own, 'digest'>>(SELECT_LEFT).all())
     note(id, 'not in the service', version, null);
   const begun = cursor === null ? { since: start.since } : { cursor };
   let changed_since = 0;
@@ -92,64 +101,37 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   return { detections, changed_since, differences: [...found.values()] };
 }
 
-/** Reads the detections of the copy, by id: the highest version of each. */
-async function readOwn(
-  copy: Copy,
-  { selection }: Start,
-  paths: readonly string[],
-): Promise<Map<string, Own>> {
-  const own = new Map<string, Own>();
-  for await (const row of copy.rows()) {
-    const { id, version } = row;
-    if (!isSelected(selection, row) || version < (own.get(id)?.version ?? 0)) continue;
-    const first_detected_at = String(row.first_detected_at);
-    own.set(id, { id, version, first_detected_at, stream: streamName(row), digest: digestOf(row, paths) });
-  }
-  return own;
-}
-
-type Order = Pick<Own, 'id' | 'first_detected_at'>;
-
-/** The order of a period: newest first, ties by id. */
-function inPeriod(a: Order, b: Order): number {
-  if (a.first_detected_at !== b.first_detected_at) return a.first_detected_at > b.first_detected_at ? -1 : 1;
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
-}
-
-/**
- * Reads the pages of a period that differ from the copy. Digests are not in the contract: from a service without them
- * it reads every page.
- *
- * @param mine rows of the copy from this period on, in its order; compared rows are removed
- */
-async function* differingPages(
-  api: Api,
-  step: Step,
-  mine: Own[],
-  onEqual: (row: Own) => void,
-): AsyncIterable<readonly Detection[]> {
-  const query = queryOf(step);
+/** Not beside the copy, whose folder may be read-only. */
+function openList(): { readonly db: Database } & Disposable {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-compare-'));
   try {
-    for await (const { body } of api.pages('/v1/digests', DigestsPage, query)) {
-      for (const { cursor, last, digest } of body.data) {
-        const after = mine.findIndex((row) => inPeriod(row, last) > 0);
-        const rows = mine.splice(0, after < 0 ? mine.length : after);
-        if (hash('sha256', rows.map((row) => row.digest).join('')) === digest) rows.forEach(onEqual);
-        else yield (await api.get(PERIOD, PeriodPage, { ...query, cursor })).body.data;
-      }
-    }
-  } catch (error) {
-    if (!(error instanceof Refused && error.code === 'not_found')) throw error;
-    for await (const { body } of api.pages(PERIOD, PeriodPage, query)) yield body.data;
+    const { db, close } = openScratch(folder, SCHEMA);
+    return { db, [Symbol.dispose]: close };
+  } finally {
+    // An open file needs no name.
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** As the service calculates it. */
-function digestOf(row: Detection, paths: readonly string[]): string {
-  return hash('sha256', textOf(paths.map((path) => [path, comparedAt(row, path)])));
+/** Lists the detections of the copy: the highest version of each. */
+async function noteOwn(db: Database, copy: Copy, { selection, dateMs }: Start): Promise<void> {
+  const upsert = db.prepare(UPSERT_OWN);
+  for await (const row of copy.rows()) {
+    if (!isSelected(selection, row)) continue;
+    // A period ends now; the clock of the matching system may be ahead.
+    const isAhead = Date.parse(String(row.first_detected_at)) > dateMs - SECOND_MS;
+    upsert.run(row.id, row.version, isAhead ? 0 : 1, digestOf(row));
+  }
 }
 
-function comparedAt(row: Detection, path: string): unknown {
-  const value = valueAt(row, path);
-  return path === 'source.image_url' && typeof value === 'string' ? value.replace(OWN_ADDRESS, '$1') : value;
+function digestOf(row: Detection): string {
+  const compared = Object.fromEntries(Object.entries(row).filter(([name]) => !NOT_COMPARED.has(name)));
+  return hash('sha256', JSON.stringify(compared, comparedValue));
+}
+
+/** Members in the order of their names: the lines of another client may have any. */
+function comparedValue(name: string, value: unknown): unknown {
+  if (name === 'image_url' && typeof value === 'string') return value.replace(OWN_ADDRESS, '$1');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

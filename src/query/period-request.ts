@@ -15,6 +15,12 @@ export interface PeriodSubscription extends ReadableSubscription {
   readonly time_zone: string;
 }
 
+/** Who asks: the account of the key, and what the key reads. */
+export interface PeriodReader {
+  readonly account: { readonly id: string };
+  readonly subscriptions: readonly PeriodSubscription[];
+}
+
 export interface PeriodRequest {
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
@@ -37,7 +43,7 @@ const START_AGAIN = ". If the key's subscriptions changed since the first page, 
  */
 export function readPeriodRequest(
   asked: PeriodParameters,
-  subscriptions: readonly PeriodSubscription[],
+  { account, subscriptions }: PeriodReader,
   enabled: ReadonlySet<ContentType>,
 ): PeriodRequest {
   const again = asked.cursor === null ? '' : START_AGAIN;
@@ -59,15 +65,18 @@ export function readPeriodRequest(
     time_zone: timeZone,
     zone,
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
-    hash: hashOf(asked),
+    hash: hashOf(account.id, asked),
   };
 }
 
 /**
- * Of the request, not of what the key reads now: a walk continues when the key gains or loses a subscription.
+ * Of the account and the request, not of the key and what it reads now: a walk continues with another key of the account,
+ * and when the key gains or loses a subscription.
  */
-function hashOf({ from, to, time_zone, sort, selection, filters }: PeriodParameters): Buffer {
+function hashOf(account: string, asked: PeriodParameters): Buffer {
+  const { from, to, time_zone, sort, selection, filters } = asked;
   return hashRequest([
+    account,
     from,
     to,
     time_zone === null ? null : zoneId(time_zone),

@@ -1,8 +1,8 @@
 /**
  * Cursors of the period endpoint (contract: Cursors, QueryCursor).
  *
- * A cursor holds a place in a walk, the period and time zone that the walk began with, and a hash of the request: used
- * with another request it would skip or repeat detections. It does not hold what the key reads, which may change
+ * A cursor holds a place in a walk, the period and time zone that the walk began with, and a hash of the account and the
+ * request: used with another request it would skip or repeat detections. It does not hold what the key reads, which may change
  * during the walk. It is sealed, so a place is always one that was given out.
  */
 import { hash } from 'node:crypto';

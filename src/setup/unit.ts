@@ -77,6 +77,8 @@ RestartPreventExitStatus=78
 TimeoutStartSec=infinity
 # Every connection uses a file descriptor.
 LimitNOFILE=65536
+# A core dump would hold keys, the secret and detections.
+LimitCORE=0
 # The executable unpacks its SQLite library here.
 CacheDirectory=wirewatch
 CacheDirectoryMode=0700

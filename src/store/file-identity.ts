@@ -105,6 +105,11 @@ export function checkpoint(db: Database, how: 'PASSIVE' | 'TRUNCATE'): boolean {
   }
 }
 
+/** The size of the write-ahead log. */
+export function walBytes({ name }: Database): number {
+  return statSync(`${name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** A {@link checkpoint} that notes the file before and after. */
 export function checkpointNoted(db: Database, how: 'PASSIVE' | 'TRUNCATE'): void {
   const before = readNote(db.name)?.entry ?? null;

@@ -25,6 +25,7 @@ describe('the program with [admin] port', () => {
     admin = `http://127.0.0.1:${port}`;
     appliance = await startAppliance({
       WIREWATCH_ADMIN_PORT: `${port}`,
+      WIREWATCH_SERVER_MAX_CONNECTIONS: '100',
       WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
       WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
     });
@@ -232,6 +233,21 @@ describe('the program with [admin] port', () => {
       const found = [...own.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');
       assert.deepEqual(found.sort(), labels.sort(), name);
     }
+  });
+
+  test('connections that send no complete request shut nobody out of it', async () => {
+    const { port } = new URL(admin);
+    const open = async (count: number) => {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.on('error', () => {});
+      await once(socket, 'connect');
+      socket.write(['', 'GET / HTTP/1.1\r\n', 'POST /console/session HTTP/1.1\r\nContent-'][count % 3] ?? '');
+      return socket;
+    };
+    const silent = await Promise.all(Array.from({ length: 150 }, (_, count) => open(count)));
+    const [response] = await once(request(`${admin}/metrics`, { agent: false }).end(), 'response');
+    assert.equal(response.resume().statusCode, 200);
+    for (const socket of silent) socket.destroy();
   });
 
   test('a silent client does not delay a stop', async () => {

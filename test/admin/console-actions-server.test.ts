@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Overview, WindowDetail, WindowMap } from '../../src/admin/console/api.ts';
@@ -17,6 +18,8 @@ import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 
 const NAME = 'Grace Hopper';
+const USER = userInfo().username;
+const WHO = `${USER} as "${NAME}"`;
 let appliance: Appliance;
 let ui: Console;
 showLogOfFailures(() => appliance?.serving());
@@ -35,9 +38,10 @@ async function audited(command: string): Promise<AuditEntry> {
   const { entries } = await ui.get<AuditPage>('history/audit');
   const [newest] = entries;
   assert.ok(newest !== undefined);
-  assert.deepEqual([newest.kind, newest.command, newest.actor], ['console', command, NAME]);
+  const { kind, actor, as } = newest;
+  assert.deepEqual([kind, newest.command, actor, as], ['console', command, USER, NAME]);
   const printed = appliance.cli(['log', '--access']).stdout.trim().split('\n').at(-1) ?? '';
-  assert.ok(printed.includes(`${NAME}  console: ${command}  `), printed);
+  assert.ok(printed.includes(`  ${WHO}  console: ${command}  `), printed);
   return newest;
 }
 
@@ -102,7 +106,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   assert.deepEqual(offered('held windows'), [{ kind: 'window-reset', ...window }]);
   assert.equal(offered('failed windows')?.length, 2);
   const done = await ui.act('window-reset', window);
-  assert.deepEqual([done.ended?.state, done.ended?.by], ['done', NAME]);
+  assert.deepEqual([done.ended?.state, done.ended?.by], ['done', WHO]);
   assert.ok(await appliance.detection(idOf(good)));
   const { members, subject, change } = await audited('window reset');
   assert.deepEqual([subject, change], ['operation', 'asked for']);

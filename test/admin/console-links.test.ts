@@ -6,7 +6,7 @@ import { HOUR_MS } from '../../src/time.ts';
 
 describe('links and sessions', () => {
   const secret = Buffer.alloc(32, 7);
-  const person = { name: 'Ada', read_only: false };
+  const person = { by: { actor: 'ada' }, read_only: false };
   const startMs = Date.parse('2026-11-21T12:00:00Z');
   const open = (of = secret, epoch = () => 0, run = 'one') =>
     new Sessions(of, (ticket) => ticket.epoch === epoch(), run);
@@ -19,7 +19,7 @@ describe('links and sessions', () => {
     assert.equal(sessions.redeem(link(), startMs - 1), null, 'a link from the future is refused');
     const session = sessions.redeem(link(), startMs + LINK_MS - 1) ?? '';
     const begunMs = startMs + LINK_MS - 1;
-    assert.equal(sessions.open(session, begunMs + SESSION_MS - 1)?.name, 'Ada');
+    assert.equal(sessions.open(session, begunMs + SESSION_MS - 1)?.by.actor, 'ada');
     assert.equal(sessions.open(session, begunMs + SESSION_MS), null);
     assert.equal(sessions.open(session, begunMs - 1), null);
   });

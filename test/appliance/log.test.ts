@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { type Line, linesOf, serve, serving, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
@@ -89,15 +90,18 @@ describe('in a log file', () => {
   });
 
   test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
+    const installation = createInstallation();
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
-      const run = serve(folder, file);
+      const args = ['serve', '--data', installation.data, '--port', '0'];
+      const run = runProgram(args, { ...TEST_SETTINGS, WIREWATCH_LOG_FILE: file });
       const { url } = await lineIn(run, file, 'listening');
+      const headers = { authorization: `Bearer ${installation.key}` };
       const asked: string[] = [];
       let isOver = false;
       const clients = Array.from({ length: 4 }, async () => {
         while (!isOver) {
-          const answer = await fetch(`${url}/v1/nowhere`);
+          const answer = await fetch(`${url}/v1/me`, { headers });
           await answer.arrayBuffer();
           asked.push(answer.headers.get('x-request-id') ?? '');
         }
@@ -118,7 +122,7 @@ describe('in a log file', () => {
       const logged = [...rotated, file].flatMap((one) => linesOf(one)).map((line) => line.request_id);
       assert.deepEqual(logged.filter((id) => id !== undefined).sort(), asked.sort());
       assert.ok(linesOf(file).length > 0);
-    });
+    }).finally(installation.remove);
   });
 
   test('if a new file cannot be opened, it continues in the open one and says so', async () => {

@@ -182,11 +182,20 @@ test('a client that never reads gets one response prepared at a time', async () 
 
 test('a client that sends a hundred or more requests before the first response is disconnected', async () => {
   await serving(async (run) => {
-    const reader = await stalledReader(request(LARGE_PAGE) + request('/v1/detections/x').repeat(150));
-    await assert.rejects(reader.rest().then(bodiesOf));
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.on('error', () => {});
+    // All arrive together: the page waits for its turn, and so do those behind it.
+    socket.write(request(LARGE_PAGE) + request('/v1/detections/x').repeat(150));
+    socket.resume();
+    await closed;
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
-    await run.until('the last line', () => requestLines(run).at(1));
-    assert.equal(requestLines(run).length, 2, 'requests of a disconnected client must not be processed');
+    const paths = () => requestLines(run).map(({ path }) => path);
+    await run.until('the last line', () => paths().includes('/nowhere'));
+    assert.ok(
+      !paths().includes('/v1/detections/x'),
+      'requests of a disconnected client must not be processed',
+    );
   });
 });
 

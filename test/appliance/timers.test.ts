@@ -9,6 +9,7 @@ import { createWaiting } from '../../src/http/waiting.ts';
 import { WakeableTimer } from '../../src/ingest/threads/wakeable-timer.ts';
 import { createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses } from '../../src/limits/key-uses.ts';
+import { createSeenKeys } from '../../src/limits/seen-keys.ts';
 import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
 
 /** Longer than any test: such a timer exists until it is cleared. */
@@ -28,12 +29,15 @@ test('a sleep that is ended early', async () => {
 
 test('a request that waited for a change', async () => {
   const before = timers();
-  const waiting = createWaiting();
+  const waiting = createWaiting(10);
   const socket = new Socket();
-  const wait = waiting.forChange(LONG_MS, socket);
-  assert.equal(timers(), before + 1);
-  waiting.changed();
-  assert.equal(await wait, true);
+  {
+    using wait = waiting.begin('key', LONG_MS, socket);
+    const change = wait.forChange();
+    assert.equal(timers(), before + 1);
+    waiting.changed();
+    assert.equal(await change, true);
+  }
   assert.equal(timers(), before);
   assert.deepEqual(
     [socket.listenerCount('close'), socket.listenerCount('end')],
@@ -43,8 +47,8 @@ test('a request that waited for a change', async () => {
 
 test('requests that wait when the server closes', async () => {
   const before = timers();
-  const waiting = createWaiting();
-  const waits = [new Socket(), new Socket()].map((socket) => waiting.forChange(LONG_MS, socket));
+  const waiting = createWaiting(10);
+  const waits = [1, 2].map(() => waiting.begin('key', LONG_MS, new Socket()).forChange());
   waiting.close();
   assert.deepEqual([waiting.count(), timers()], [0, before]);
   assert.deepEqual(await Promise.all(waits), [false, false]);
@@ -75,6 +79,7 @@ test('a closed usage keeper', async () => {
     const keeper = createUsageKeeper({
       rows,
       uses: createKeyUses(),
+      seen: createSeenKeys(),
       requests: null,
       writer: {
         write: async () => {

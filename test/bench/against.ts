@@ -15,7 +15,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CONNECTIONS, type Figure, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
+import { CONNECTIONS, type Figure, median, periodOf, SUBSCRIPTIONS } from './common.ts';
+import { BESIDE, healthBeside, pageOf } from './fairness.ts';
 import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
 import { walkOf } from './pages.ts';
@@ -180,7 +181,7 @@ async function served(before: Candidate, now: Candidate, rounds: number): Promis
   };
   const walk = walkOf(1000);
   const own = `&subscription_id=${SUBSCRIPTIONS[0]}`;
-  const period = periodOf(now.few);
+  const period = periodOf(join(now.few.folder, 'detections.db'));
   const page = 'stream page of 1,000 rows';
   const walks = SUBSCRIPTIONS.map((id) => walk(`&subscription_id=${id}`));
   const inTurn: PathOf = (connection, answer) => walks[connection % walks.length]?.(connection, answer) ?? '';
@@ -190,24 +191,28 @@ async function served(before: Candidate, now: Candidate, rounds: number): Promis
   await compare(
     'period page of 1,000 rows, one stream',
     ({ few }) => few,
-    () => `${period}${own}&content_type=text`,
+    () => pageOf(period),
   );
   await compare(
     'period page of 200 rows, four streams',
     ({ few }) => few,
     () => period,
   );
-  return figures;
+  return [...figures, await checkedBeside(before, now, pageOf(period))];
+}
+
+async function checkedBeside(before: Candidate, now: Candidate, page: string): Promise<Figure> {
+  const measured: number[] = [];
+  for (const { few, bundle } of [before, now]) {
+    const appliance = await startAppliance(few.folder, bundle);
+    const [health] = await healthBeside(appliance.url, few.key, page).finally(appliance.stop);
+    measured.push(health);
+  }
+  const [earlier = 0, current = 0] = measured;
+  return { what: BESIDE, unit: 'ms', before: earlier, now: current, isCost: true };
 }
 
 type PathOf = (connection: number, answer: Buffer | null) => string;
-
-/** A request for a period that covers all rows. */
-function periodOf({ folder }: Data): string {
-  const { first, last } = rangeOf(join(folder, 'detections.db'));
-  const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
-  return `/v1/detections?from=${from}&to=${to}&limit=1000`;
-}
 
 function sizes(before: Candidate, now: Candidate, rows: number): Figure[] {
   const database = ({ few }: Candidate) => statSync(join(few.folder, 'detections.db')).size / rows;

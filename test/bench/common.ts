@@ -52,6 +52,13 @@ export function rangeOf(database: string): { first: number; last: number } {
   return found ?? { first: 0, last: 0 };
 }
 
+/** A request for a period that covers all rows of a database. */
+export function periodOf(database: string): string {
+  const { first, last } = rangeOf(database);
+  const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
+  return `/v1/detections?from=${from}&to=${to}&limit=1000`;
+}
+
 /** The number at the end of a bare server's response: the next page starts after it. */
 export function lastNumber(answer: Buffer | null): string {
   return answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');

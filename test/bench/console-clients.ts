@@ -1,5 +1,5 @@
 /**
- * Ten open consoles in their own process: node console-clients.ts ORIGIN COOKIE. Each listens for events, and reloads
+ * Ten open consoles in their own process: node console-clients.ts ORIGIN SECRET. Each listens for events, and reloads
  * its view every second, as if data changed all the time. Like real consoles, they reload one after the other.
  */
 import { once } from 'node:events';
@@ -12,21 +12,19 @@ const ASK_EVERY_MS = 1000;
 const EVERYWHERE = 'overview';
 const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
 
-const [origin = '', cookie = ''] = process.argv.slice(2);
+const [origin = '', secret = ''] = process.argv.slice(2);
+const headers = { authorization: `Bearer ${secret}` };
 const agent = new Agent({ keepAlive: true });
 
 async function asked(path: string): Promise<void> {
-  const [answer] = await once(
-    request(`${origin}/console/${path}`, { agent, headers: { cookie } }).end(),
-    'response',
-  );
+  const [answer] = await once(request(`${origin}/console/${path}`, { agent, headers }).end(), 'response');
   if (answer.statusCode !== 200) throw new Error(`${path} is ${answer.statusCode}`);
   await once(answer.resume(), 'end');
 }
 
 async function live(index: number): Promise<never> {
   await sleep((index * ASK_EVERY_MS) / CONSOLES);
-  request(`${origin}/console/events`, { headers: { cookie } }, (events) => events.resume()).end();
+  request(`${origin}/console/events`, { headers }, (events) => events.resume()).end();
   for (;;) {
     for (const path of [EVERYWHERE, VIEWS[index % VIEWS.length]]) await asked(`${path}`);
     await sleep(ASK_EVERY_MS);

@@ -7,14 +7,16 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../src/store/database.ts';
-import { OWN_PAGE, send } from '../support/console-client.ts';
+import { OWN_PAGE, send, withSecret } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { authorization, type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
-import { command, startAppliance, startConsoles } from './program.ts';
+import { command, startAppliance, startClients } from './program.ts';
 
+const CLIENTS = fileURLToPath(new URL('console-clients.ts', import.meta.url));
 const REQUESTS = 10_000;
 
 const FILE_ROWS = 2_000_000;
@@ -32,8 +34,8 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   const appliance = await startAppliance(bench.data, undefined, { WIREWATCH_ADMIN_PORT: `${port}` });
   try {
     const origin = `http://127.0.0.1:${port}`;
-    const cookie = await session(bench.data, origin);
-    const headers = { cookie };
+    const secret = await session(bench.data, origin);
+    const headers = withSecret(secret);
     const first = await viewMs(`${origin}/console/overview`, headers);
     const again = await viewMs(`${origin}/console/overview`, headers);
     const windows = await viewMs(`${origin}/console/windows`, headers);
@@ -44,7 +46,7 @@ export async function besideConsoles(bench: Bench): Promise<Figure[]> {
     const noise: number[] = [];
     for (let round = 0; round < bench.rounds; round += 1) {
       alone.push(await light());
-      const consoles = await startConsoles(origin, cookie);
+      const consoles = await startClients(CLIENTS, origin, secret);
       beside.push(await light());
       await consoles.stop();
       noise.push(await light());
@@ -113,12 +115,12 @@ function windowsOf({ data }: Bench): number {
   }
 }
 
-/** @returns the cookie of a session */
+/** @returns the secret of a session */
 async function session(data: string, origin: string): Promise<string> {
   const { url } = JSON.parse(command('console', '--data', data, '--json'));
   const token = new URL(url).hash.slice('#login='.length);
   const reply = await send('POST', `${origin}/console/session`, OWN_PAGE, { token });
-  return reply.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+  return JSON.parse(reply.text).secret;
 }
 
 async function viewMs(url: string, headers: Readonly<Record<string, string>>): Promise<number> {

@@ -1,5 +1,5 @@
 /**
- * The cost of following the stream: the delay until a waiting client gets a change, thousands of waiting clients,
+ * The cost of following the stream: the delay until a waiting client gets a change, a thousand waiting clients,
  * compressed pages, and light requests beside them.
  */
 
@@ -7,21 +7,25 @@ import { renameSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { WAITS_PER_KEY_MAX } from '../../src/limits/turn-limits.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { authorization, type Bench, CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { createKey } from './ingest.ts';
 import { runLoad } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
 
 const CHANGES = '/v1/detections/changes';
 const DROPS = 40;
-const WAITING = 5000;
+const KEYS = 20;
+const WAITING = KEYS * WAITS_PER_KEY_MAX;
 const IDLE_MS = 10_000;
 const PAGES = 200;
 const PAGE_REQUESTS = 400;
 
-/** @param before an appliance on the same data; it is replaced by one that allows thousands of connections */
+/** @param before an appliance on the same data; it is replaced by one that allows two thousand connections */
 export async function following(bench: Bench, before: Started): Promise<Figure[]> {
   await before.stop();
+  const keys = Array.from({ length: KEYS }, () => createKey(bench.data, SUBSCRIPTIONS));
   const settings = {
     WIREWATCH_SERVER_MAX_CONNECTIONS: `${2 * WAITING}`,
     WIREWATCH_SERVER_MAX_CONNECTIONS_PER_ADDRESS: `${2 * WAITING}`,
@@ -29,7 +33,7 @@ export async function following(bench: Bench, before: Started): Promise<Figure[]
   const fresh = await startAppliance(bench.data, undefined, settings);
   try {
     const packed = await compressed(bench, fresh);
-    return [await soon(bench, fresh), ...(await crowd(bench, fresh)), ...packed];
+    return [await soon(bench, fresh), ...(await crowd(bench, fresh, keys)), ...packed];
   } finally {
     await fresh.stop();
   }
@@ -84,17 +88,19 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
   };
 }
 
-/** Thousands of waiting requests: memory, processor time, and the time until all have received the same change. */
-async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
+/** A thousand waiting requests: memory, processor time, and the time until all have received the same change. */
+async function crowd(bench: Bench, appliance: Started, keys: readonly string[]): Promise<Figure[]> {
   const { hostname, port } = new URL(appliance.url);
   const cursor = await head(bench, appliance.url);
   const before = appliance.megabytes() ?? 0;
-  const lines = Object.entries({ host: hostname, prefer: 'wait=60', ...authorization(bench) });
-  const request = `GET ${CHANGES}?cursor=${cursor} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+  const requests = keys.map(
+    (key) =>
+      `GET ${CHANGES}?cursor=${cursor} HTTP/1.1\r\nHost: ${hostname}\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+  );
   const times: number[] = [];
   const sockets: Socket[] = [];
   for (let at = 0; at < WAITING; at += 1) {
-    const socket = connect(Number(port), hostname, () => socket.write(request));
+    const socket = connect(Number(port), hostname, () => socket.write(requests[at % KEYS] ?? ''));
     socket.once('data', () => times.push(performance.now())).on('error', () => {});
     sockets.push(socket);
     if (at % 200 === 199) await sleep(50);

@@ -48,6 +48,10 @@ export function prepareAccess(folder: string, subscriptions: readonly number[], 
   commandOf(bundle, 'account', 'add', 'bench', '--name', 'Bench', ...data);
   for (const id of subscriptions)
     commandOf(bundle, 'subscription', 'add', `${id}`, '--account', 'bench', ...data);
+  return createKey(folder, subscriptions, bundle);
+}
+
+export function createKey(folder: string, subscriptions: readonly number[], bundle = BUNDLE): string {
   const made: unknown = JSON.parse(
     commandOf(
       bundle,
@@ -62,7 +66,8 @@ export function prepareAccess(folder: string, subscriptions: readonly number[], 
       '--subscriptions',
       subscriptions.slice(0, 4).join(','),
       '--json',
-      ...data,
+      '--data',
+      folder,
     ),
   );
   return String(Reflect.get(Object(made), 'key'));

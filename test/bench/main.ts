@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `stall`, `follow`, `console`, `start` | only this part |
+ * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `start` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -16,8 +16,9 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
-import { type Bench, type Figure, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, type Figure, figureTable, periodOf, type Row, SUBSCRIPTIONS } from './common.ts';
 import { consoles } from './consoles.ts';
+import { fairness } from './fairness.ts';
 import { following } from './following.ts';
 import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
@@ -97,6 +98,11 @@ async function measureLimits(bench: Bench, appliance: Started, ingested: Row): P
     note(figureTable(before, measured));
     figures.push(...measured);
   };
+  if (isWanted('fair'))
+    show(
+      'a bare server',
+      await fairness(appliance.url, bench.key, periodOf(join(bench.data, 'detections.db'))),
+    );
   if (isWanted('stall'))
     show('a bare server', await withNewAppliance(bench, appliance, (fresh) => stalls(bench, fresh)));
   if (isWanted('follow')) show('plain', await following(bench, appliance));

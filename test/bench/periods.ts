@@ -7,6 +7,7 @@ import {
   type Bench,
   CONNECTIONS,
   ordinalIn,
+  periodOf,
   type Row,
   rangeOf,
   rounds,
@@ -21,23 +22,20 @@ const REQUESTS = 600;
 export async function periods(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
   const { first, last } = rangeOf(database);
-  // The period covers all rows.
-  const from = new Date(first * 1000).toISOString();
-  const to = new Date(last * 1000 + 1000).toISOString();
+  const period = periodOf(database);
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);
-  const [fromSeconds, toSeconds] = [from, to].map((time) => Math.floor(Date.parse(time) / 1000));
   const ours = (scope: string) =>
     runLoad({
       url,
       connections: CONNECTIONS,
       requests: REQUESTS,
       headers: authorization(bench),
-      path: () => `/v1/detections?from=${from}&to=${to}&limit=1000${scope}`,
+      path: () => `${period}${scope}`,
     });
   const against = async (kind: string) => {
     const bare = await startBare(kind, database);
     try {
-      const path = () => `/${stream}/0/${fromSeconds}/${toSeconds}`;
+      const path = () => `/${stream}/0/${first}/${last + 1}`;
       return await runLoad({ url: bare.url, connections: CONNECTIONS, requests: REQUESTS, path });
     } finally {
       await bare.stop();

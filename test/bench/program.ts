@@ -8,7 +8,6 @@ import { NODE_FLAGS } from '../../src/packed.ts';
 
 export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
-const CONSOLE_CLIENTS = fileURLToPath(new URL('console-clients.ts', import.meta.url));
 
 export interface Started {
   readonly url: string;
@@ -84,10 +83,9 @@ export async function startBare(kind: string, database?: string): Promise<Starte
   };
 }
 
-/** Opens consoles: see console-clients.ts. */
-export async function startConsoles(origin: string, cookie: string): Promise<{ stop(): Promise<void> }> {
-  const args = [CONSOLE_CLIENTS, origin, cookie];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+/** Starts clients in their own process. @param script prints a number once it has begun */
+export async function startClients(script: string, ...args: string[]): Promise<{ stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   await found(child, child.stdout, /(\d+)\n/);
   return { stop: () => stop(child) };
 }

@@ -6,16 +6,12 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
+import { AS_OTHER, OTHER_ID } from '../support/another-user.ts';
 import { check, checked, command, snapshot, startAndStop } from '../support/check.ts';
 import { programCommand } from '../support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
-/** Permissions do not restrict root: then run the check as this user. */
-const OTHER_ID = 65_534;
-
 const isRoot = process.getuid?.() === 0;
-
-const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'];
 
 const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
 

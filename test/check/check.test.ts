@@ -187,7 +187,7 @@ test('a drop folder in which something else has the name of a Wirewatch folder i
     writeFileSync(join(drop, 'failed'), '');
     const { code, of } = await check(join(folder, 'data'), '--drop', drop, '--port', '0');
     assert.equal(code, 1);
-    assert.match(of('drop folder').detail, /failed: this user cannot write to it/);
+    assert.match(of('drop folder').detail, /failed is not a folder: expected a real folder, not a link/);
     assert.deepEqual(readdirSync(drop), ['failed']);
   }));
 

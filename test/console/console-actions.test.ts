@@ -1,5 +1,7 @@
 /** The console in a real Chromium on the real program: empty, and each action up to its effect. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
@@ -230,13 +232,46 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await done('Replay files');
     });
 
+    test('a session survives a reload and holds in a second tab; other ports of the host receive nothing', async () => {
+      const received: string[] = [];
+      const thief = createServer(({ rawHeaders, url }, response) => {
+        received.push(`${url} ${rawHeaders.join(' ')}`);
+        response
+          .setHeader('Content-Type', 'text/html')
+          .end('<img src="/icon.png"><body onload="saw = true">');
+      });
+      thief.listen(0, '127.0.0.1');
+      await once(thief, 'listening');
+      const { origin } = new URL(page.url());
+      const kept = JSON.parse(await page.evaluate('JSON.stringify(localStorage)'));
+      const [secret = ''] = Object.values(kept).map(String);
+      assert.match(secret, /^[\w.-]{100,}$/);
+      await page.reload();
+      await page.locator('h1', { hasText: 'Overview' }).waitFor();
+      const tab = await page.context().newPage();
+      await tab.goto(`${origin}/`);
+      await tab.locator('h1', { hasText: 'Overview' }).waitFor();
+      const address = thief.address();
+      assert.ok(address !== null && typeof address === 'object');
+      await tab.goto(`http://127.0.0.1:${address.port}/`);
+      await tab.waitForFunction('window.saw');
+      assert.equal(await tab.evaluate('JSON.stringify([document.cookie, {...localStorage}])'), '["",{}]');
+      assert.deepEqual(await tab.context().cookies(), []);
+      const text = received.join('\n');
+      assert.match(text, /\/icon\.png/);
+      assert.ok(!text.includes(secret.slice(0, 40)) && !/cookie|authorization/i.test(text), text);
+      await tab.close();
+      thief.close();
+      thief.closeAllConnections();
+    });
+
     test('a used link and an ended session are refused with an explanation', async () => {
       const link = linkOf(appliance, '--as', 'kim');
       const other = await watchedPage(browser);
       for (const text of ['Overview', 'Wirewatch']) {
         await other.page.goto(link);
         await other.page.locator('h1', { hasText: text }).waitFor();
-        await other.page.context().clearCookies();
+        await other.page.evaluate('localStorage.clear()');
       }
       await other.page.locator('[role=alert]', { hasText: 'used already' }).waitFor();
       await other.close();

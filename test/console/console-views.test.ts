@@ -92,6 +92,16 @@ describe('the console in a browser', { skip }, () => {
     assert.match(await page.title(), /Wirewatch/);
     await open('detections/t.7001.1000.50000', 'img');
     assert.equal(await page.locator('a[href^="javascript"]').count(), 0);
+    const { current } = Object(server.responses['/console/detections/one']);
+    for (const [url, count] of [
+      ['http://0x7f.1:9464/', 0],
+      ['https://www.example.com/', 1],
+    ] as const) {
+      current.article.url = url;
+      server.sendEvent('detections');
+      await page.locator('dd bdi', { hasText: url }).waitFor();
+      assert.equal(await page.locator(`a[href="${url}"]`).count(), count, url);
+    }
     assert.deepEqual(watched.errors, []);
     assert.deepEqual([...watched.origins], [server.url]);
   });
@@ -334,9 +344,12 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('a login link is redeemed and removed from the URL; a used one is refused with an explanation', async () => {
-    server.results['/console/session'] = { status: 200, body: {} };
+    server.results['/console/session'] = { status: 200, body: { secret: 'one.two' } };
+    const asked = ['events', 'overview'].map((path) => page.waitForRequest(`**/console/${path}`));
     await page.goto(`${server.url}/#login=abc`);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
+    for (const read of await Promise.all(asked))
+      assert.equal(await read.headerValue('authorization'), 'Bearer one.two', read.url());
     assert.deepEqual(server.posted.at(-1), { path: '/console/session', body: { token: 'abc' } });
     assert.doesNotMatch(page.url(), /abc/);
   });

@@ -237,13 +237,6 @@ export const CONFORMANCE: readonly Rule[] = [
     '7. next_cursor null at the end; an empty page may have more | period-page | a filter that matches little ends a page after 50 chunks, even within a second, and its cursor advances',
     '8. rows count against the allowance | period-endpoint | rows count against the daily allowance, which is checked after the parameters',
   ]),
-  ...rules('GET /v1/digests', [
-    'from, to, time_zone, sort, limit, cursor: those of GET /v1/detections, whose pages it has as digests | digests | an entry is the digest of the page at its cursor: …',
-    'limit: at most 20 pages an answer | digests | a response has a bounded number of digests, and a link to the next',
-    'what changes in place is in no digest | digests | a rescore in place changes no digest, and any other change does',
-    'a digest counts as a row | digests | a digest counts as one row; once the allowance is used up, there are none',
-    'refused as for the rows | digests | invalid parameters and foreign subscriptions are refused as for rows',
-  ]),
   ...rules('GET /v1/detections/{id}', [
     'the latest version, without event | endpoints | one detection is its latest version, without event',
     'the latest last_scored_at | stream-over-restarts | a new score that changes nothing else is shown but not announced',

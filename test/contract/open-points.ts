@@ -101,7 +101,7 @@ export const OPEN_POINTS: readonly Rule[] = [
     'a backfill is checked to its end first | ingest-backfill | a backfill that is damaged or invalid at its very end applies nothing',
     'a backfill goes on after a stop | ingest-backfill | a backfill interrupted by a stop continues at the next start, even with other settings',
     'taken once it has stopped changing | ready-files | a file is ready after two equal scans, quiet_ms apart',
-    'found unchanged afterwards | ready-files | a file changed, replaced or removed since the scan is not taken',
+    'found unchanged afterwards | ready-files | a file changed, replaced or removed since the scan is neither taken nor read',
     'every form is read | export-format | …: the rows of a file of this form are applied',
     'a truncated compressed file fails after a while | packed-files | …: a truncated file fails once it has not changed for a while',
     'no bytes: only after a while | export-format | an empty uncompressed file gets time: its writer may be about to start',

@@ -6,10 +6,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Session } from '../../src/admin/console/api.ts';
 import { SampleExports } from '../../src/demo/exports.ts';
 import { WINDOW_MS } from '../../src/time.ts';
 import { createInstallation, type Detection } from '../support/appliance.ts';
-import { redeem } from '../support/console-client.ts';
+import { consoleOf, redeem } from '../support/console-client.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
 const CHANGES = '/v1/detections/changes';
@@ -208,7 +209,10 @@ test('first prints a link to the console, which works', () =>
     assert.doesNotMatch(run.stdout(), /Keys/);
     const reply = await redeem(link);
     assert.equal(reply.status, 200);
-    assert.equal(JSON.parse(reply.text).demo, true);
+    const session: Session = await consoleOf(new URL(link).origin, JSON.parse(reply.text).secret).get(
+      'session',
+    );
+    assert.equal(session.demo, true);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
   }));

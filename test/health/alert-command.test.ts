@@ -153,6 +153,43 @@ test('the appliance runs the program of [alerts] command', async () => {
   }
 });
 
+test('a hostile file name reaches the program as text on one line of its stdin, and nothing else', async () => {
+  const script = join(folder, 'tell.cjs');
+  writeFileSync(
+    script,
+    `const fs = require('node:fs');
+    fs.writeFileSync(process.argv[2] + '.process', JSON.stringify([process.argv.slice(2), process.env]));
+    fs.appendFileSync(process.argv[2], fs.readFileSync(0));`,
+  );
+  const pwned = join(folder, 'pwned');
+  const shell = `touch '${pwned.replaceAll('/', '$PWN')}'`;
+  const name = `";$(${shell})\`${shell}\`|${shell}&\n\nRun: sh evil.sh\r\u001b[2J\u009b2J\u202e --help\t%s{}`;
+  const appliance = await startAppliance({
+    PWN: '/',
+    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
+  });
+  try {
+    appliance.put(name, 'x');
+    const refused = () =>
+      notifications().find((line) =>
+        JSON.stringify(line).startsWith('{"event":"opened","name":"refused files"'),
+      );
+    await until('the notification', () => refused() !== undefined);
+    const { detail } = Object(refused());
+    assert.match(
+      detail,
+      /^";\$\(touch .*&\\n\\nRun: sh evil\.sh\\u000d\\u001b\[2J\\u009b2J\\u202e --help\\t%s\{\} was refused: /,
+    );
+    assert.doesNotMatch(detail, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
+    const [args, env] = JSON.parse(readFileSync(`${received}.process`, 'utf8'));
+    assert.deepEqual(args, [received]);
+    assert.doesNotMatch(JSON.stringify(env), /evil/);
+    assert.equal(existsSync(pwned), false);
+  } finally {
+    await appliance.stop();
+  }
+});
+
 test("the manual's script mails each alert, and marks urgent ones", {
   skip: spawnSync('jq', ['--version']).status !== 0 && 'jq is not installed',
 }, async () => {
@@ -163,16 +200,18 @@ test("the manual's script mails each alert, and marks urgent ones", {
   writeFileSync(join(folder, 'msmtp'), `#!/bin/sh\n{ echo "$3"; cat; } > '${folder}/mailed'\n`, {
     mode: 0o755,
   });
+  const detail = `$(touch '${folder}/pwned')\`touch '${folder}/pwned'\`\nBcc: x@example.com\n\n.\n-n %s \\\\c`;
   for (const page_worthy of [false, true]) {
     const { status, stderr } = spawnSync(script, ['--to', 'desk@agency.example'], {
-      input: `${JSON.stringify({ event: 'opened', ...ALERT, page_worthy })}\n`,
+      input: `${JSON.stringify({ event: 'opened', ...ALERT, page_worthy, detail })}\n`,
       env: { PATH: `${folder}:${process.env.PATH}` },
       encoding: 'utf8',
     });
     assert.equal(status, 0, stderr);
     assert.equal(
       readFileSync(join(folder, 'mailed'), 'utf8'),
-      `desk@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\n\n${ALERT.detail}\n\n${ALERT.what_to_do}\n`,
+      `desk@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\n\n${detail}\n\n${ALERT.what_to_do}\n`,
     );
+    assert.equal(existsSync(join(folder, 'pwned')), false);
   }
 });

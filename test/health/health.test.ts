@@ -175,7 +175,6 @@ describe('the endpoint', () => {
     const { key } = server.makeKey();
     const paths = [
       '/v1/detections?from=2026-11-20&to=2026-11-20',
-      '/v1/digests?from=2026-11-20&to=2026-11-20',
       '/v1/detections/changes?since=2026-11-20T00:00:00Z',
       '/v1/detections/t.7001.1.1',
       '/v1/me',

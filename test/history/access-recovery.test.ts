@@ -3,7 +3,7 @@
  * subscriptions and keys are as before (contract: Authentication), and the log names who changed them.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -131,6 +131,24 @@ describe('wirewatch log', () => {
     const paused = lines.find(({ subject }) => subject === 'ingest');
     assert.deepEqual([paused?.command, paused?.actor, paused?.change], ['ingest pause', actor, 'changed']);
     assert.doesNotMatch(stdout + JSON.stringify(lines), /hash|[0-9a-f]{64}/i);
+  });
+
+  test('--access fails after what can be read if a byte has changed', () => {
+    const all = installation.cli(['log', '--access']).stdout;
+    const folder = join(installation.data, 'access-log');
+    const segment = join(folder, readdirSync(folder)[0] ?? '');
+    const sound = readFileSync(segment);
+    const damaged = Buffer.from(sound);
+    damaged.writeUInt8(damaged.readUInt8(sound.length >> 1) ^ 1, sound.length >> 1);
+    writeFileSync(segment, damaged);
+    for (const args of [['--json'], [], ['--follow']]) {
+      const { status, stdout, stderr } = installation.cli(['log', '--access', ...args], { anyStatus: true });
+      assert.equal(status, 1);
+      assert.match(stderr, /^wirewatch: the audit trail is damaged: .* wirewatch verify$/m);
+      if (args.length === 0) assert.ok(stdout.length > 0 && stdout !== all && all.startsWith(stdout));
+    }
+    writeFileSync(segment, sound);
+    assert.equal(installation.cli(['log', '--access']).stdout, all);
   });
 
   test('--from and --to limit it by time', () => {

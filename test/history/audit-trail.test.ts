@@ -1,12 +1,15 @@
 /** The audit trail: who changed which account, subscription and key, and never a hash. */
 import assert from 'node:assert/strict';
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { setAccount } from '../../src/auth/accounts.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
+import type { AuditedChange } from '../../src/history/audit.ts';
 import { readEntries } from '../../src/history/entries.ts';
+import { FRAME_MAGIC } from '../../src/history/frame.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
+import { Refused } from '../../src/refused.ts';
 import {
   AT_MS,
   audited,
@@ -18,6 +21,8 @@ import {
   reopenAs,
   segment,
 } from '../support/access-history.ts';
+
+const isDamage = (error: unknown) => error instanceof Refused && /damaged: .*verify$/.test(error.message);
 
 describe('the audit trail', () => {
   test('shows who did what to which account, subscription and key, and never a hash', async () => {
@@ -68,8 +73,34 @@ describe('the audit trail', () => {
     assert.deepEqual(numbers, [1, 2, 3, 4, 5, 6]);
   });
 
+  test('damage at any byte, and a lost end, is an error after what can be read before it', async () => {
+    db.close();
+    const whole = await audited();
+    const sound = readFileSync(segment());
+    const seen = new Set<number>();
+    const refuses = async (content: Uint8Array, what: string) => {
+      writeFileSync(segment(), content);
+      const shown: AuditedChange[] = [];
+      await assert.rejects(audited(shown), isDamage, what);
+      assert.deepEqual(shown, whole.slice(0, shown.length), what);
+      seen.add(shown.length);
+    };
+    for (let at = 0; at < sound.length; at += 1) {
+      // Also each kind of a frame in place of another.
+      for (const flip of [1, 2, 3, 0xff]) {
+        const damaged = Buffer.from(sound);
+        damaged.writeUInt8(damaged.readUInt8(at) ^ flip, at);
+        await refuses(damaged, `${flip} at ${at}`);
+      }
+    }
+    assert.deepEqual([...seen].sort(), [0, 1, 2, 3, 4], 'every entry was hit, also the last');
+    for (const end of [0, 10, sound.length - 10]) await refuses(sound.subarray(0, end), `cut at ${end}`);
+  });
+
   test('omits undecided entries', async () => {
-    appendFileSync(segment(), readFileSync(segment()).subarray(0, 100));
+    const log = readFileSync(segment());
+    const entry = log.indexOf(FRAME_MAGIC, 1);
+    appendFileSync(segment(), log.subarray(entry, entry + 100));
     assert.equal((await audited()).length, 5);
   });
 });

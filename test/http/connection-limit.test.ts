@@ -11,6 +11,7 @@ import { inFolder } from '../support/program.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 const HEALTH = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
 /** Only Linux accepts every address of 127.0.0.0/8 as local. */
 const skip = process.platform !== 'linux' && 'only Linux has several addresses of its own';
@@ -78,16 +79,28 @@ async function idleClient(from?: string): Promise<Client> {
   return one;
 }
 
+/** Opens a connection with a request that waits for its answer. */
+async function busyClient(from?: string): Promise<Client> {
+  const one = await client(from);
+  const { key } = server.makeKey();
+  const known = server.waiting.count();
+  one.socket.write(
+    `GET ${CHANGES} HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+  );
+  await until('it waits', () => server.waiting.count() > known);
+  return one;
+}
+
 const closed = (one: Client) => until('its end', () => one.isClosed());
 
 test('connections per address are limited, so that others can connect', { skip }, async () => {
   await start({ max_connections_per_address: 2 });
-  const silent = [await client('127.0.0.2'), await client('127.0.0.2')];
+  const busy = [await busyClient('127.0.0.2'), await busyClient('127.0.0.2')];
   await closed(await client('127.0.0.2'));
   await closed(await client('127.0.0.2'));
   await idleClient('127.0.0.3');
   assert.deepEqual(refused, ['connections_per_address', 'connections_per_address']);
-  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('new connections were closed'));
+  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('connections were closed'));
   assert.deepEqual(
     lines().map(({ address, limit, connections }) => [address, limit, connections]),
     [['127.0.0.2', 'connections_per_address', 1]],
@@ -98,14 +111,16 @@ test('connections per address are limited, so that others can connect', { skip }
   assert.equal(lines().at(-1)?.connections, 2);
 
   // The server frees the slot once it notices the end of the connection.
-  silent[0]?.socket.destroy();
+  busy[0]?.socket.destroy();
   await until('a place', async () => (await (await client('127.0.0.2')).ask()) === '200');
 });
 
 test('a trusted proxy may open as many as the total limit', { skip }, async () => {
-  await start({ max_connections: 5, max_connections_per_address: 2, trusted_proxies: ['127.0.0.2'] });
-  const proxied = await Promise.all([1, 2, 3, 4, 5].map(() => client('127.0.0.2')));
-  await until('all', () => server.running.connections() === 5);
+  // All five are busy, so that none makes room.
+  const limits = { max_connections: 5, max_connections_per_address: 2, waits_of: 10 };
+  await start({ ...limits, trusted_proxies: ['127.0.0.2'] });
+  const proxied = [];
+  for (let count = 0; count < 5; count += 1) proxied.push(await busyClient('127.0.0.2'));
   await closed(await client('127.0.0.3'));
   assert.deepEqual(refused, ['connections']);
   assert.ok(proxied.every((one) => !one.isClosed()));
@@ -147,6 +162,44 @@ test('an address with too many loses its own idle ones first', { skip }, async (
     [other, second, third].map((one) => one.isClosed()),
     [false, false, false],
   );
+});
+
+/** What a connection has sent whose request is not complete. */
+const INCOMPLETE = {
+  nothing: '',
+  'a part of a head': 'GET /v1/health HTTP/1.1\r\nHost: x\r\n',
+  'a part of a second head': 'GET /v1/he',
+  'a head without its body': 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n',
+  'a part of a body': 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab',
+};
+
+for (const [what, bytes] of Object.entries(INCOMPLETE)) {
+  test(`of connections that have sent ${what}, the oldest makes room`, async () => {
+    await start({ max_connections: 4 });
+    const busy = await busyClient();
+    const open = async () => {
+      const one = what.includes('second') ? await idleClient() : await client();
+      one.socket.write(bytes);
+      return one;
+    };
+    const slow = [await open(), await open(), await open()];
+    await until('all', () => server.running.connections() === 4);
+    const late = await client();
+    assert.equal(await late.ask(), '200');
+    const states = [busy, ...slow, late].map((one) => one.isClosed());
+    assert.deepEqual([states, refused], [[false, true, false, false, false], ['connections']]);
+  });
+}
+
+test('a body that was complete before its request was answered holds its connection', async () => {
+  await start({ max_connections: 1 });
+  const { key } = server.makeKey();
+  const socket = (await client()).socket;
+  const head = `GET ${CHANGES} HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n`;
+  socket.write(`${head}Content-Length: 2\r\n\r\nab`);
+  await until('it waits', () => server.waiting.count() > 0);
+  await closed(await client());
+  assert.equal(socket.destroyed, false);
 });
 
 test('a thousand idle connections lock nobody out', { skip }, async () => {

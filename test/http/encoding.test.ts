@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { encodingFor } from '../../src/http/encoding.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 test('the encoding is the supported one with the highest weight', () => {
   for (const [header, encoding] of [
@@ -59,6 +60,13 @@ describe('an answer', () => {
     assert.equal(headers.vary, 'Accept-Encoding');
     assert.equal(Number(headers['content-length']), body.length);
     assert.equal(JSON.parse(`${body}`).data.length, 30);
+  });
+
+  test('with a token is never compressed: its length would depend on the token', async () => {
+    const { id, key: secret } = server.makeKey();
+    const headers = { 'accept-encoding': 'gzip, zstd' };
+    const response = await postToken(server, inBody({ id, secret }), headers);
+    assert.deepEqual([response.status, response.headers.get('content-encoding')], [200, null]);
   });
 
   test('over 1 KiB is compressed with gzip or zstd, with the compressed length', async () => {

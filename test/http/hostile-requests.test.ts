@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { DAY_MS } from '../../src/time.ts';
+import { ambiguousRequests } from '../support/ambiguous-requests.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
@@ -207,4 +208,23 @@ test('other HTTP versions, bodies and methods do no harm', async () => {
       method,
     );
   }
+});
+
+test('an ambiguous request is 400, and nothing after it is read', async () => {
+  const hidden = `GET ${GOOD} HTTP/1.1\r\nHost: x\r\n${authorization}Connection: close\r\n\r\n`;
+  for (const [what, bytes] of Object.entries(ambiguousRequests(hidden))) {
+    const statuses = [...(await exchange(bytes)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    assert.deepEqual(statuses, ['400'], what);
+  }
+});
+
+test('with more headers than can be read, the request is refused: none is left out', async () => {
+  const more = Array.from({ length: 2500 }, (_, at) => `a${at}:\r\n`).join('');
+  assert.match(await answerTo(GOOD, `${more}${authorization}`), /^431 /);
+});
+
+test('an upgrade is ignored, and ends the connection', async () => {
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+  const reply = await exchange(`GET ${GOOD} HTTP/1.1\r\nHost: x\r\n${authorization}${upgrade}\r\n`);
+  assert.match(reply, /^HTTP\/1\.1 200 .*\r\nConnection: close\r\n/s);
 });

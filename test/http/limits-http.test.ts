@@ -276,3 +276,18 @@ test('behind a trusted proxy every client address counts for itself', async () =
   assert.equal(await statusOf(ONE, guess(), from('2001:db8::1')), 401);
   assert.equal(await statusOf(ONE, guess(), from('2001:db8::2')), 429);
 });
+
+test('refusals are counted by key only for keys that exist', async () => {
+  const refused: string[][] = [];
+  const keyRefused = (...of: string[]) => void refused.push(of);
+  await start({ metrics: { answered() {}, refused() {}, keyRefused } });
+  const { id, key } = server.makeKey();
+  const wrong = createKey('ww').key;
+  for (const text of [wrong, wrong.replace(/_live_[^_]+/, `_live_${id}`)])
+    assert.equal(await statusOf(ONE, text), 401);
+  assert.equal(await statusOf('/v1/detections?x=1', key), 400);
+  assert.deepEqual(refused, [
+    [id, 'unauthorized'],
+    [id, 'invalid_request'],
+  ]);
+});

@@ -1,7 +1,8 @@
 /** Waiting for the next change: `Prefer: wait=N` on the change stream (RFC 7240, 4.3). */
 import assert from 'node:assert/strict';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
-import { createWaiting, preferredWaitSeconds } from '../../src/http/waiting.ts';
+import { preferredWaitSeconds } from '../../src/http/waiting.ts';
+import { WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/limits/turn-limits.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -191,19 +192,50 @@ describe('a request that waits', () => {
   });
 });
 
-test('thousands of waiting requests are woken in groups, and others are answered in between', async () => {
-  const waiting = createWaiting();
-  const { Socket } = await import('node:net');
-  const sockets = Array.from({ length: 500 }, () => new Socket().setMaxListeners(0));
-  let woken = 0;
-  const all = sockets.map((socket) => waiting.forChange(MINUTE_MS, socket).then(() => (woken += 1)));
-  waiting.changed();
-  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-  assert.ok(woken > 0 && woken < sockets.length, `${woken}`);
-  await Promise.all(all);
-  assert.equal(woken, sockets.length);
-  waiting.close();
-  assert.equal(await waiting.forChange(MINUTE_MS, new Socket()), false);
+describe('more requests than may wait', () => {
+  const CONNECTIONS = 200;
+  let server: TestServer;
+
+  beforeEach(async () => {
+    const max = { max_connections: CONNECTIONS, max_connections_per_address: CONNECTIONS };
+    server = await startTestServer(max);
+    server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
+  });
+  afterEach(() => server.close());
+
+  /** Sends requests that wait, one after the other. @returns the answers so far: the place of each request */
+  async function wait(keys: readonly string[]): Promise<number[]> {
+    const answered: number[] = [];
+    for (const [place, key] of keys.entries()) {
+      const { next_cursor } = await pageOf(server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, key));
+      const waiting = server.waiting.count() + answered.length;
+      const headers = { prefer: 'wait=60' };
+      void server.get(`${CHANGES}?cursor=${next_cursor}`, key, { headers }).then(async (answer) => {
+        const { data, has_more } = await pageOf(answer);
+        assert.deepEqual([answer.status, data, has_more], [200, [], false]);
+        assert.equal(answer.headers.get('preference-applied'), 'wait=60');
+        answered.push(place);
+      });
+      await until('it waits', () => server.waiting.count() + answered.length > waiting);
+    }
+    return answered;
+  }
+
+  for (const [what, keys, bound] of [
+    ['of one key', 1, WAITS_PER_KEY_MAX],
+    ['of many keys', 9, CONNECTIONS * WAITS_SHARE],
+  ] as const)
+    test(`${what}: the oldest are answered early, and others find room`, async () => {
+      const made = Array.from({ length: keys }, () => server.makeKey().key);
+      const more = 5;
+      const senders = Array.from({ length: bound + more }, (_, at) => made[at % keys] ?? '');
+      const answered = await wait(senders);
+      assert.deepEqual(answered, [0, 1, 2, 3, 4]);
+      assert.equal(server.waiting.count(), bound);
+      assert.equal((await server.get('/v1/health')).status, 200);
+      const page = await server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, made[0]);
+      assert.equal((await pageOf(page)).data.length, 1);
+    });
 });
 
 test('in the program, a dropped file ends the wait, and so does a stop', async () => {

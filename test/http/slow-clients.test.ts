@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/connection-times.ts';
+import { memoryInUse } from '../support/memory.ts';
 import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -126,7 +125,7 @@ test('clients that never read a large page are disconnected, and the memory is f
   const clients = 10;
   const pageBytes = 12 * MIB;
   await (await slow.get(`${CHANGES}&limit=1000`, key)).arrayBuffer();
-  const before = heldBytes();
+  const before = memoryInUse().buffers;
   for (let count = 0; count < clients; count += 1) {
     const { socket } = open(slow.port, get(`${CHANGES}&limit=1000`, key).repeat(5));
     socket.pause();
@@ -135,14 +134,5 @@ test('clients that never read a large page are disconnected, and the memory is f
   await until('each has a page', () => pages() === clients + 1);
   await until('all clients are disconnected', () => slow.running.connections() <= 1);
   assert.equal(pages(), clients + 1, 'of the five requested responses, only one may be built');
-  await until('their memory is free again', () => heldBytes() < before + 2 * pageBytes);
+  await until('their memory is free again', () => memoryInUse().buffers < before + 2 * pageBytes);
 });
-
-/** Memory outside of the heap, which contains the pages, after garbage collection. */
-function heldBytes(): number {
-  collect();
-  return process.memoryUsage().arrayBuffers;
-}
-
-setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');

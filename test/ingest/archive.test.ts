@@ -84,7 +84,7 @@ test('a replay names unreadable files, and continues', async () => {
   assert.equal(status, 1);
   const { files, unreadable } = JSON.parse(stdout);
   assert.deepEqual([files, unreadable.length], [1, 1]);
-  assert.match(unreadable[0].reason, /it is a folder/);
+  assert.match(unreadable[0].reason, /is not a file$/);
   await apply();
 });
 

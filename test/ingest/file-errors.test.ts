@@ -14,7 +14,7 @@ import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
-import { preloaded } from '../support/preload.ts';
+import { PATH_OF, preloaded } from '../support/preload.ts';
 import { inFolder, type LogLine } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -46,7 +46,7 @@ const FAILING = `
     const [, code] = /backfill-(e[a-z]+)/.exec(from) ?? [];
     const times = failed.get(from) ?? 0;
     failed.set(from, times + 1);
-    if (code !== undefined && to.includes('.taken') && times < 2) fail(code.toUpperCase(), 'rename');
+    if (code !== undefined && ${PATH_OF}(to).includes('.taken') && times < 2) fail(code.toUpperCase(), 'rename');
     return renameSync(from, to);
   };
   fs.openSync = (path, ...rest) => {

@@ -49,13 +49,14 @@ async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promi
   writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
   const batches: RowBatch[] = [];
   const order: ReadingOrder = {
-    path,
+    source: { path, found: null },
     file: parsed.file,
     earliest: '2000-01-01T00:00:00Z',
     latest: '2027-01-01T00:00:00Z',
     exported_at_default: EXPORTED_AT_DEFAULT,
     require_trailer: false,
     bad_rows: 'fail',
+    errors_max: 100,
     streams: null,
     licensed: [...LICENSED],
     rows_to_skip: 0,

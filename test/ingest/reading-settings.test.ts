@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
+import { zstdCompressSync } from 'node:zlib';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
@@ -121,6 +122,21 @@ test('a file with mostly bad rows fails, and its notes are bounded', async () =>
   assert.ok(notes.length < 4 * 1024 * 1024 + 100, `${notes.length}`);
   const lines = notes.trimEnd().split('\n');
   assert.equal(lines.length - 1 + JSON.parse(lines.at(-1) ?? '').more_rows, 40_000);
+});
+
+test('reading ends with the bound of bad rows, whatever a small file unpacks to', async () => {
+  const bomb = 'x\n'.repeat(4_000_000);
+  for (const [bad_rows, rows, ended, expected] of [
+    ['fail', 100, 'row 100, with 100 errors', /JSON/],
+    ['skip', 100_001, 'row 100,001, with 100,002 errors', /^at most 100,000 bad rows in a file/],
+  ] as const) {
+    await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: bad_rows });
+    const name = fileName('newswire', nextWindowMs(), 'ndjson.zst');
+    const line = await appliance.dropped(name, zstdCompressSync(bomb));
+    assert.deepEqual([line.msg, line.rows], ['file failed', rows]);
+    assert.ok(String(line.reason).endsWith(`; reading ended at ${ended}`), String(line.reason));
+    assert.match(reasonBeside(line.destination).errors[0].expected, expected);
+  }
 });
 
 test('skipped rows of a file that was not taken are not written beside another', async () => {

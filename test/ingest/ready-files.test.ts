@@ -1,5 +1,6 @@
 /** When a dropped file is ready, and that no file is taken that changed since the scan. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
@@ -7,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   unlinkSync,
   utimesSync,
   writeFileSync,
@@ -22,6 +24,7 @@ import {
   parseFileName,
   windowReadiness,
 } from '../../src/ingest/format/file-name.ts';
+import { openContent } from '../../src/ingest/format/unpacking.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 
@@ -37,34 +40,40 @@ beforeEach(() => {
   monotonicMs = 1000;
   drop = new DropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
   drop.prepare();
+  taken = join(root, drop.takenPath(7, NAME));
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
 const path = (name = NAME) => join(root, name);
+/** Of the file with ingest number 7. */
+let taken = '';
 const scan = (nowMs = NOW_MS) => drop.scan(nowMs, () => false);
 
 /** Scans twice, with enough time between. @returns the only file that is ready then */
-function ready() {
-  scan();
+async function ready() {
+  await scan();
   monotonicMs += 500;
-  const [waiting, ...others] = scan().ready;
+  const [waiting, ...others] = (await scan()).ready;
   assert.ok(waiting && others.length === 0);
   return waiting;
 }
 
-test('a file is ready after two equal scans, quiet_ms apart', () => {
+test('a file is ready after two equal scans, quiet_ms apart', async () => {
   writeFileSync(path(), 'x');
-  assert.deepEqual([scan().ready.length, scan().notReady, scan().nextScanMs], [0, 1, 500]);
+  assert.deepEqual(
+    [(await scan()).ready.length, (await scan()).notReady, (await scan()).nextScanMs],
+    [0, 1, 500],
+  );
   monotonicMs += 499;
-  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 1]);
+  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 1]);
   monotonicMs += 1;
   assert.deepEqual(
-    scan().ready.map(({ name }) => name),
+    (await scan()).ready.map(({ name }) => name),
     [NAME],
   );
 });
 
-test('any change restarts the wait, even with the same size and time', () => {
+test('any change restarts the wait, even with the same size and time', async () => {
   const changes = [
     () => appendFileSync(path(), 'more'),
     () => utimesSync(path(), 1, 1),
@@ -76,18 +85,18 @@ test('any change restarts the wait, even with the same size and time', () => {
   ];
   writeFileSync(path(), 'x');
   for (const change of changes) {
-    scan();
+    await scan();
     monotonicMs += 499;
     change();
-    scan();
+    await scan();
     monotonicMs += 499;
-    assert.equal(scan().ready.length, 0);
+    assert.equal((await scan()).ready.length, 0);
     monotonicMs += 1;
-    assert.equal(scan().ready.length, 1);
+    assert.equal((await scan()).ready.length, 1);
   }
 });
 
-test('a file changed, replaced or removed since the scan is not taken', () => {
+test('a file changed, replaced or removed since the scan is neither taken nor read', async () => {
   const changes = [
     () => appendFileSync(path(), 'more'),
     () => {
@@ -95,32 +104,41 @@ test('a file changed, replaced or removed since the scan is not taken', () => {
       renameSync(path('other.part'), path());
     },
     () => unlinkSync(path()),
+    () => {
+      unlinkSync(path());
+      symlinkSync('/etc/hostname', path());
+    },
+    () => {
+      unlinkSync(path());
+      assert.equal(spawnSync('mkfifo', [path()]).status, 0);
+    },
   ];
   for (const change of changes) {
     writeFileSync(path(), 'x');
-    const waiting = ready();
+    const waiting = await ready();
     change();
     const isThere = existsSync(path());
     assert.equal(drop.take(waiting, 7), false);
     assert.equal(existsSync(path()), isThere, 'the file must stay where it is');
-    assert.ok(!existsSync(drop.takenPath(7, NAME)));
+    assert.ok(!existsSync(taken));
+    await assert.rejects(openContent(drop.source(waiting), 'ndjson'), { code: /^(ESTALE|ENOENT|ELOOP)$/ });
+    rmSync(path(), { force: true });
   }
 });
 
-test('a taken file is in .taken, and is found there until it is processed', () => {
+test('a taken file is in .taken, and is found there until it is processed', async () => {
   writeFileSync(path(), 'x');
-  assert.equal(drop.take(ready(), 7), true);
+  assert.equal(drop.take(await ready(), 7), true);
   assert.ok(!existsSync(path()));
-  const again = ready();
+  const again = await ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
-  assert.deepEqual(drop.scan(NOW_MS, (number) => number === 7).ready, []);
+  assert.deepEqual((await drop.scan(NOW_MS, (number) => number === 7)).ready, []);
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {
   writeFileSync(path(), 'x');
-  const waiting = ready();
+  const waiting = await ready();
   const calls = await diskCallsOf(() => drop.take(waiting, 7));
-  const taken = drop.takenPath(7, NAME);
   const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
   const synced = (some: DiskCall[]) => some.flatMap((call) => (call.call === 'sync' ? [call.path] : []));
   assert.ok(moved >= 0);
@@ -128,9 +146,9 @@ test('a taken file is on the disk, with its new name, and is opened before it is
   assert.deepEqual(synced(calls.slice(moved)), [join(root, '.taken')]);
 });
 
-test('a file written to while it is taken is scanned again', () => {
+test('a file written to while it is taken is scanned again', async () => {
   writeFileSync(path(), 'x');
-  const waiting = ready();
+  const waiting = await ready();
   // The writer still has the file open, and continues.
   const end = recordDiskCalls((call) => {
     if (call.call === 'rename') appendFileSync(call.to, 'more');
@@ -140,42 +158,42 @@ test('a file written to while it is taken is scanned again', () => {
   } finally {
     end();
   }
-  assert.equal(readFileSync(drop.takenPath(7, NAME), 'utf8'), 'xmore');
+  assert.equal(readFileSync(taken, 'utf8'), 'xmore');
 });
 
-test('a truncated file waits, unless it changes', () => {
+test('a truncated file waits, unless it changes', async () => {
   const name = `${NAME}.gz`;
   writeFileSync(path(name), 'x');
-  const first = ready();
+  const first = await ready();
   assert.ok(first.kind === 'export' && !first.isFinal);
   drop.noteTruncated(first);
-  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 59_500]);
+  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 59_500]);
   appendFileSync(path(name), 'more');
-  const second = ready();
+  const second = await ready();
   assert.ok(second.kind === 'export' && !second.isFinal);
   // A result from before a change does not apply to the changed file.
   drop.noteTruncated(first);
-  assert.equal(scan().ready.length, 1);
+  assert.equal((await scan()).ready.length, 1);
   drop.noteTruncated(second);
   monotonicMs += 59_500;
-  const [third] = scan().ready;
+  const [third] = (await scan()).ready;
   assert.ok(third?.kind === 'export' && third.isFinal);
 });
 
-test('an empty uncompressed file waits as long; a compressed one does not', () => {
+test('an empty uncompressed file waits as long; a compressed one does not', async () => {
   writeFileSync(path(), '');
   writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
-  scan();
+  await scan();
   monotonicMs += 500;
   assert.deepEqual(
-    scan().ready.map(({ name }) => name),
+    (await scan()).ready.map(({ name }) => name),
     ['newswire.20261121T1000Z.csv.gz'],
   );
   monotonicMs += 59_500;
-  assert.equal(scan().ready.length, 2);
+  assert.equal((await scan()).ready.length, 2);
 });
 
-test('ready files are in the order of windows, then backfills, then refused ones', () => {
+test('ready files are in the order of windows, then backfills, then refused ones', async () => {
   const names = [
     'odd',
     'newswire.backfill-a.csv',
@@ -185,10 +203,10 @@ test('ready files are in the order of windows, then backfills, then refused ones
     'newswire.20261121T0950Z.csv',
   ];
   for (const name of names) writeFileSync(path(name), 'x');
-  scan();
+  await scan();
   monotonicMs += 500;
   assert.deepEqual(
-    scan().ready.map(({ name }) => name),
+    (await scan()).ready.map(({ name }) => name),
     [
       'newswire.20261121T0950Z.csv',
       'imagewire.20261121T1010Z.csv',
@@ -200,13 +218,13 @@ test('ready files are in the order of windows, then backfills, then refused ones
   );
 });
 
-test('a file that waits for the end of its window is scanned then', () => {
+test('a file that waits for the end of its window is scanned then', async () => {
   writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
-  scan(NOW_MS + 1000);
+  await scan(NOW_MS + 1000);
   monotonicMs += 500;
-  assert.equal(scan(NOW_MS + 1000).nextScanMs, WINDOW_MS - 1000);
-  assert.equal(scan(NOW_MS + WINDOW_MS - 1).ready.length, 0);
-  assert.equal(scan(NOW_MS + WINDOW_MS).ready.length, 1);
+  assert.equal((await scan(NOW_MS + 1000)).nextScanMs, WINDOW_MS - 1000);
+  assert.equal((await scan(NOW_MS + WINDOW_MS - 1)).ready.length, 0);
+  assert.equal((await scan(NOW_MS + WINDOW_MS)).ready.length, 1);
 });
 
 test('a window is ready from its end on, and refused from a day ahead on', () => {

@@ -106,7 +106,7 @@ for (const { id, version } of rows) insert.run(id, version);`,
 const PRINT_COPY = `
 const { DatabaseSync } = require('node:sqlite');
 const [file, table] = process.argv.slice(2);
-for (const { id, version } of new DatabaseSync(file).prepare('SELECT id, version FROM ' + table).iterate())
+for (const { id, version } of new DatabaseSync(file, { timeout: 10_000 }).prepare('SELECT id, version FROM ' + table).iterate())
   console.log(JSON.stringify({ id, version }));
 `;
 

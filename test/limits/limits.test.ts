@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { createDailyAllowance, type RowReader } from '../../src/limits/daily-allowance.ts';
 import { accountUsageId, createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses } from '../../src/limits/key-uses.ts';
+import { createSeenKeys } from '../../src/limits/seen-keys.ts';
 import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
 import type { Usage } from '../../src/limits/usage.ts';
 import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
@@ -169,7 +170,15 @@ describe('the keeper of used rows', () => {
       uses,
       writer,
       failures,
-      keeper: createUsageKeeper({ rows, uses, requests: null, writer, onFailure, everyMs: null }),
+      keeper: createUsageKeeper({
+        rows,
+        uses,
+        seen: createSeenKeys(),
+        requests: null,
+        writer,
+        onFailure,
+        everyMs: null,
+      }),
     };
   }
 
@@ -310,7 +319,7 @@ describe('unseen key ids', () => {
   });
 
   test('the memory is bounded: the least recently used goes first', () => {
-    const unseen = createUnseenKeyIds(1, 2);
+    const unseen = createUnseenKeyIds(1, createSeenKeys([], 2));
     unseen.take('guess', '10.0.0.1', NOON_MS);
     for (const [number, atMs] of [
       [1, 0],

@@ -11,8 +11,10 @@ import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../../src
 import { createUsageWriter, type UsageWriter } from '../../src/limits/usage-keeper.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { DAY_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 /** Much longer than these tests take. */
 const MIDNIGHT_MS = 120_000;
@@ -93,7 +95,7 @@ describe('at the start', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason));
+  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason)).rows;
 
   function fill(): void {
     const db = openUsage(path);
@@ -106,6 +108,25 @@ describe('at the start', () => {
     assert.ok(existsSync(path));
     fill();
     assert.deepEqual([start(), reasons], [[count], []]);
+  });
+
+  test('networks that proved a key are read back, without those of yesterday and beyond 50,000', () => {
+    const db = openUsage(path);
+    const seen = (count: number, from: number) =>
+      Array.from({ length: count }, (_, at) => ({
+        key_id: 'a',
+        network: `n${from + at}`,
+        seen_at: from + at,
+      }));
+    const write = (...more: ReturnType<typeof seen>) =>
+      writeUsage(db, { counts: [], days: [], uses: [], seen: more });
+    const readBack = () => readUsageAtStart(path, (reason) => reasons.push(reason)).seen;
+    write(...seen(3, 0));
+    write(...seen(1, DAY_MS + 1));
+    assert.deepEqual(readBack(), [...seen(1, 2), ...seen(1, DAY_MS + 1)]);
+    write(...seen(50_001, DAY_MS + 2));
+    assert.deepEqual([readBack().length, readBack()[0]], [50_000, ...seen(1, DAY_MS + 3)]);
+    db.close();
   });
 
   const unusable: Readonly<Record<string, () => void>> = {
@@ -275,6 +296,24 @@ describe('the program', () => {
     appliance.cli(['account', 'set', 'agency', '--daily-rows', 'none']);
     assert.equal(await read(second), 429);
   });
+});
+
+test('after a restart, whoever knows a client id cannot lock out a network that proved it', async () => {
+  const appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2' });
+  const id = appliance.key.split('_')[2] ?? '';
+  const ask = async (address: string, secret: string) => {
+    const headers = { 'x-forwarded-for': address };
+    return (await postToken(appliance.serving(), inBody({ id, secret }), headers)).status;
+  };
+  try {
+    assert.equal(await ask('192.0.2.1', appliance.key), 200);
+    await appliance.restart();
+    for (const guesser of ['203.0.113.1', '203.0.113.2']) assert.equal(await ask(guesser, 'x'), 401);
+    assert.deepEqual([await ask('203.0.113.3', 'x'), await ask('203.0.113.4', appliance.key)], [429, 429]);
+    assert.equal(await ask('192.0.2.1', appliance.key), 200);
+  } finally {
+    await appliance.stop();
+  }
 });
 
 describe('an account', () => {

@@ -23,6 +23,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
+import { NODE_FLAGS } from '../../src/packed.ts';
 import { Refused } from '../../src/refused.ts';
 import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
 import { buildExecutable, type Executable, PROJECT, sqliteVersion } from '../support/executable.ts';
@@ -90,8 +91,22 @@ test('databases open on the main thread and in a worker, from a private copy of 
 });
 
 test('the environment cannot load code, and a signal opens no debugger', () => {
-  const { execArgv } = runProbe({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
-  assert.deepEqual(execArgv, ['--disable-sigusr1', '--max-semi-space-size=8']);
+  const [library, settings, loaded] = ['so', 'cnf', 'loaded'].map((name) => join(home, `provider.${name}`));
+  const code = `#include <stdio.h>\n__attribute__((constructor)) static void load(void) { fopen("${loaded}", "w"); }`;
+  const args = ['-shared', '-fPIC', '-x', 'c', '-o', `${library}`, '-'];
+  const isBuilt = spawnSync('cc', args, { input: code }).status === 0;
+  const section = ['nodejs_conf', 'openssl_conf'].map((name) => `${name} = one`).join('\n');
+  const parts = ['[one]', 'providers = two', '[two]', 'three = three', '[three]', `module = ${library}`];
+  writeFileSync(`${settings}`, [section, ...parts, 'activate = 1', ''].join('\n'));
+  const named = { OPENSSL_CONF: `${settings}` };
+  if (isBuilt) {
+    spawnSync(process.execPath, ['-e', ''], { env: named });
+    assert.ok(existsSync(`${loaded}`), 'a plain Node loads it');
+    rmSync(`${loaded}`);
+  }
+  const { execArgv } = runProbe({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}`, ...named });
+  assert.deepEqual(execArgv, [...NODE_FLAGS]);
+  assert.equal(existsSync(`${loaded}`), false);
 });
 
 test('a home that is not a folder is skipped', () => {

@@ -219,14 +219,18 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
     assert.match(await refused(429, changes, key), /daily allowance/);
     cli('key', 'set', id, '--daily-rows', 'none');
     assert.equal((await appliance.get(changes, key)).status, 200);
-    await untilRefused(() => appliance.get('/v1/me', key));
+    // Each from another address, of which ten lines are logged.
+    const from = (last: number, bearer: string) => ({
+      headers: { authorization: `Bearer ${bearer}`, 'x-forwarded-for': `192.0.2.${last}` },
+    });
+    await untilRefused(() => fetch(`${url}/v1/me`, from(1, key)));
     const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: 'x' });
-    await untilRefused(() => fetch(`${url}/oauth/token`, { method: 'POST', body }));
+    await untilRefused(() => fetch(`${url}/oauth/token`, { ...from(2, ''), method: 'POST', body }));
     let tried = 0;
     await untilRefused(() => {
       tried += 1;
       const other = `${'abcdefgh'.charAt(tried % 8)}${'234567'.charAt(tried % 6)}${id.slice(2)}`;
-      return appliance.get('/v1/me', key.replace(id, other));
+      return fetch(`${url}/v1/me`, from(3, key.replace(id, other)));
     });
     const limits = new Set(json(run('limits')).map(({ limit }) => limit));
     assert.deepEqual([...limits].sort(), ['daily_rows', 'requests', 'token_requests', 'unseen_key_ids']);

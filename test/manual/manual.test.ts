@@ -1,14 +1,11 @@
-/** The manual: its Markdown in a terminal and in a browser, its links, and the parts generated from the code. */
+/** The manual: its Markdown in a browser, its links, and the parts generated from the code. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { stripVTControlCharacters } from 'node:util';
-import { lexer } from 'marked';
 import { madeManual } from '../../build/manual.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { manualHtml } from '../../src/manual/html.ts';
-import { terminalText } from '../../src/manual/terminal.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { tableRows } from '../support/manual.ts';
 
@@ -82,97 +79,6 @@ It goes on (see [Backup](backup.md)): [A file failed](operations.md#a-file-faile
 wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
 \`\`\`
 `;
-
-test('in a terminal: wrapped at its width, code unchanged, tables in columns if they fit', () => {
-  assert.equal(
-    terminalText(SAMPLE, { columns: 40, styled: false }),
-    `A TITLE
-=======
-
-One two three \`code span\` and Backup
-(\`wirewatch manual backup\`), a page
-(https://example.org) & . It goes on
-(see Backup, \`wirewatch manual backup\`):
-"A file failed" in
-\`wirewatch manual operations\`.
-
-Part 0
-~~~~~~
-
-Part 1
-------
-
-- first
-- second point that is long enough to be
-  wrapped in a narrow terminal
-  - inner
-
-1. one
-2. two
-
-NAME  WHAT
-\`a\`   short
-b     x
-
-\`\`\`
-wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
-\`\`\`
-`,
-  );
-});
-
-test('the last column of a table is wrapped if the others leave room', () => {
-  const long = 'word '.repeat(8).trim();
-  assert.equal(
-    terminalText(`| Term | Meaning |\n|---|---|\n| one | ${long} |\n`, { columns: 40, styled: false }),
-    `TERM  MEANING
-one   word word word word word word word
-      word
-`,
-  );
-});
-
-test('a table that does not fit is shown row by row', () => {
-  const long = 'word '.repeat(12).trim();
-  assert.equal(
-    terminalText(
-      `| Setting of many words | Default | Meaning |\n|---|---|---|\n| one | \`1\` | ${long} |\n| two | | x |\n`,
-      {
-        columns: 40,
-        styled: false,
-      },
-    ),
-    `one
-    Default: \`1\`
-    Meaning: word word word word word
-    word word word word word word word
-
-two
-    Meaning: x
-`,
-  );
-});
-
-test('commands stay on one line, so that they can be copied', () => {
-  const command = '`wirewatch ingest replay --from X --to Y`';
-  assert.equal(
-    terminalText(`To read them again, run ${command}, after that.`, { columns: 47, styled: false }),
-    `To read them again, run\n${command},\nafter that.\n`,
-  );
-});
-
-test('styles do not change the words or the width', () => {
-  for (const { name, markdown } of TOPICS) {
-    const styled = terminalText(markdown, { columns: 80, styled: true });
-    const plain = terminalText(markdown, { columns: 80, styled: false });
-    const words = (text: string) => stripVTControlCharacters(text).replaceAll(/[`\s=~-]/g, '');
-    assert.equal(words(styled), words(plain), name);
-    const code = lexer(markdown).flatMap((token) => (token.type === 'code' ? token.text.split('\n') : []));
-    for (const line of stripVTControlCharacters(styled).split('\n'))
-      assert.ok(line.length <= 80 || code.includes(line) || !line.trim().includes(' '), `${name}: ${line}`);
-    assert.doesNotMatch(plain, /undefined|\[object|[ \t]$|\u00a0|\u2028/m, name);
-  }
-});
 
 test('in a browser: links between topics, heading anchors, and no raw HTML', () => {
   const page = manualHtml(SAMPLE);

@@ -94,7 +94,7 @@ test('a copy that was deleted without the files beside it starts again without t
 test('a folder in place of a file, and a missing folder', () =>
   withService([subscription(7001, 'text')], [], async (to, folder) => {
     mkdirSync(join(folder, 'inner'));
-    for (const format of ['sqlite', 'ndjson', 'csv']) {
+    for (const format of ['sqlite', 'ndjson']) {
       const args = [...to, '--format', format, '--into'];
       await isRefused([...args, join(folder, 'inner')], /inner is a folder\. Name a file with --into/);
       const missing = join(folder, 'none', 'copy');
@@ -102,4 +102,19 @@ test('a folder in place of a file, and a missing folder', () =>
     }
     const args = [...to, '--into', join(folder, 'copy.db'), '--key-file', join(folder, 'inner')];
     await isRefused(args, /inner is a folder\. Name the file with the API key/);
+  }));
+
+test('the extension tells the format, and a copy is not continued in another', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder) => {
+    for (const [made, other] of [
+      ['sqlite', 'ndjson'],
+      ['ndjson', 'sqlite'],
+    ]) {
+      const args = [...to, '--into', join(folder, `copy.${made}`)];
+      assert.equal((await pulled(args)).code, 0);
+      const isDatabase = readFileSync(join(folder, `copy.${made}`), 'latin1').startsWith('SQLite format 3');
+      assert.equal(isDatabase, made === 'sqlite');
+      const { code, stderr } = await pulled([...args, '--format', `${other}`]);
+      assert.deepEqual([code !== 0, /--format/.test(stderr)], [true, true], stderr);
+    }
   }));

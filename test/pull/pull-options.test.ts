@@ -50,7 +50,7 @@ test('a file that is not a copy, or lacks lines, is not changed', () =>
     writeFileSync(into, 'my notes');
     const foreign = await pulled(args);
     assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.stderr)], [1, true]);
-    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, head: '', cursor: 'x', walk: null }));
+    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, cursor: 'x', walk: null }));
     const shorter = await pulled(args);
     assert.deepEqual(
       [shorter.code, /lines are missing.*--into/.test(shorter.stderr)],

@@ -177,29 +177,21 @@ describe('pull', () => {
       assert.doesNotMatch(again.stdout, /--full/);
     }));
 
-  test('--follow runs until it is stopped, with exit code 0', () =>
+  test('--follow runs until it is stopped, and waits at the service, so that a change comes before a poll', () =>
     inFolder(async (folder) => {
-      const into = join(folder, 'lines');
-      const program = runProgram(
-        pullArgs(folder, '--into', into, '--follow', '--poll-seconds', '1', '--format', 'ndjson'),
-      );
-      await program.until('its place', () => lines(into) ?? undefined);
-      const row = [
-        '--subscriptions',
-        '7001',
-        '--seed',
-        'follow',
-        '--windows',
-        '1',
-        '--rows',
-        '5',
-        '--export',
-        'newswire',
-      ];
-      appliance.cli(['generate', '--out', appliance.drop, ...row, '--start', windowBefore(9)]);
-      await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
-      program.kill('SIGTERM');
-      assert.equal(await program.ended, 0, program.stderr());
+      for (const [turn, poll] of [['--poll-seconds', '1'], []].entries()) {
+        const into = join(folder, `lines ${turn}`);
+        const program = runProgram(
+          pullArgs(folder, '--into', into, '--follow', '--format', 'ndjson', ...poll),
+        );
+        await program.until('its place', () => lines(into) ?? undefined);
+        const row = '--subscriptions 7001 --windows 1 --rows 5 --export newswire'.split(' ');
+        const start = ['--seed', `follow ${turn}`, '--start', windowBefore(9 + turn)];
+        appliance.cli(['generate', '--out', appliance.drop, ...row, ...start]);
+        await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
+        program.kill('SIGTERM');
+        assert.equal(await program.ended, 0, program.stderr());
+      }
     }));
 
   test('--format ndjson writes each version once, even after a kill', () =>

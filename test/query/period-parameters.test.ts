@@ -237,9 +237,18 @@ function subscription(id: number, types = TYPES, time_zone = 'Europe/Berlin'): P
   return { id, content_types: types, time_zone };
 }
 
-function request(query: string, subscriptions: readonly PeriodSubscription[], enabled = TYPES) {
+function reader(subscriptions: readonly PeriodSubscription[], account = 'acme') {
+  return { account: { id: account }, subscriptions };
+}
+
+function request(
+  query: string,
+  subscriptions: readonly PeriodSubscription[],
+  enabled = TYPES,
+  account = 'acme',
+) {
   const asked = parsePeriodParameters(`from=2026-11-20&to=2026-11-20${query}`);
-  return readPeriodRequest(asked, subscriptions, new Set(enabled));
+  return readPeriodRequest(asked, reader(subscriptions, account), new Set(enabled));
 }
 
 test('the time zone is the one given, else that of the only subscription, else UTC', () => {
@@ -296,8 +305,8 @@ test('the hash of a request is stable across versions, so cursors stay valid', (
   const query =
     'from=2026-11-01&to=2026-11-20T10:00:00Z&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
   const both = [subscription(7001), subscription(7002)];
-  const { hash } = readPeriodRequest(parsePeriodParameters(query), both, new Set(TYPES));
-  assert.equal(hash.toString('hex'), '1d6f2863ca195e0a06255e4933f6a247');
+  const { hash } = readPeriodRequest(parsePeriodParameters(query), reader(both), new Set(TYPES));
+  assert.equal(hash.toString('hex'), '14a8779c4a0f08c83b1e190f6175f92b');
 });
 
 test('the hash covers the request, not its spelling or what the key reads', () => {
@@ -337,8 +346,10 @@ test('the hash covers the request, not its spelling or what the key reads', () =
   assert.equal(new Set(different).size, different.length);
   assert.equal(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
   assert.equal(hash(''), hash('', [subscription(7001, ['text'])]), 'and lost some');
+  const other = request('', both, TYPES, 'daily');
+  assert.notEqual(hash(''), other.hash.toString('hex'), 'another account');
   const of = (ends: string) =>
-    readPeriodRequest(parsePeriodParameters(ends), both, new Set(TYPES)).hash.toString('hex');
+    readPeriodRequest(parsePeriodParameters(ends), reader(both), new Set(TYPES)).hash.toString('hex');
   const instants = 'from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z';
   assert.equal(of(instants), of('from=2026-11-20T01:00:00%2B01:00&to=2026-11-21T00:00:00.000Z'));
   assert.notEqual(of(instants), of('from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00.001Z'));

@@ -52,10 +52,11 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
     }
   });
 
-  test('allows the paths that the configuration names in a home, and gives it a lower priority', () => {
+  test('dumps no core, allows the paths that the configuration names in a home, and a lower priority', () => {
     const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
       /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
     assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
+    assert.match(unitText(terms), /^LimitCORE=0$/m);
     assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
   });
 

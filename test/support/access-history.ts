@@ -6,8 +6,7 @@ import { afterEach, beforeEach } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
-import { readEntries } from '../../src/history/entries.ts';
+import { type AuditedChange, readTrail } from '../../src/history/audit.ts';
 import type { Operation } from '../../src/history/format.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import type { Recovered } from '../../src/history/open-access.ts';
@@ -74,10 +73,8 @@ export function reopenAs(operation: Operation): void {
   db = openAccess(folder.root, { operation });
 }
 
-export async function audited(): Promise<AuditedChange[]> {
-  const trail = new AuditTrail();
-  const changes: AuditedChange[] = [];
-  for await (const entry of readEntries(folder.accessLog, 'access', { fromMs: 0, follow: false }))
-    changes.push(...trail.read(entry.commit, [...entry.lines()].flat().slice(0, -1)));
+/** @param changes gets what can be read, also before an error */
+export async function audited(changes: AuditedChange[] = []): Promise<AuditedChange[]> {
+  for await (const some of readTrail(folder)) changes.push(...some);
   return changes;
 }

@@ -48,11 +48,15 @@ export async function startAndStop(data: string): Promise<void> {
  * Every path below a folder, with size, mode, inode and time, except write-ahead logs, which a running program changes.
  */
 export function snapshot(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
-    .map((name) => {
-      const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
-      return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');
-    })
-    .sort();
+  return (
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      // A draft of the running program may be gone a moment later.
+      .filter((name) => !String(name).endsWith('.tmp'))
+      .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
+      .map((name) => {
+        const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
+        return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');
+      })
+      .sort()
+  );
 }

@@ -1,9 +1,9 @@
-/** A browser, as the console's server sees it: redeems a link, keeps a cookie, sends changes from its own pages. */
+/** A browser, as the console's server sees it: redeems a link, and sends the secret of its session. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ActionResult, Job } from '../../src/admin/console/api.ts';
+import type { ActionResult, Job, SessionBegun } from '../../src/admin/console/api.ts';
 import type { Installation } from './appliance.ts';
 
 export interface Reply {
@@ -12,8 +12,12 @@ export interface Reply {
   readonly text: string;
 }
 
-/** The headers that the console's pages send with a change. */
-export const OWN_PAGE = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
+/** The headers that a browser adds to what the console's pages send. */
+export const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
+
+export function withSecret(secret: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${secret}` };
+}
 
 /** @param url of the administration, with the path */
 export async function send(
@@ -45,7 +49,7 @@ export async function redeem(link: string): Promise<Reply> {
 
 export interface Console {
   readonly origin: string;
-  readonly cookie: string;
+  readonly secret: string;
   /** The response to a GET, which must be 200. */
   get<Value>(path: string): Promise<Value>;
   ask(path: string): Promise<Reply>;
@@ -61,22 +65,22 @@ export async function openConsole(
   const link = linkOf(installation, ...options);
   const reply = await redeem(link);
   assert.equal(reply.status, 200, reply.text);
-  const [cookie = ''] = (reply.headers['set-cookie']?.[0] ?? '').split(';');
-  return consoleOf(new URL(link).origin, cookie);
+  const { secret }: SessionBegun = JSON.parse(reply.text);
+  return consoleOf(new URL(link).origin, secret);
 }
 
-export function consoleOf(origin: string, cookie: string): Console {
-  const ask = (path: string) => send('GET', `${origin}/console/${path}`, { cookie });
+export function consoleOf(origin: string, secret: string): Console {
+  const ask = (path: string) => send('GET', `${origin}/console/${path}`, withSecret(secret));
   const get = async <Value>(path: string): Promise<Value> => {
     const { status, text } = await ask(path);
     assert.equal(status, 200, `${path}: ${text}`);
     return JSON.parse(text);
   };
   const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = OWN_PAGE) =>
-    send('POST', `${origin}/console/${path}`, { ...headers, cookie }, body);
+    send('POST', `${origin}/console/${path}`, { ...headers, ...withSecret(secret) }, body);
   return {
     origin,
-    cookie,
+    secret,
     ask,
     get,
     post,

@@ -128,6 +128,7 @@ export function auditEntries(nowMs: number): AuditEntry[] {
     kind: 'command',
     command: null,
     actor: 'root',
+    as: null,
     sudo_user: null,
     subject: 'key',
     id: 'abcdefghij22',

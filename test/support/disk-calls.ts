@@ -23,8 +23,11 @@ type Call = (...args: unknown[]) => unknown;
 export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
   const originals = new Map<string, unknown>();
   const files = new Map<unknown, string>();
-  const at = (path: unknown) =>
-    typeof path === 'number' ? (files.get(path) ?? `descriptor ${path}`) : resolve(String(path));
+  const at = (path: unknown) => {
+    if (typeof path === 'number') return files.get(path) ?? `descriptor ${path}`;
+    const [, folder, name = ''] = /^\/proc\/self\/fd\/(\d+)(.*)/.exec(String(path)) ?? [];
+    return resolve(folder === undefined ? String(path) : files.get(Number(folder)) + name);
+  };
   const patch = (name: string, patched: (call: Call, args: unknown[]) => unknown) => {
     const own: unknown = Reflect.get(fs, name);
     if (typeof own !== 'function') throw new Error(`node:fs has no ${name}`);

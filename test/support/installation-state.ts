@@ -1,5 +1,6 @@
 /** The state of an installation on disk, running or killed: waiting files, alerts, log, detections. */
 import { existsSync, readdirSync } from 'node:fs';
+import { get } from 'node:http';
 import { join } from 'node:path';
 import { readAlertFile } from '../../src/health/alert-file.ts';
 import { isObject, parse } from '../../src/history/format.ts';
@@ -32,8 +33,22 @@ export async function untilIdle(
   const isBusy = () => isBehind(installation) || filesWaiting(installation.drop).length > 0;
   await until('ingest to be idle', () => !isBusy());
   // Once the log line of a new request has arrived, all earlier lines have arrived, too.
-  const id = (await serving.get('/v1/health')).headers.get('x-request-id');
+  const id = await requestId(`${serving.url}/v1/health`);
   await serving.logged('the line of the request', ({ request_id }) => request_id === id);
+}
+
+let requests = 0;
+
+/** Sends a request from another address each time: the lines of one are limited. */
+function requestId(url: string): Promise<unknown> {
+  requests += 1;
+  const localAddress = `127.0.${1 + (requests >> 8)}.${requests & 255}`;
+  return new Promise((resolve, reject) => {
+    get(url, { localAddress }, (response) => {
+      response.resume();
+      resolve(response.headers['x-request-id']);
+    }).on('error', reject);
+  });
 }
 
 /** Whether the database lacks entries of its log, or a backfill is unfinished. */

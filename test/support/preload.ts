@@ -6,6 +6,13 @@ export function preloaded(source: string): { readonly NODE_OPTIONS: string } {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(source)}` };
 }
 
+/** For preloaded code: the path of a descriptor, or of a name in a folder that is open. */
+export const PATH_OF = `((file) => {
+  const { readlinkSync } = process.getBuiltinModule('node:fs');
+  return (typeof file === 'number' ? '/proc/self/fd/' + file : String(file))
+    .replace(/^\\/proc\\/self\\/fd\\/\\d+/, (open) => readlinkSync(open));
+})`;
+
 /** Delays reading each frame of the log. */
 export const slowLog = (ms: number) =>
   preloaded(`
@@ -42,10 +49,9 @@ export function failingCall(
   const settings = preloaded(`
     import fs from 'node:fs';
     import { syncBuiltinESMExports } from 'node:module';
-    const { ${call}Sync, existsSync, readlinkSync } = fs;
-    const pathOf = (file) => typeof file === 'number' ? readlinkSync('/proc/self/fd/' + file) : String(file);
+    const { ${call}Sync, existsSync } = fs;
     fs.${call}Sync = (...args) => {
-      if (existsSync(${JSON.stringify(flag)}) && ${path}.test(pathOf(args[${call === 'link' ? 1 : 0}])))
+      if (existsSync(${JSON.stringify(flag)}) && ${path}.test(${PATH_OF}(args[${call === 'link' ? 1 : 0}])))
         throw Object.assign(new Error('${code}: planted, ${call}'), { code: '${code}', syscall: '${call}' });
       return ${call}Sync(...args);
     };

@@ -32,9 +32,7 @@ export async function withService(
   responses: Responses,
   use: (to: string[], folder: string, requests: string[], responses: Responses) => Promise<void>,
 ): Promise<void> {
-  const fields = [{ path: 'id', column: 'id', type: 'string', content_types: ['text', 'image'] }];
-  // A page and a schema in one.
-  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null, fields });
+  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
   const requests: string[] = [];
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const isMe = request.url === '/v1/me';

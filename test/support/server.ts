@@ -18,6 +18,7 @@ import { type RunningServer, type ServerOptions, startServer } from '../../src/h
 import { createWaiting, type Waiting } from '../../src/http/waiting.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
+import { createSeenKeys } from '../../src/limits/seen-keys.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -52,6 +53,8 @@ export interface TestServer {
 }
 
 export interface TestServerOptions {
+  /** The connections of which requests that wait may take a share; default: `max_connections`. */
+  waits_of?: number;
   readonly base_url?: string;
   readonly host?: string;
   readonly trusted_proxies?: string[];
@@ -97,7 +100,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const recentDeliveries = new Map<number, number>();
   const dailyRows = createDailyRows();
   const keyUses = createKeyUses();
-  const waiting = createWaiting();
+  const waiting = createWaiting(options.waits_of ?? configOf(options).server.max_connections);
   let nowMs = NOW_MS;
   const closeStores = () => {
     reader.close();
@@ -116,6 +119,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     waiting,
     dailyRows,
     keyUses,
+    seenKeys: createSeenKeys(),
     metrics: options.metrics ?? null,
     log: options.log ?? pino({ base: null }, logCollector(lines)),
     now: () => nowMs,

@@ -1,4 +1,5 @@
 /** Who does an action, and how it changes access.db. */
+import type { Actor } from '../../history/actor.ts';
 import { openAccess } from '../../history/open-access.ts';
 import type { Database } from '../../store/database.ts';
 import { withReserve } from '../../store/reserve.ts';
@@ -6,8 +7,7 @@ import type { Sources } from './sources.ts';
 
 export interface Acting {
   readonly sources: Sources;
-  /** The name of the person. */
-  readonly by: string;
+  readonly by: Actor;
   /** As the audit trail names it, in the words of the command line. */
   readonly command: string;
   readonly nowMs: number;
@@ -20,7 +20,7 @@ export function changeAccess<Result>(
 ): Result {
   const { folder, settings } = sources;
   return withReserve(folder, () => {
-    using access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
+    using access = openAccess(settings.data, { operation: { kind: 'console', command, ...by } });
     return work(access);
   });
 }

@@ -102,7 +102,8 @@ export interface DetectionDetail {
 
 /**
  * `GET history/audit?from=&to=&actor=&subject=key&id=&after=…`: who changed what, the newest first, 50 at a time. `from`
- * and `to` (not included) are days or times. `actor` and `id` must match exactly.
+ * and `to` (not included) are days or times. `actor` (the user, the one behind sudo or the
+ * name of a link) and `id` must match exactly.
  */
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];

@@ -3,8 +3,8 @@
  * types, so both halves can use it. Customers, detections, history, manual and lab are in api-records.ts.
  *
  * All paths begin with `/console/`. Answers are JSON. Times are UTC text with a `Z`, as in the contract. `next` is the
- * `after` of a list's next page; null at its end. Every request but `POST session` needs the cookie of a session. Errors
- * are problems: 400 a parameter is wrong, 401 no session, 403 the request came from another site or the session may only
+ * `after` of a list's next page; null at its end. Every request but `POST session` needs `Authorization: Bearer SECRET`
+ * with the secret of a session. Errors are problems: 400 a parameter is wrong, 401 no session, 403 the request came from another site or the session may only
  * read, 404 not found, 409 the action is not possible (the detail says why and what to do), 429 too many attempts to log
  * in, 503 the database cannot be read now.
  */
@@ -28,11 +28,15 @@ export interface Problem {
   readonly detail: string;
 }
 
-/**
- * `POST session` {token}: redeems a link (`/#login=TOKEN`) and sets the cookie; 401 when it was used or has expired.
- * `GET session`: the session. `POST session/end` {}: ends it.
- */
+/** `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. */
+export interface SessionBegun {
+  /** Shown only once. The app keeps it for its origin, host and port, and sends it with every request. */
+  readonly secret: string;
+}
+
+/** `GET session`: the session. `POST session/end` {}: ends it. */
 export interface Session {
+  /** Who made its link. */
   readonly name: string;
   readonly read_only: boolean;
   readonly expires_at: Time;

@@ -3,15 +3,15 @@
  * the console thread (thread.ts).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { TLSSocket } from 'node:tls';
+import { actorText } from '../../history/actor.ts';
 import { type Body, readBody } from '../../http/body.ts';
-import { createRequestRate, type RequestRate } from '../../limits/request-rate.ts';
+import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
 import type { Logger } from '../../log.ts';
 import { formatMs, type Now, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
-import type { Session } from './api.ts';
+import type { Session, SessionBegun } from './api.ts';
 import { createEventStreams, type EventStreams } from './event-streams.ts';
-import { NotReadable, type OpenSession, SESSION_MS, type Sessions } from './sessions.ts';
+import { NotReadable, type OpenSession, type Sessions } from './sessions.ts';
 import { type ConsoleThread, createConsoleThread } from './thread-client.ts';
 import { type ConsoleSettings, problem, type Told } from './thread-messages.ts';
 
@@ -39,7 +39,6 @@ export interface Answer extends Told {
 
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;
-const LOGINS_A_MINUTE = 60;
 const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
@@ -49,11 +48,12 @@ export class Console {
   readonly #options: ConsoleOptions;
   readonly #thread: ConsoleThread;
   readonly #streams: EventStreams;
-  readonly #logins: RequestRate = createRequestRate(LOGINS_A_MINUTE);
+  readonly #strangers: StrangerLog;
 
   constructor(options: ConsoleOptions) {
     const { settings, log } = options;
     this.#options = options;
+    this.#strangers = createStrangerLog(log);
     this.#thread = createConsoleThread(
       settings,
       (events) => this.#streams.send(events),
@@ -64,6 +64,7 @@ export class Console {
 
   async close(): Promise<void> {
     this.#streams.close();
+    this.#strangers.close();
     await this.#thread.close();
   }
 
@@ -72,9 +73,11 @@ export class Console {
     try {
       const [target = '', query = ''] = (request.url ?? '').split('?', 2);
       const path = target.slice(CONSOLE.length);
+      if (request.method !== 'POST' && request.method !== 'GET')
+        return { ...problem(405, 'Only GET and POST.'), headers: { Allow: 'GET, POST' } };
+      if (isForeign(request)) return problem(403, 'This must come from the pages of the console.');
       if (request.method === 'POST') return await this.#post(path, request);
-      if (request.method === 'GET') return await this.#get(path, query, request, response);
-      return { ...problem(405, 'Only GET and POST.'), headers: { Allow: 'GET, POST' } };
+      return await this.#get(path, query, request, response);
     } catch (error) {
       if (!(error instanceof NotReadable)) throw error;
       return problem(503, 'Sessions cannot be checked: access.db cannot be read. See the alerts.');
@@ -100,51 +103,42 @@ export class Console {
   }
 
   async #post(path: string, request: IncomingMessage): Promise<Answer> {
-    const refusal = refuseForeign(request);
-    if (refusal !== null) return refusal;
     if (path === 'session') return this.#logIn(request);
     const session = this.#sessionOf(request);
     if (session === null) return problem(401, NO_SESSION);
-    if (path === 'session/end') {
-      const ended = await this.#act('session-end', JSON.stringify({ id: session.id }), session.name);
-      const headers = { 'Set-Cookie': setSessionCookie(request, '', 0) };
-      return ended.status === 200 ? { ...ended, headers } : ended;
-    }
+    if (path === 'session/end') return this.#act('session-end', JSON.stringify({ id: session.id }), session);
     const [, action] = /^actions\/([a-z-]{1,40})$/.exec(path) ?? [];
     if (action === undefined) return problem(404, `There is no ${CONSOLE}${path} to post to.`);
     if (session.read_only)
       return problem(403, 'This session may only read: it was made with wirewatch console --read-only.');
     const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
     if (body.kind !== 'whole') return problem(400, 'The body is too large, too slow or broken.');
-    return this.#act(action, body.bytes.toString(), session.name);
+    return this.#act(action, body.bytes.toString(), session);
   }
 
   async #logIn(request: IncomingMessage): Promise<Answer> {
     const { sessions, log, now } = this.#options;
     const address = request.socket.remoteAddress ?? '';
-    const rate = this.#logins.take(address, now());
-    if (!rate.allowed) {
-      const wait = `${rate.reset_seconds}`;
-      const headers = { 'Retry-After': wait };
-      return { ...problem(429, `Too many attempts. Wait ${wait} seconds.`), headers };
-    }
     const token = tokenOf(await readBody(request, BODY_BYTES_MAX, BODY_MS));
     const sealed = token === null ? null : sessions.redeem(token, now());
     const session = sealed === null ? null : sessions.open(sealed, now());
     if (sealed === null || session === null) {
-      log.warn({ address }, 'a link into the console was refused');
+      this.#strangers.note(address, 'link', () =>
+        log.warn({ address }, 'a link into the console was refused'),
+      );
       return problem(401, BAD_LINK);
     }
-    const { name, read_only } = session;
-    log.info({ name, read_only, address }, 'a session of the console began');
-    const headers = { 'Set-Cookie': setSessionCookie(request, sealed, SESSION_MS / SECOND_MS) };
-    return { status: 200, body: JSON.stringify(this.#sessionDocument(session)), headers };
+    const { by, read_only } = session;
+    log.info({ ...by, read_only, address }, 'a session of the console began');
+    const begun: SessionBegun = { secret: sealed };
+    return { status: 200, body: JSON.stringify(begun) };
   }
 
   #sessionOf(request: IncomingMessage): OpenSession | null {
     const { sessions, now } = this.#options;
-    const sealed = readSessionCookie(request);
-    return sealed === null ? null : sessions.open(sealed, now());
+    // In a header, which browsers send only where the page says so: a cookie would go to every port of the host.
+    const [, sealed] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+    return sealed === undefined ? null : sessions.open(sealed, now());
   }
 
   #openStream(request: IncomingMessage, response: ServerResponse): Answer | null {
@@ -167,10 +161,11 @@ export class Console {
     }
   }
 
-  async #act(action: string, body: string, by: string): Promise<Answer> {
+  async #act(action: string, body: string, { by }: OpenSession): Promise<Answer> {
     const unreadable = this.#options.unreadable();
     const answer = await this.#thread.ask({ kind: 'act', action, body, by, unreadable });
-    if (answer.status === 200) this.#options.log.info({ action, by }, 'something was done from the console');
+    if (answer.status === 200)
+      this.#options.log.info({ action, ...by }, 'something was done from the console');
     return this.#answerOf(answer);
   }
 
@@ -182,10 +177,10 @@ export class Console {
     return answer;
   }
 
-  #sessionDocument({ name, read_only, expiresMs }: OpenSession): Session {
+  #sessionDocument({ by, read_only, expiresMs }: OpenSession): Session {
     const { settings, isDemo, lab, now } = this.#options;
     return {
-      name,
+      name: actorText(by),
       read_only,
       expires_at: formatMs(expiresMs),
       version: VERSION,
@@ -209,45 +204,11 @@ function tokenOf(body: Body): string | null {
 }
 
 /**
- * Requests that change something must come from the console's own pages: by `Sec-Fetch-Site`, or else by `Origin`
- * against `Host` (OWASP, Cross-Site Request Forgery Prevention: Fetch Metadata).
- *
- * @returns the refusal; null if the request comes from an own page
+ * Whether a page of another origin sent it, by `Sec-Fetch-Site`, or else by `Origin` against `Host` (OWASP, Cross-Site
+ * Request Forgery Prevention: Fetch Metadata). It would have no session, but may not even try.
  */
-function refuseForeign(request: IncomingMessage): Told | null {
-  const { host, origin, 'sec-fetch-site': site, 'content-type': type = '' } = request.headers;
-  const isOwn = site === undefined ? origin !== undefined && hostOf(origin) === host : site === 'same-origin';
-  if (!isOwn)
-    return problem(
-      403,
-      'This must come from the pages of the console: Sec-Fetch-Site or Origin says otherwise.',
-    );
-  // A form cannot send it.
-  return /^application\/json\s*(;|$)/i.test(type) ? null : problem(415, 'Send it as application/json.');
-}
-
-function hostOf(origin: string): string | null {
-  return URL.canParse(origin) ? new URL(origin).host : null;
-}
-
-/** @returns the value of the cookie; null without one */
-function readSessionCookie(request: IncomingMessage): string | null {
-  const prefix = `${cookieName(request)}=`;
-  const cookies = (request.headers.cookie ?? '').split(/; */);
-  return cookies.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? null;
-}
-
-/** @returns a `Set-Cookie` header; 0 seconds delete it */
-function setSessionCookie(request: IncomingMessage, value: string, seconds: number): string {
-  const secure = request.socket instanceof TLSSocket ? '; Secure' : '';
-  return `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
-}
-
-/**
- * Browsers share cookies between ports, so its name has the port: that of the browser, since two tunnels may lead to the
- * same port of two machines. A Host header without one (80, 443, or left out by a proxy) says too little.
- */
-function cookieName({ headers, socket }: IncomingMessage): string {
-  const [, port = socket.localPort] = /:(\d+)$/.exec(headers.host ?? '') ?? [];
-  return `wirewatch_console_${port}`;
+function isForeign({ headers }: IncomingMessage): boolean {
+  const { host, origin, 'sec-fetch-site': site } = headers;
+  if (site !== undefined) return site !== 'same-origin';
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
 }

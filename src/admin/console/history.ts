@@ -1,10 +1,11 @@
 /** The audit trail, and the log of operations on detections, the newest first (api-records.ts). */
 import { statSync } from 'node:fs';
-import { type AuditedChange, AuditTrail } from '../../history/audit.ts';
-import { newestCommits, readEntries } from '../../history/entries.ts';
+import { type AuditedChange, readTrail } from '../../history/audit.ts';
+import { newestCommits } from '../../history/entries.ts';
 import { listSegments } from '../../history/segment.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
+import type { DataFolder } from '../../store/folder.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
 import { PERIOD, readEnd } from './period.ts';
@@ -33,11 +34,13 @@ const OPERATION_PARAMETERS = {
 export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const isInTime = timeFilter(parameters);
-  const wanted = ['actor', 'subject', 'id'] as const;
+  const { actor } = parameters;
+  const wanted = ['subject', 'id'] as const;
   const isWanted = (change: AuditedChange) =>
     isInTime(change.at) &&
+    (actor === null || [change.actor, change.sudo_user, change.as].includes(actor)) &&
     wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name]);
-  const trail = await wholeTrail(folder.accessLog);
+  const trail = await wholeTrail(folder);
   // An index in the trail, which only grows at its end.
   const end = Math.min(parameters.after ?? Infinity, trail.length);
   const entries: AuditedChange[] = [];
@@ -53,15 +56,13 @@ export async function readAudit({ folder }: Sources, { query }: Read): Promise<A
 let known: { readonly state: string; readonly trail: readonly AuditedChange[] } | null = null;
 
 /** Earlier entries have a member's earlier value, so the whole trail is read: once for each state of the log. */
-async function wholeTrail(accessLog: string): Promise<readonly AuditedChange[]> {
-  const state = listSegments(accessLog)
+async function wholeTrail(folder: DataFolder): Promise<readonly AuditedChange[]> {
+  const state = listSegments(folder.accessLog)
     .map(({ path }) => `${path} ${statSync(path).size}`)
     .join();
   if (known?.state === state) return known.trail;
-  const audit = new AuditTrail();
   const trail: AuditedChange[] = [];
-  for await (const entry of readEntries(accessLog, 'access', { fromMs: 0, follow: false }))
-    trail.push(...audit.read(entry.commit, [...entry.lines()].flat().slice(0, -1)));
+  for await (const changes of readTrail(folder)) trail.push(...changes);
   known = { state, trail };
   return trail;
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { runCommand } from '../../backup/backup-process.ts';
 import { counted, grouped } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
+import { actorText } from '../../history/actor.ts';
 import { noteOperation } from '../../history/operation-note.ts';
 import {
   addRequest,
@@ -63,7 +64,7 @@ function beginRequest(acting: Acting, job: JobName, request: IngestRequest): Act
   const { sources, by, nowMs } = acting;
   sources.jobs.requireNotRunning(job);
   const id = changeAccess(acting, (access) => addRequest(access, request, nowMs));
-  const begun = sources.jobs.begin({ ...job, by }, nowMs, async (onProgress) => {
+  const begun = sources.jobs.begin({ ...job, by: actorText(by) }, nowMs, async (onProgress) => {
     for (let shown: string | null = null; ; ) {
       const { progress, outcome } = requestState(sources.access(), id);
       if (outcome !== null) return endOf(outcome, job.subject);
@@ -136,7 +137,7 @@ function beginCommand(
   const job = { kind, subject: '' };
   sources.jobs.requireNotRunning(job);
   changeAccess(acting, (access) => noteOperation(access, { kind }, nowMs));
-  const begun = sources.jobs.begin({ ...job, by }, nowMs, async () => {
+  const begun = sources.jobs.begin({ ...job, by: actorText(by) }, nowMs, async () => {
     const process = runCommand(args);
     sources.jobs.keep(process);
     const outcome = await process.outcome;

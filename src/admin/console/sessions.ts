@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../../bounded-map.ts';
+import type { Actor } from '../../history/actor.ts';
 import { createSeal, deriveKey, type Seal } from '../../seal.ts';
 import { HOUR_MS, MINUTE_MS } from '../../time.ts';
 
@@ -13,7 +14,8 @@ export const SESSION_MS = 12 * HOUR_MS;
 
 /** The owner of a link or a session. */
 export interface Person {
-  readonly name: string;
+  /** Who made the link. */
+  readonly by: Actor;
   readonly read_only: boolean;
 }
 
@@ -75,16 +77,16 @@ export class Sessions {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
     if (ticket === null || ticket.run !== this.#run || this.#used.has(ticket.id)) return null;
     this.#used.set(ticket.id, true);
-    const { name, read_only, epoch } = ticket;
-    return seal(this.#seal, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
+    const { by, read_only, epoch } = ticket;
+    return seal(this.#seal, { kind: 'session', by, read_only, epoch, ...fresh(nowMs) });
   }
 
   /** @returns null if it is not a session, or has ended */
   open(sealed: string, nowMs: number): OpenSession | null {
     const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
     if (ticket === null) return null;
-    const { id, name, read_only, made_at } = ticket;
-    return { id, name, read_only, expiresMs: made_at + SESSION_MS };
+    const { id, by, read_only, made_at } = ticket;
+    return { id, by, read_only, expiresMs: made_at + SESSION_MS };
   }
 
   #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {

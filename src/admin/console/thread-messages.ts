@@ -1,6 +1,7 @@
 /** The messages between the main thread and the console thread, and the problem document of a refusal. */
 import { STATUS_CODES } from 'node:http';
 import type { ExportName } from '../../detection/content-type.ts';
+import type { Actor } from '../../history/actor.ts';
 
 /** Plain data, fixed at the start. */
 export interface ConsoleSettings {
@@ -36,8 +37,7 @@ export type Ask =
       readonly action: string;
       /** JSON text. */
       readonly body: string;
-      /** The name of the person. */
-      readonly by: string;
+      readonly by: Actor;
       readonly unreadable: string | null;
     };
 

@@ -1,6 +1,5 @@
 /** GET /v1/detections/changes: the change stream. */
 import type { Credential } from '../../auth/authorize.ts';
-import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
@@ -31,18 +30,19 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   return detectionsRoute(PATH, (call, credential) => answerChanges(sources, call, credential));
 }
 
-function answerChanges(
+async function answerChanges(
   sources: ChangesSources,
   call: KeyedCall,
   credential: Credential,
-): Answer | Promise<Answer> {
+): Promise<Answer> {
   const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode);
   const query = queryOf(sources, asked, credential);
+  await call.turn();
   call.requireAllowance();
   const page = pageOf(sources, query, asked.epoch);
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
   if (seconds === null) return answerOf(sources, call, page, call.nowMs);
-  return answerAfterWait(sources, call, { asked, page, seconds });
+  return answerAfterWait(sources, call, { asked, page, seconds, keyId: credential.key_id });
 }
 
 /** @throws Refused `invalid_request`, for streams too */
@@ -71,6 +71,7 @@ interface CaughtUp {
   readonly asked: ChangesParameters;
   readonly page: ChangesPage;
   readonly seconds: number;
+  readonly keyId: string;
 }
 
 /**
@@ -81,19 +82,18 @@ interface CaughtUp {
 async function answerAfterWait(
   sources: ChangesSources,
   call: KeyedCall,
-  { asked, page: first, seconds }: CaughtUp,
+  { asked, page: first, seconds, keyId }: CaughtUp,
 ): Promise<Answer> {
   const { socket } = call.request;
   const begun = performance.now();
-  const endMs = monotonicMs() + seconds * SECOND_MS;
   const idleMs = socket.timeout;
   // The idle timeout must not end the wait.
   socket.setTimeout(0);
   let page = first;
   try {
-    for (;;) {
-      const leftMs = endMs - monotonicMs();
-      if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
+    using wait = sources.waiting.begin(keyId, seconds * SECOND_MS, socket);
+    while (await wait.forChange()) {
+      await call.turn();
       const start = { kind: 'after', position: page.position } as const;
       page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()), page.epoch);
       if (!isCaughtUp(page)) break;

@@ -21,13 +21,6 @@ export interface PeriodSources extends DetectionSources {
 /** Where a page begins; null: at the beginning. */
 type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
-/** A request, and what the key may read of it. */
-export interface PeriodCall {
-  readonly call: KeyedCall;
-  readonly asked: PeriodParameters;
-  readonly request: PeriodRequest;
-}
-
 const PATH = '/v1/detections';
 const DATA_START = Buffer.from('{"data":[');
 
@@ -35,54 +28,31 @@ export function periodRoute(sources: PeriodSources): KeyedRoute {
   return detectionsRoute(PATH, (call, credential) => answerPeriod(sources, call, credential));
 }
 
-function answerPeriod(sources: PeriodSources, call: KeyedCall, credential: Credential): Answer {
-  const period = periodCall(sources, call, credential);
-  const { walk, page } = firstPage(sources, period, jsonBaseUrl(sources.baseUrl()));
-  const { rows } = page;
-  const rest = endOf(sources, period, walk, page);
-  const end = `],${JSON.stringify(rest).slice(1)}`;
-  const body = rows === 0 ? `{"data":[${end}` : [DATA_START, ...page.data, Buffer.from(end)];
-  return { status: 200, rows, body, headers: nextHeaders(sources, PATH, call, rest.next_cursor) };
-}
-
-/** @throws Refused `invalid_request` */
-export function periodCall(
-  { enabledContentTypes }: PeriodSources,
-  call: KeyedCall,
-  { subscriptions }: Credential,
-): PeriodCall {
-  const asked = parsePeriodParameters(call.query);
-  return { call, asked, request: readPeriodRequest(asked, subscriptions, enabledContentTypes) };
-}
-
-/**
- * The requested page, and the walk that it belongs to.
- *
- * @param baseUrl of {@link jsonBaseUrl}
- * @throws Refused `invalid_request`, `daily_allowance`
- */
-export function firstPage(
+/** @throws Refused `invalid_request`, `daily_allowance` */
+async function answerPeriod(
   sources: PeriodSources,
-  period: PeriodCall,
-  baseUrl: Buffer,
-): { walk: PeriodStart; page: PeriodPage } {
-  const { call, asked, request } = period;
+  call: KeyedCall,
+  credential: Credential,
+): Promise<Answer> {
+  const asked = parsePeriodParameters(call.query);
+  const request = readPeriodRequest(asked, credential, sources.enabledContentTypes);
+  await call.turn();
+  const db = sources.detections();
+  const baseUrl = jsonBaseUrl(sources.baseUrl());
   // One snapshot for the data start and the page: each costs system calls.
-  return reading(sources.detections(), () => {
+  const { walk, page } = reading(db, () => {
     const walk = startOf(sources, asked, request, call.nowMs);
     call.requireAllowance();
-    return { walk, page: pageOf(sources, period, walk, baseUrl) };
+    const { period, place: after } = walk;
+    return { walk, page: readPeriodPage(db, { ...asked, ...request, period, after, baseUrl }) };
   });
-}
-
-/** @param baseUrl as for {@link firstPage} */
-export function pageOf(
-  { detections }: PeriodSources,
-  { asked, request }: PeriodCall,
-  { period, place }: PeriodStart,
-  baseUrl: Buffer,
-): PeriodPage {
-  return readPeriodPage(detections(), { ...asked, ...request, period, after: place, baseUrl });
+  const { rows } = page;
+  const rest = endOf(sources, request, walk, page, call.nowMs);
+  const end = `],${JSON.stringify(rest).slice(1)}`;
+  const body = rows === 0 ? `{"data":[${end}` : [DATA_START, ...page.data, Buffer.from(end)];
+  const next = rest.next_cursor;
+  const headers = next === null ? [] : nextLink(sources.baseUrl(), PATH, call.query, next);
+  return { status: 200, rows, body, headers };
 }
 
 /**
@@ -107,23 +77,20 @@ function startOf(
 }
 
 /** The members of an answer after its rows. */
-export function endOf(
+function endOf(
   { cursors }: PeriodSources,
-  { call, request }: PeriodCall,
+  { hash }: PeriodRequest,
   { period, time_zone }: PeriodStart,
   { next: place, as_of_ms }: PeriodPage,
+  nowMs: number,
 ) {
-  const next = place === null ? null : cursors.encode(request.hash, { period, time_zone, place });
+  const next = place === null ? null : cursors.encode(hash, { period, time_zone, place });
   return {
     next_cursor: next,
     has_more: next !== null,
     from: formatSeconds(period.from),
     to: formatSeconds(period.to),
     time_zone,
-    as_of: formatAsOf(as_of_ms, call.nowMs),
+    as_of: formatAsOf(as_of_ms, nowMs),
   };
-}
-
-export function nextHeaders({ baseUrl }: PeriodSources, path: string, call: KeyedCall, next: string | null) {
-  return next === null ? [] : nextLink(baseUrl(), path, call.query, next);
 }

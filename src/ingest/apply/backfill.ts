@@ -53,9 +53,9 @@ export async function ingestBackfill(
 ): Promise<Processed> {
   const { drop, writer } = files;
   const number = nextNumber(files);
-  const { name, path, file } = waiting;
+  const { name, file } = waiting;
   const options = { check_only: true, skipped_path: drop.skippedPath(number) };
-  const checking = exports.read(path, file, `${name} (checking)`, options);
+  const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, options);
   const result = await finished(checking, between);
   if (result.kind !== 'read') return unread(files, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
@@ -91,11 +91,7 @@ async function finished(checking: Reading, between: Between): Promise<ReadingRes
   return checking.result;
 }
 
-/**
- * Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk.
- *
- * @throws Error if the file is not the one that was checked
- */
+/** Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk. */
 export async function applyBackfill(
   files: FileStore,
   exports: ExportReader,
@@ -109,10 +105,11 @@ export async function applyBackfill(
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
   const path = drop.takenPath(number, name);
+  const source = drop.sourceAt(path);
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>
-    exports.read(path, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
+    exports.read(source, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
   const parts: InParts = {
     operation: fileOperation(record),
     between,
@@ -124,22 +121,24 @@ export async function applyBackfill(
   const result = await applyInParts(writer, read, parts, current.rows_applied);
   const { sha256 } = result.counts;
   const isUnfinished = result.kind === 'bad' && sha256 === '';
-  if (sha256 !== record.sha256 && !isUnfinished) {
-    throw new Error(
-      `${path} was changed while it was being applied. Restore the original file (SHA-256 ${record.sha256}) and restart.`,
-    );
-  }
-  const outcome = result.kind === 'read' ? 'applied' : 'failed';
+  const isChanged = sha256 !== record.sha256 && !isUnfinished;
+  const outcome = result.kind === 'read' && !isChanged ? 'applied' : 'failed';
   const ended: FileRecord = {
     ...current,
     outcome,
     finished_at: files.now(),
-    report: reportAtEnd(current, result),
+    report: isChanged ? changedReport(current) : reportAtEnd(current, result),
     destination: chooseDestination(files, outcome, name, number),
   };
   writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
   finishFile(files, ended);
   return ended;
+}
+
+/** Its writer may still have it open. */
+function changedReport({ report: { bounds: _, ...report }, rows_applied }: FileRecord): FileReport {
+  const applied = appliedText(rows_applied, report.rows ?? 0);
+  return { ...report, reason: `the file was changed while it was being applied; ${applied}: drop it again` };
 }
 
 /** After another version of the program checked the file, rows may be invalid that were valid then. */

@@ -4,9 +4,8 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
-import { join } from 'node:path';
+import { grouped } from '../../counted.ts';
 import type { Operation } from '../../history/format.ts';
-import { isThere } from '../../store/folder.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { arrival, statusAfter, statusPhrase } from '../../windows/window-states.ts';
 import type { Waiting } from '../drop/drop-folder.ts';
@@ -17,6 +16,7 @@ import {
   nextNumber,
   retireFailed,
 } from '../drop/finished-file.ts';
+import { isThereIn } from '../drop/own-folder.ts';
 import {
   clearDestination,
   type FileOutcome,
@@ -24,11 +24,13 @@ import {
   type FileReport,
   filesLeft,
   findSameContent,
+  forgetRefused,
+  refusedFiles,
   saveFile,
 } from '../file-record.ts';
 import type { ExportFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import type { ExportReader } from '../threads/export-reader.ts';
+import { ERRORS_READ_MAX, type ExportReader } from '../threads/export-reader.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
@@ -52,7 +54,7 @@ export async function ingestWindowFile(
     return putAway(files, waiting, number, { outcome: 'held', reason });
   }
   const skipped_path = drop.skippedPath(number);
-  const reading = exports.read(waiting.path, file, waiting.name, { skipped_path });
+  const reading = exports.read(drop.source(waiting), file, waiting.name, { skipped_path });
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
@@ -102,12 +104,12 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
 /** Within the file's transaction: its record, and its window if that changes. */
 function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   saveFile(db, record);
+  if (record.outcome === 'refused') forgetRefused(db, drop.takenNumbers());
   const { export: exportName, window_start, outcome } = record;
   if (exportName === null || window_start === null) return;
   // A held file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
   for (const { number, destination } of filesLeft(db, exportName, window_start))
-    if (number !== record.number && !isThere(join(drop.root, destination ?? '')))
-      clearDestination(db, number);
+    if (number !== record.number && !isThereIn(drop.root, destination ?? '')) clearDestination(db, number);
   if (outcome !== 'applied' && outcome !== 'failed') return;
   const before = findWindow(db, exportName, window_start)?.status;
   const status = statusAfter(before, outcome);
@@ -137,11 +139,22 @@ export function unread(
     result.kind === 'bad'
       ? {
           ...counts,
-          reason: 'the file has rows or lines that do not match the export format',
+          reason: badReason(result),
           ...errorsOf(result),
         }
       : { ...counts, reason: result.reason };
   return putAway(files, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
+}
+
+function badReason({
+  errors_total,
+  counts: { sha256, rows },
+}: Extract<ReadingResult, { kind: 'bad' }>): string {
+  const reason = 'the file has rows or lines that do not match the export format';
+  const isCut = sha256 === '' && errors_total >= ERRORS_READ_MAX;
+  return isCut
+    ? `${reason}; reading ended at row ${grouped(rows)}, with ${grouped(errors_total)} errors`
+    : reason;
 }
 
 export function errorsOf({
@@ -168,7 +181,8 @@ export function putAway(
 ): Processed {
   const { drop, writer } = files;
   if (!drop.take(waiting, number)) return null;
-  const record = recordOf(files, waiting, number, became);
+  const counts = became.outcome === 'refused' ? { refused_files: refusedFiles(writer.db) + 1 } : {};
+  const record = recordOf(files, waiting, number, { ...became, ...counts });
   writer.write(fileOperation(record), () => save(files, record));
   finishFile(files, record);
   return record;

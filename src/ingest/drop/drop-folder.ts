@@ -1,15 +1,30 @@
 /**
- * The drop folder: which files wait in it, which are ready (readiness.ts), and how a file is taken.
+ * The drop folder: which files wait in it, which are ready (readiness.ts), and how a file is taken. Paths are relative to
+ * it, as in own-folder.ts.
  *
  * The scan counts. Events of the file system only make it happen sooner: a network share gives none.
  */
-import { type BigIntStats, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { type BigIntStats, fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FSWatcher } from 'chokidar';
-import type { ExportName } from '../../detection/content-type.ts';
 import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
-import { type DataFolder, isThere, syncFile, syncFolder, syncName } from '../../store/folder.ts';
-import { compareFiles, type ExportFileName, parseFileName } from '../format/file-name.ts';
+import { type DataFolder, isThere, syncFolder, syncName } from '../../store/folder.ts';
+import { nullOfFileError } from '../file-errors.ts';
+import { compareFiles } from '../format/file-name.ts';
+import type { ExportSource } from '../format/unpacking.ts';
+import {
+  inDrop,
+  inFolder,
+  isDraft,
+  isThereIn,
+  makeOwnFolder,
+  namesIn,
+  OWN_FOLDERS,
+  openIn,
+  removeIn,
+  renameIn,
+  syncIn,
+} from './own-folder.ts';
 import {
   type DropSettings,
   type FileSnapshot,
@@ -17,13 +32,12 @@ import {
   type Readiness,
   readiness,
 } from './readiness.ts';
-
-/** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
-export const OWN_FOLDERS = ['archive', 'failed', 'refused', 'held', '.taken'] as const;
+import { exportFilesOf, type IsRecorded, TAKEN_NAME, waitingNames } from './waiting-names.ts';
 
 export type Waiting = {
   /** The name it was dropped under. */
   readonly name: string;
+  /** Where it is now. */
   readonly path: string;
   readonly snapshot: FileSnapshot;
   /** The file lies in `held/` or `failed/`, and an operator has it read again. */
@@ -35,7 +49,7 @@ export interface Scan {
   readonly ready: readonly Waiting[];
   /** When the next file may become ready, milliseconds from now; null: when something changes. */
   readonly nextScanMs: number | null;
-  /** Names of folders, links and pipes, and names that are not UTF-8. */
+  /** Names of folders, links and pipes, of files of Wirewatch's user or root with further names, and not in UTF-8. */
   readonly ignored: readonly string[];
   /** Export files in the folder that are not ready. */
   readonly notReady: number;
@@ -48,10 +62,6 @@ interface Remembered {
 }
 
 const NAME_BYTES_MAX = 180;
-
-/** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
-export type IsRecorded = (number: number, name: string) => boolean;
-
 export class DropFolder {
   readonly root: string;
   readonly #settings: DropSettings;
@@ -67,21 +77,31 @@ export class DropFolder {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Makes Wirewatch's own folders. @throws Refused if one cannot be used, or is a link */
+  /**
+   * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
+   * into the drop folder must not keep the appliance from starting.
+   *
+   * @throws Refused if there is no drop folder
+   */
   prepare(): void {
     try {
       // Not its parents: if a share is not mounted, exports would be written below its mount point.
       makeFolder(this.root);
-      for (const name of OWN_FOLDERS) this.ensureFolder(name);
-      // A process that was killed may have made folders without syncing their names.
-      syncName(this.root);
-      for (const name of ['', ...OWN_FOLDERS]) syncFolder(join(this.root, name));
+      inFolder(this.root, '', syncFolder);
     } catch (error) {
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',
         `cannot use the drop folder ${this.root}: ${reason}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
+    }
+    for (const name of OWN_FOLDERS) {
+      try {
+        makeOwnFolder(this.root, name);
+        syncIn(this.root, name);
+      } catch (error) {
+        nullOfFileError(error);
+      }
     }
   }
 
@@ -98,21 +118,15 @@ export class DropFolder {
     );
   }
 
-  /** @param path of one of our own folders, or one below, from the root on; @throws as {@link ensureRealFolder} */
-  ensureFolder(path: string): void {
-    const parts = path.split(sep);
-    for (let depth = 1; depth <= parts.length; depth += 1) {
-      ensureRealFolder(join(this.root, ...parts.slice(0, depth)));
-    }
-  }
-
   /** Calls back when something in the folder changes. Without events, only the periodic scan finds files. */
   async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
     // Loaded here: a start need not wait for it.
     const { watch } = await import('chokidar');
     if (this.#isClosed) return;
-    this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored: (path) => this.#isOwn(path) });
-    this.#watcher.on('all', onChange);
+    // It would keep the state of every file, of which there may be a million: what the system reports is enough.
+    const ignored = (path: string) => path !== this.root;
+    this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored });
+    this.#watcher.on('raw', onChange);
     this.#watcher.on('error', onError);
   }
 
@@ -121,35 +135,44 @@ export class DropFolder {
     await this.#watcher?.close();
   }
 
-  /** @throws the file system's error when the folder cannot be read */
-  scan(nowMs: number, isRecorded: IsRecorded): Scan {
+  /**
+   * @param check called now and then; it throws to end the scan
+   * @throws the file system's error when the folder cannot be read
+   */
+  async scan(nowMs: number, isRecorded: IsRecorded, check: () => void = () => {}): Promise<Scan> {
+    // Without any of its folders, this may be the mount point of a share that is not mounted.
+    if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
+    const { files, others: ignored } = await waitingNames(this.root, isRecorded, check);
     const monotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
-    const ignored: string[] = [];
     let nextScanMs = Number.POSITIVE_INFINITY;
     let notReady = 0;
-    for (const entry of this.#entries(isRecorded)) {
-      if (entry.kind === 'ignored') {
-        ignored.push(entry.name);
-        continue;
+    inFolder(this.root, '', (root) => {
+      for (const { name, path } of files) {
+        // Those in `.taken` are few, and are named by way of that folder.
+        const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
+        if (snapshot === 'gone') continue;
+        if (snapshot === 'ignored') {
+          ignored.push(name);
+          continue;
+        }
+        const known = this.#remembered.get(path);
+        const memory =
+          known !== undefined && isSameSnapshot(known.snapshot, snapshot)
+            ? known
+            : { snapshot, sinceMs: monotonicMs, isTruncated: false };
+        remembered.set(path, memory);
+        const unchangedMs = monotonicMs - memory.sinceMs;
+        const seen = { name, size: snapshot.size, unchangedMs, isTruncated: memory.isTruncated };
+        const is = readiness(seen, this.#settings, nowMs);
+        if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
+        else {
+          notReady += 1;
+          nextScanMs = Math.min(nextScanMs, is.waitMs);
+        }
       }
-      const { name, path, snapshot } = entry;
-      const known = this.#remembered.get(path);
-      const memory =
-        known !== undefined && isSameSnapshot(known.snapshot, snapshot)
-          ? known
-          : { snapshot, sinceMs: monotonicMs, isTruncated: false };
-      remembered.set(path, memory);
-      const unchangedMs = monotonicMs - memory.sinceMs;
-      const seen = { name, size: snapshot.size, unchangedMs, isTruncated: memory.isTruncated };
-      const is = readiness(seen, this.#settings, nowMs);
-      if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
-      else {
-        notReady += 1;
-        nextScanMs = Math.min(nextScanMs, is.waitMs);
-      }
-    }
+    });
     this.#remembered = remembered;
     ready.sort(compareWaiting);
     return { ready, notReady, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
@@ -157,8 +180,8 @@ export class DropFolder {
 
   /** Whether an export file waits under a name, ready or not. @throws as {@link scan} */
   hasWaiting(name: string, isRecorded: IsRecorded): boolean {
-    const taken = readdirSync(join(this.root, '.taken'));
-    return exportFilesOf(readdirSync(this.root), taken, isRecorded).some((file) => file.name === name);
+    const taken = namesIn(this.root, '.taken');
+    return exportFilesOf(namesIn(this.root, ''), taken, isRecorded).some((file) => file.name === name);
   }
 
   /** Gives a file whose compressed data is cut off time to grow. */
@@ -176,25 +199,26 @@ export class DropFolder {
 
   /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
   takenNumbers(): number[] {
-    return readdirSync(join(this.root, '.taken'))
+    return namesIn(this.root, '.taken')
       .flatMap((name) => TAKEN_NAME.exec(name)?.[1] ?? [])
       .map(Number)
       .sort((a, b) => a - b);
   }
 
   takenPath(number: number, name: string): string {
-    return join(this.root, '.taken', `${number}.${shortName(name)}`);
+    return join('.taken', `${number}.${shortName(name)}`);
   }
 
   skippedPath(number: number): string {
-    return join(this.root, '.taken', `skipped-${number}.ndjson`);
+    return join('.taken', `skipped-${number}.ndjson`);
   }
 
-  /** Removes the skipped rows of interrupted readings. @param kept files that have a record */
-  removeSkipped(kept: ReadonlySet<number>): void {
-    for (const name of readdirSync(join(this.root, '.taken'))) {
+  /** Removes the skipped rows and drafts that an interrupted run left. @param kept files that have a record */
+  removeTemporary(kept: ReadonlySet<number>): void {
+    for (const name of namesIn(this.root, '.taken')) {
       const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
-      if (number !== undefined && !kept.has(Number(number))) rmSync(this.skippedPath(Number(number)));
+      const isLeft = number === undefined ? isDraft(name) : !kept.has(Number(number));
+      if (isLeft) removeIn(this.root, join('.taken', name));
     }
   }
 
@@ -206,85 +230,51 @@ export class DropFolder {
   take(waiting: Waiting, number: number): boolean {
     const path = this.takenPath(number, waiting.name);
     try {
-      if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;
       // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
-      syncFile(waiting.path);
-      renameSync(waiting.path, path);
+      using file = openIn(this.root, waiting.path);
+      const stats = fstatSync(file.fd, { bigint: true });
+      if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;
+      fsyncSync(file.fd);
+      renameIn(this.root, waiting.path, path);
     } catch (error) {
-      if (isErrorCode(error, 'ENOENT')) return false;
+      // It is gone, or a link or a socket.
+      if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
       throw error;
     }
     // The note beside a failed or held file is no longer true.
-    if (waiting.isReadAgain) rmSync(`${waiting.path}.reason.json`, { force: true });
-    syncFolder(join(this.root, '.taken'));
-    return isSameSnapshot(this.snapshot(path), waiting.snapshot);
+    if (waiting.isReadAgain) removeIn(this.root, `${waiting.path}.reason.json`);
+    syncIn(this.root, '.taken');
+    return this.isUnchanged({ ...waiting, path });
   }
 
-  snapshot(path: string): FileSnapshot {
-    return snapshotOf(lstatSync(path, { bigint: true }));
+  /** Whether it is the file that was seen there. */
+  isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
+    const now = this.snapshot(path);
+    return typeof now !== 'string' && isSameSnapshot(now, snapshot);
   }
 
-  *#entries(isRecorded: IsRecorded): Generator<Entry> {
-    for (const name of readdirSync(this.root)) {
-      if (name.startsWith('.') || (OWN_FOLDERS as readonly string[]).includes(name)) continue;
-      yield* this.#entry(name, join(this.root, name));
-    }
-    for (const taken of readdirSync(join(this.root, '.taken'))) {
-      const path = join(this.root, '.taken', taken);
-      const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-      if (name !== undefined && !isRecorded(Number(number), name)) yield* this.#entry(name, path);
-    }
+  /** For a reading of a file: the one that was seen, whatever has its name by then. */
+  source({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): ExportSource {
+    return { path: join(this.root, path), found: snapshot };
   }
 
-  *#entry(name: string, path: string): Generator<Entry> {
-    if (parseFileName(name).kind === 'unfinished') return;
+  /** @throws Error ENOENT if no regular file is there */
+  sourceAt(path: string): ExportSource {
+    const snapshot = this.snapshot(path);
+    if (typeof snapshot !== 'string') return this.source({ path, snapshot });
+    throw Object.assign(new Error(`${join(this.root, path)} is not a file`), { code: 'ENOENT' });
+  }
+
+  /** `ignored`: not a file that is read. */
+  snapshot(path: string): FileSnapshot | 'gone' | 'ignored' {
     try {
-      const stats = lstatSync(path, { bigint: true });
-      if (stats.isFile()) yield { kind: 'file', name, path, snapshot: snapshotOf(stats) };
-      else yield { kind: 'ignored', name };
+      return inDrop(this.root, path, snapshotOf);
     } catch (error) {
-      // Gone since, or its name is not UTF-8 and so not a path.
-      if (!isErrorCode(error, 'ENOENT')) throw error;
-      if (name.includes('\ufffd')) yield { kind: 'ignored', name };
+      if (isErrorCode(error, 'ENOENT')) return 'gone';
+      throw error;
     }
   }
-
-  #isOwn(path: string): boolean {
-    return OWN_FOLDERS.some((name) => path === join(this.root, name));
-  }
 }
-
-/** Export files by name, in the order in which they are read. @param taken names in `.taken`, without those recorded */
-export function exportFilesOf(
-  names: readonly string[],
-  taken: readonly string[],
-  isRecorded: IsRecorded = () => false,
-): ExportFileName[] {
-  const dropped = taken.flatMap((name) => {
-    const [, number, original = ''] = TAKEN_NAME.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number), original) ? [] : [original];
-  });
-  const files = [...names, ...dropped].flatMap((name) => {
-    const parsed = parseFileName(name);
-    return parsed.kind === 'export' ? [parsed.file] : [];
-  });
-  return files.sort(compareFiles);
-}
-
-/** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
-export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
-  const files = exportFilesOf(readdirSync(root), readdirSync(join(root, '.taken')));
-  return new Set(
-    files.flatMap((file) => (file.kind === 'window' && file.export === exportName ? file.window_start : [])),
-  );
-}
-
-/** Ingest number, and the name under which the file was dropped. */
-const TAKEN_NAME = /^(\d+)\.(.+)$/s;
-
-type Entry =
-  | { readonly kind: 'file'; readonly name: string; readonly path: string; readonly snapshot: FileSnapshot }
-  | { readonly kind: 'ignored'; readonly name: string };
 
 /** Makes the folder and its name durable. Its parent must exist; the folder may be a link. */
 function makeFolder(root: string): void {
@@ -294,19 +284,6 @@ function makeFolder(root: string): void {
   } catch (error) {
     if (!isErrorCode(error, 'EEXIST')) throw error;
   }
-}
-
-/** A folder of our own must be one: a link would lead out of the drop folder. @throws Error ENOTDIR */
-export function requireRealFolder(path: string): void {
-  if (lstatSync(path).isDirectory()) return;
-  const message = `${path} is not a folder: expected a real folder, not a link. Move it away`;
-  throw Object.assign(new Error(message), { code: 'ENOTDIR' });
-}
-
-/** @throws as {@link requireRealFolder}; the file system's error when it cannot be made */
-function ensureRealFolder(path: string): void {
-  makeFolder(path);
-  requireRealFolder(path);
 }
 
 /** Leaves room for the prefixes and suffixes that we add, within the file system's limit. */
@@ -324,6 +301,19 @@ function compareWaiting(a: Waiting, b: Waiting): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-function snapshotOf({ size, mtimeNs, ino, dev }: BigIntStats): FileSnapshot {
+/**
+ * A file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
+ *
+ * @param path for system calls
+ */
+function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  // Also a name that is not UTF-8, and so not a path.
+  if (stats === undefined) return path.includes('\ufffd') ? 'ignored' : 'gone';
+  const isLinked = stats.nlink > 1n && (stats.uid === 0n || Number(stats.uid) === process.geteuid?.());
+  return stats.isFile() && !isLinked ? snapshotFrom(stats) : 'ignored';
+}
+
+function snapshotFrom({ size, mtimeNs, ino, dev }: BigIntStats): FileSnapshot {
   return { size, mtimeNs, ino, dev };
 }

@@ -4,12 +4,10 @@
  * Every step can be repeated. A crash between any two leaves the file in `.taken` with its record; the next start
  * goes through the same steps.
  */
-import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Database } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { isThere, syncFolder, writeWhole } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
 import { findWindow, type WindowStatus } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
@@ -25,6 +23,7 @@ import {
 import { numberedName } from '../format/file-name.ts';
 import type { Log } from '../threads/ingest-messages.ts';
 import { type DropFolder, shortName } from './drop-folder.ts';
+import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from './own-folder.ts';
 
 /** Where files are recorded and moved. */
 export interface FileStore {
@@ -84,19 +83,20 @@ function hasFile({ destination, outcome }: FileRecord): boolean {
 export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
   return [...new Set(drop.takenNumbers())].flatMap((number) => {
     const record = findFile(writer.db, number);
-    const isTaken = record !== null && hasFile(record) && isThere(drop.takenPath(number, record.name));
+    const isTaken =
+      record !== null && hasFile(record) && isThereIn(drop.root, drop.takenPath(number, record.name));
     return isTaken ? record : [];
   });
 }
 
-/** Removes the skipped rows of interrupted readings. @param kept files in `.taken` with a record */
-export function removeSkipped({ drop, log }: FileStore, kept: readonly FileRecord[]): void {
+/** Removes what an interrupted run left in `.taken`. @param kept files there with a record */
+export function removeTemporary({ drop, log }: FileStore, kept: readonly FileRecord[]): void {
   try {
-    drop.removeSkipped(new Set(kept.map(({ number }) => number)));
+    drop.removeTemporary(new Set(kept.map(({ number }) => number)));
   } catch (error) {
     if (!isFileError(error)) throw error;
     // The next start removes them.
-    log('warn', 'cannot delete temporary files of interrupted readings', { err: plainError(error) });
+    log('warn', 'cannot delete temporary files of an interrupted run', { err: plainError(error) });
   }
 }
 
@@ -105,20 +105,20 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   const { drop } = files;
   const { destination } = record;
   if (destination === null) return;
+  const { root } = drop;
   const taken = drop.takenPath(record.number, record.name);
-  const target = join(drop.root, destination);
-  drop.ensureFolder(dirname(destination));
-  if (!isThere(taken)) return;
-  requireFree(target);
+  makeOwnFolder(root, dirname(destination));
+  if (!isThereIn(root, taken)) return;
+  requireFree(root, destination);
   if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held')
-    writeReason(files, record, target);
+    writeReason(files, record, destination);
   const skipped = drop.skippedPath(record.number);
   // An interrupted reading may have left one under this number.
   const hasSkipped = (record.report.bad_rows ?? 0) > 0;
-  if (hasSkipped && isThere(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
-  renameSync(taken, target);
-  syncFolder(dirname(target));
-  syncFolder(dirname(taken));
+  if (hasSkipped && isThereIn(root, skipped)) renameIn(root, skipped, `${destination}.skipped.ndjson`);
+  renameIn(root, taken, destination);
+  syncIn(root, dirname(destination));
+  syncIn(root, dirname(taken));
 }
 
 /**
@@ -127,15 +127,16 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
  */
 export function retireFailed(files: FileStore, window: { export: ExportName; window_start: number }): void {
   const { drop, writer, log } = files;
+  const { root } = drop;
   for (const record of filesLeft(writer.db, window.export, window.window_start)) {
     const { number, name, outcome, destination } = record;
-    if (outcome !== 'failed' || destination === null || !isThere(join(drop.root, destination))) continue;
     try {
+      if (outcome !== 'failed' || destination === null || !isThereIn(root, destination)) continue;
       const taken = drop.takenPath(number, name);
-      renameSync(join(drop.root, destination), taken);
+      renameIn(root, destination, taken);
       // If a power cut undid the rename, the file would stay in failed/, where its record does not look for it.
-      syncFolder(dirname(taken));
-      rmSync(join(drop.root, `${destination}.reason.json`), { force: true });
+      syncIn(root, dirname(taken));
+      removeIn(root, `${destination}.reason.json`);
       const retired = {
         ...record,
         destination: chooseDestination(files, 'applied', `${name}.failed`, number),
@@ -155,12 +156,17 @@ export function retireFailed(files: FileStore, window: { export: ExportName; win
 
 /** Writes the note beside a failed or held file again, after the status of its window changed. */
 export function rewriteReason(files: FileStore, record: FileRecord): void {
-  const target = join(files.drop.root, record.destination ?? '');
-  if (record.destination !== null && isThere(target)) writeReason(files, record, target);
+  const { destination } = record;
+  if (destination !== null && isThereIn(files.drop.root, destination))
+    writeReason(files, record, destination);
 }
 
 /** For a person: why the file was not applied, and what to do. */
-function writeReason({ writer }: Pick<FileStore, 'writer'>, record: FileRecord, target: string): void {
+function writeReason(
+  { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
+  record: FileRecord,
+  destination: string,
+): void {
   const { reason, errors, errors_total, error_groups } = record.report;
   const { export: exportName, window_start } = record;
   const status =
@@ -176,7 +182,7 @@ function writeReason({ writer }: Pick<FileStore, 'writer'>, record: FileRecord, 
     ...(errors === undefined ? {} : { errors_total, error_groups, errors }),
     next: nextStep(record, status),
   };
-  writeWhole(`${target}.reason.json`, `${JSON.stringify(note, null, 2)}\n`, 0o644);
+  writeIn(drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
 }
 
 function nextStep(record: FileRecord, status: WindowStatus | undefined): string {
@@ -200,16 +206,16 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
 }
 
 /** Never overwrites, not even what somebody else put there meanwhile. */
-function requireFree(target: string): void {
-  if (!isThere(target)) return;
-  throw Object.assign(new Error(`EEXIST: ${target} already exists. Move it away`), { code: 'EEXIST' });
+function requireFree(root: string, destination: string): void {
+  if (!isThereIn(root, destination)) return;
+  const message = `EEXIST: ${join(root, destination)} already exists. Move it away`;
+  throw Object.assign(new Error(message), { code: 'EEXIST' });
 }
 
 function isFree(files: FileStore, destination: string): boolean {
-  const target = join(files.drop.root, destination);
-  const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
+  const names = [destination, `${destination}.reason.json`, `${destination}.skipped.ndjson`];
   return (
-    !names.some((name) => isThere(name)) &&
+    !names.some((name) => isThereIn(files.drop.root, name)) &&
     !recordsInTaken(files).some((record) => record.destination === destination)
   );
 }

@@ -1,13 +1,13 @@
 /** Scans the drop folder, and reports when it cannot be read or written. */
 import { accessSync, constants } from 'node:fs';
-import { join } from 'node:path';
 import { isErrorCode } from '../../refused.ts';
-import { plainError } from '../file-errors.ts';
+import { isFileError, plainError } from '../file-errors.ts';
 import type { SetCondition } from '../threads/ingest-messages.ts';
-import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
+import type { Scan } from './drop-folder.ts';
 import { type FileStore, isRecorded } from './finished-file.ts';
+import { ForeignFolder, inFolder, OWN_FOLDERS } from './own-folder.ts';
 
-/** Ignored names that are remembered, so that each is logged once. */
+/** Ignored names that are logged, each once. */
 const IGNORED_MAX = 10_000;
 const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as const;
 
@@ -22,14 +22,16 @@ export class FolderScanner {
     this.#setCondition = setCondition;
   }
 
-  /** @returns null when the folder cannot be used now */
-  scan(): Scan | null {
+  /** @param check throws to end the scan; @returns null when the folder cannot be used now */
+  async scan(check: () => void): Promise<Scan | null> {
     const { drop, writer, now, log } = this.#files;
     let scan: Scan;
     try {
-      scan = drop.scan(now(), (number, name) => isRecorded(writer.db, number, name));
+      scan = await drop.scan(now(), (number, name) => isRecorded(writer.db, number, name), check);
     } catch (error) {
-      this.#report('drop folder not readable', error);
+      if (!isFileError(error)) throw error;
+      const isForeign = error instanceof ForeignFolder;
+      this.#report(isForeign ? 'drop folder not writable' : 'drop folder not readable', error);
       return null;
     }
     try {
@@ -65,9 +67,13 @@ export class FolderScanner {
 
   #logIgnored(names: readonly string[]): void {
     for (const name of names) {
-      if (this.#ignored.has(name)) continue;
-      if (this.#ignored.size < IGNORED_MAX) this.#ignored.add(name);
-      this.#files.log('warn', 'ignored in the drop folder: not a regular file with a UTF-8 name', { name });
+      if (this.#ignored.has(name) || this.#ignored.size === IGNORED_MAX) continue;
+      this.#ignored.add(name);
+      this.#files.log(
+        'warn',
+        'ignored in the drop folder: not a regular file with a UTF-8 name, or a hard link to a file of root or of Wirewatch',
+        { name },
+      );
     }
   }
 }
@@ -75,11 +81,10 @@ export class FolderScanner {
 /** @throws the file system's error if files cannot be moved out of the folder or into its own folders */
 function checkWritable(root: string): void {
   const needed = constants.R_OK | constants.W_OK | constants.X_OK;
-  accessSync(root, needed);
+  inFolder(root, '', (path) => accessSync(path, needed));
   for (const name of OWN_FOLDERS) {
     try {
-      requireRealFolder(join(root, name));
-      accessSync(join(root, name), needed);
+      inFolder(root, name, (path) => accessSync(path, needed));
     } catch (error) {
       // A missing one is made when it is needed.
       if (!isErrorCode(error, 'ENOENT')) throw error;

@@ -2,14 +2,12 @@
  * Archived files without a record: after the end of the log was lost, they are the files that it described. They are moved
  * out of the archive and read as if they had just been dropped.
  */
-import { type Dirent, readdirSync, renameSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { isErrorCode } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import { syncFolder } from '../../store/folder.ts';
 import { isFileError } from '../file-errors.ts';
 import { parseFileName } from '../format/file-name.ts';
 import { type FileStore, nextNumber } from './finished-file.ts';
+import { entriesIn, renameIn, syncIn } from './own-folder.ts';
 
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
 
@@ -34,14 +32,14 @@ function moveOrphaned(files: FileStore): number {
   const errors: unknown[] = [];
   for (const path of paths) {
     try {
-      renameSync(join(drop.root, path), drop.takenPath(nextNumber(files), droppedName(basename(path)) ?? ''));
+      renameIn(drop.root, path, drop.takenPath(nextNumber(files), droppedName(basename(path)) ?? ''));
     } catch (error) {
       if (!isFileError(error)) throw error;
       errors.push(error);
     }
   }
   const folders = new Set(paths.map((path) => dirname(path)));
-  for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncFolder(join(drop.root, folder));
+  for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
   if (errors.length > 0) throw errors[0];
   return paths.length;
 }
@@ -49,10 +47,10 @@ function moveOrphaned(files: FileStore): number {
 /** @returns their paths in the drop folder */
 export function orphanedFiles(db: Database, drop: string): string[] {
   const recorded = destinations(db);
-  return entriesOf(join(drop, 'archive'))
+  return entriesIn(drop, 'archive')
     .filter((day) => day.isDirectory())
     .flatMap((day) =>
-      entriesOf(join(drop, 'archive', day.name))
+      entriesIn(drop, join('archive', day.name))
         .filter((entry) => entry.isFile() && droppedName(entry.name) !== null)
         .map((entry) => join('archive', day.name, entry.name)),
     )
@@ -74,13 +72,4 @@ function droppedName(name: string): string | null {
 function destinations(db: Database): ReadonlySet<string> {
   const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
   return new Set(rows.map(({ destination }) => destination));
-}
-
-function entriesOf(path: string): Dirent[] {
-  try {
-    return readdirSync(path, { withFileTypes: true });
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw error;
-  }
 }

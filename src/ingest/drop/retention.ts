@@ -1,11 +1,9 @@
 /** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
-import { unlinkSync } from 'node:fs';
-import { join } from 'node:path';
-import { isErrorCode } from '../../refused.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
 import { isFileError, plainError } from '../file-errors.ts';
 import { clearDestination, expiredFiles, type FileRecord } from '../file-record.ts';
 import type { FileStore } from './finished-file.ts';
+import { removeIn } from './own-folder.ts';
 
 const GROUP_FILES = 500;
 const EVERY_MS = HOUR_MS;
@@ -49,9 +47,10 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
 
 /** The file goes last: as long as its record names it, it is there. */
 function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): boolean {
-  const path = join(drop.root, destination ?? '');
+  if (destination === null) return true;
   try {
-    for (const each of [`${path}.skipped.ndjson`, `${path}.reason.json`, path]) unlinkIfThere(each);
+    for (const each of [`${destination}.skipped.ndjson`, `${destination}.reason.json`, destination])
+      removeIn(drop.root, each);
     return true;
   } catch (error) {
     if (!isFileError(error)) throw error;
@@ -61,14 +60,5 @@ function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): bool
       { file: destination, err: plainError(error) },
     );
     return false;
-  }
-}
-
-/** Unlike rmSync, it fails with the system's own error if a folder is in the file's place. */
-function unlinkIfThere(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
   }
 }

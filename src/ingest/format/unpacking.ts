@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
 import { errorCode, isErrorCode } from '../../refused.ts';
+import { type FileSnapshot, isSameSnapshot } from '../drop/readiness.ts';
 import type { Form } from './file-name.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -29,10 +30,23 @@ export interface Content {
   close(): Promise<void>;
 }
 
-/** @throws UnreadableContent from the chunks, if the packed data is truncated or damaged */
-export async function openContent(path: string, form: Form): Promise<Content> {
+/** Where an export file is. */
+export interface ExportSource {
+  /** Absolute. */
+  readonly path: string;
+  /** The regular file that was found there. Null: whatever is there. */
+  readonly found: FileSnapshot | null;
+}
+
+/** @throws UnreadableContent from the chunks, if the packed data is truncated or damaged; Error ESTALE for another file */
+export async function openContent({ path, found }: ExportSource, form: Form): Promise<Content> {
   // Something may have replaced the file since the scan: a link is not followed, and a FIFO does not block.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const stats = await file.stat({ bigint: true });
+  if (found !== null && !(stats.isFile() && isSameSnapshot(stats, found))) {
+    await file.close();
+    throw Object.assign(new Error(`${path} was changed before it was read`), { code: 'ESTALE' });
+  }
   const hash = createHash('sha256');
   let bytes = 0;
   let digest: string | null = null;

@@ -1,11 +1,10 @@
 /** Replay: reads archived files again, under the present settings and subscriptions. */
-import { join } from 'node:path';
-import { isThere } from '../../store/folder.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, REREAD } from '../apply/backfill.ts';
 import type { LongWork } from '../apply/remove-rows.ts';
 import { sumOfUnknown, type UnknownRows } from '../apply/row-batch.ts';
 import type { FileStore } from '../drop/finished-file.ts';
+import { isThereIn } from '../drop/own-folder.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
 import { parseFileName } from '../format/file-name.ts';
@@ -34,11 +33,12 @@ export async function replay(
   async function replayFile(record: FileRecord): Promise<string | null> {
     const { drop, writer } = files;
     const parsed = parseFileName(record.name);
-    const path = record.destination === null ? null : join(drop.root, record.destination);
-    if (parsed.kind !== 'export' || path === null || !isThere(path))
+    const { destination } = record;
+    if (parsed.kind !== 'export' || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
+    const source = drop.sourceAt(destination);
     const read = (rows_to_skip: number) =>
-      exports.read(path, parsed.file, record.destination ?? record.name, { ...REREAD, rows_to_skip });
+      exports.read(source, parsed.file, destination, { ...REREAD, rows_to_skip });
     let unknown_rows: UnknownRows = {};
     const result = await applyInParts(writer, read, {
       operation: operationOf(record),

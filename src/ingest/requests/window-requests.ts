@@ -1,6 +1,4 @@
 /** Requests about a window: read a file that is held for it, expect windows from it on, and the gap of a lab. */
-import { join } from 'node:path';
-import { isThere } from '../../store/folder.ts';
 import { formatMs, type Now } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
@@ -47,11 +45,11 @@ export async function reset(
 /** The newest file that is held for a window, or else that failed; null: there is none. */
 function heldFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
-    const path = join(drop.root, record.destination ?? '');
+    const path = record.destination ?? '';
     const parsed = parseFileName(record.name);
-    if (isThere(path) && parsed.kind === 'export' && parsed.file.kind === 'window') {
+    const snapshot = drop.snapshot(path);
+    if (typeof snapshot !== 'string' && parsed.kind === 'export' && parsed.file.kind === 'window') {
       const { name } = record;
-      const snapshot = drop.snapshot(path);
       return { kind: 'export', name, path, snapshot, file: parsed.file, isFinal: true, isReadAgain: true };
     }
     // Somebody removed the file: its record must not hide an older one.

@@ -20,7 +20,16 @@ export function checkExport(
 ): Promise<ReadingResult> {
   const times = timesOf(file, now());
   return readExport(
-    { path, file, ...times, streams: null, licensed: [], rows_to_skip: 0, ...rules },
+    {
+      source: { path, found: null },
+      file,
+      ...times,
+      errors_max: Number.POSITIVE_INFINITY,
+      streams: null,
+      licensed: [],
+      rows_to_skip: 0,
+      ...rules,
+    },
     { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, ...sinks },
   );
 }

@@ -4,7 +4,7 @@
  * Invalid rows, a truncated file and a damaged file are results, not exceptions. Only errors of the machine, such as an
  * unreadable disk, are thrown.
  */
-import { counted } from '../../counted.ts';
+import { counted, grouped } from '../../counted.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   type ContentType,
@@ -22,7 +22,7 @@ import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../form
 import type { ExportFileName } from '../format/file-name.ts';
 import { ndjsonEntries } from '../format/ndjson.ts';
 import type { RawEntry } from '../format/raw-rows.ts';
-import { openContent, UnreadableContent } from '../format/unpacking.ts';
+import { type ExportSource, openContent, UnreadableContent } from '../format/unpacking.ts';
 import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 
 /** Of the times in a file, as the contract writes times. */
@@ -35,12 +35,14 @@ export interface TimeBounds {
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
-  readonly path: string;
+  readonly source: ExportSource;
   readonly file: ExportFileName;
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
   /** Whether an invalid row fails the file, or is skipped; see {@link isMostlyBad}. */
   readonly bad_rows: 'fail' | 'skip';
+  /** With so many errors, a file that fails is read no further. */
+  readonly errors_max: number;
   /** The streams that exist; null: any. */
   readonly streams: readonly StreamName[] | null;
   /** Subscriptions whose account may see the addresses of print articles. */
@@ -99,12 +101,14 @@ export type ReadingResult =
 const ERRORS_MAX = 20;
 /** So many bad rows may be skipped in any file, however short. */
 const BAD_ROWS_IN_ANY_FILE = 100;
+/** And so many in any file, however long. */
+const BAD_ROWS_MAX = 100_000;
 /** Any further unknown streams are counted together. */
 const UNKNOWN_STREAMS_MAX = 50;
 
 export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
-  const { path, file } = order;
-  const content = await openContent(path, file.form);
+  const { source, file } = order;
+  const content = await openContent(source, file.form);
   const reading = new Reading(order, sinks);
   try {
     const entries = file.form.startsWith('csv')
@@ -204,12 +208,15 @@ class Reading {
   /** Checks the trailer and the share of bad rows. */
   finish(): void {
     this.#checkTrailer();
-    if (this.#errorsTotal > 0 || !isMostlyBad(this.#badRows, this.rows)) return;
+    const isTooBad = this.#badRows > BAD_ROWS_MAX || isMostlyBad(this.#badRows, this.rows);
+    if (this.#errorsTotal > 0 || !isTooBad) return;
     this.#note({
       line: 0,
       column: null,
       value: this.#badRows,
-      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
+      expected: this.isOver
+        ? `at most ${grouped(BAD_ROWS_MAX)} bad rows in a file, so that they can be skipped`
+        : `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
     });
     for (const error of this.#skippedErrors) this.#note(error);
     this.#errorsTotal = 1 + this.#skippedErrorsTotal;
@@ -314,9 +321,11 @@ class Reading {
       for (const error of short)
         if (this.#skippedErrors.length < ERRORS_MAX) this.#skippedErrors.push({ line, ...error });
       this.#sinks.onBadRow?.({ line, errors: short, row });
+      this.isOver = this.#badRows > BAD_ROWS_MAX;
       return;
     }
     for (const error of errors) this.#note({ line, ...error });
+    this.isOver = this.#errorsTotal >= this.#order.errors_max;
   }
 
   #fail(error: LineError): void {

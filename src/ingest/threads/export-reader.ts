@@ -6,6 +6,7 @@ import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
 import type { RowBatch } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
+import type { ExportSource } from '../format/unpacking.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../subscribers.ts';
 import type { AccessConnection } from './access-connection.ts';
@@ -26,7 +27,7 @@ export interface Reading {
 export interface ExportReaderOptions {
   readonly access: AccessConnection;
   readonly settings: ReaderSettings &
-    Pick<IngestSettings, 'earliest_time' | 'require_trailer' | 'bad_rows' | 'enabled_exports'>;
+    Pick<IngestSettings, 'drop' | 'earliest_time' | 'require_trailer' | 'bad_rows' | 'enabled_exports'>;
   readonly now: Now;
   readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
 }
@@ -39,6 +40,9 @@ interface Session {
   isOver: boolean;
   wake: () => void;
 }
+
+/** A small packed file can hold millions of bad rows. */
+export const ERRORS_READ_MAX = 100;
 
 export class ExportReader {
   readonly #options: ExportReaderOptions;
@@ -57,11 +61,16 @@ export class ExportReader {
   }
 
   /** @param label what the progress calls the file */
-  read(path: string, file: ExportFileName, label: string, options: Partial<ReaderOrder> = {}): Reading {
+  read(
+    source: ExportSource,
+    file: ExportFileName,
+    label: string,
+    options: Partial<ReaderOrder> = {},
+  ): Reading {
     this.#lastSession += 1;
     const number = this.#lastSession;
     const subscribers = this.#subscribers();
-    const order = { ...this.#order(path, file), ...subscribers, ...options };
+    const order = { ...this.#order(source, file), ...subscribers, ...options };
     const { onProgress } = this.#options;
     const session: Session = {
       queue: [],
@@ -108,17 +117,19 @@ export class ExportReader {
     return access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name)));
   }
 
-  #order(path: string, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {
+  #order(source: ExportSource, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {
     const { settings, now } = this.#options;
     return {
-      path,
+      source,
       file,
       ...timesOf(file, now()),
       earliest: settings.earliest_time,
       require_trailer: settings.require_trailer,
       bad_rows: settings.bad_rows,
+      errors_max: ERRORS_READ_MAX,
       rows_to_skip: 0,
       check_only: false,
+      drop: settings.drop,
       skipped_path: null,
     };
   }

@@ -10,8 +10,8 @@ import type { Recovered } from '../../history/recover.ts';
 import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { checkpointNoted } from '../../store/file-identity.ts';
-import { type DataFolder, dataFolder, isThere, requireRoom } from '../../store/folder.ts';
+import { checkpointNoted, walBytes } from '../../store/file-identity.ts';
+import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
@@ -21,10 +21,11 @@ import { LostEnd } from '../apply/lost-end.ts';
 import { finishRemovals, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
-import { type DropFolder, type Waiting, waitingWindows } from '../drop/drop-folder.ts';
-import { type FileStore, nextNumber, removeSkipped } from '../drop/finished-file.ts';
+import type { DropFolder, Waiting } from '../drop/drop-folder.ts';
+import { type FileStore, nextNumber, removeTemporary } from '../drop/finished-file.ts';
 import { FolderScanner } from '../drop/folder-scan.ts';
 import { Retention } from '../drop/retention.ts';
+import { waitingWindows } from '../drop/waiting-names.ts';
 import { nullOfFileError, plainError } from '../file-errors.ts';
 import { type FileRecord, processedFile } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
@@ -42,7 +43,8 @@ import { WakeableTimer } from './wakeable-timer.ts';
 
 /** How soon a change by a command is noticed. */
 const COMMANDS_EVERY_MS = 200;
-const CHECKPOINT_ROWS = 10_000;
+/** Many small files fill the write-ahead log as much as one large one. */
+const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
@@ -73,7 +75,8 @@ export class Ingester {
   #removalsNextMs = 0;
   #isStopping = false;
   #accessVersion = 0;
-  #rowsSinceCheckpoint = 0;
+  /** Of the write-ahead log after the last checkpoint. */
+  #walBytes = 0;
 
   constructor(
     settings: IngestSettings,
@@ -163,7 +166,7 @@ export class Ingester {
       // A start with nothing to write would notice a full disk only with the first file.
       if (this.#settings.mode === 'serve') await this.#disk.retrying(() => requireRoom(this.#folder));
       await this.#disk.retrying(() => this.#files.writer.flush());
-      removeSkipped(this.#files, this.#unfinished.recordsInTaken());
+      removeTemporary(this.#files, this.#unfinished.recordsInTaken());
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -177,7 +180,7 @@ export class Ingester {
     await this.#exports.close();
     try {
       this.#files.writer.flush();
-      this.#checkpoint('TRUNCATE');
+      checkpointNoted(this.#files.writer.db, 'TRUNCATE');
     } catch (error) {
       this.#log('error', 'cannot write the final notes', { err: plainError(error) });
     }
@@ -215,12 +218,16 @@ export class Ingester {
   /** Between the transactions of long work, windows and a stop have priority. */
   readonly #between = async (): Promise<void> => {
     this.#check();
-    this.#checkpoint();
-    // A stop arrives only when the event loop turns.
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#check();
+    this.#checkpoint(CHECKPOINT_BYTES);
+    await this.#turn();
     if (this.#settings.mode === 'serve') await this.#takeFiles('windows');
   };
+
+  /** A stop arrives only when the event loop turns. */
+  async #turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#check();
+  }
 
   readonly #check = (): void => {
     if (this.#isStopping) throw new Stopping();
@@ -245,7 +252,7 @@ export class Ingester {
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
     if (this.#access.use(readPause) !== null) return null;
-    const scan = this.#scanner.scan();
+    const scan = await this.#scanner.scan(this.#check);
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
     this.#stuck.keepOnly('dropped', paths);
@@ -255,7 +262,7 @@ export class Ingester {
       if (this.#stuck.isPostponed('dropped', waiting.path)) continue;
       await this.#process(waiting);
       processed += 1;
-      this.#check();
+      await this.#turn();
       // A pause begins with the next file, and a request does not wait for the whole folder.
       if (this.#access.use(readPause) !== null || this.#access.use(nextRequest) !== null) break;
     }
@@ -274,8 +281,9 @@ export class Ingester {
         await this.#disk.wait(error);
         return this.#disk.retrying(() => this.#unfinished.finishTaken());
       }
-      // Its writer removed it.
-      if (isErrorCode(error, 'ENOENT') && !isThere(waiting.path)) return;
+      // Its writer removed or replaced it: the next scan finds what is there now.
+      if (isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') && !this.#files.drop.isUnchanged(waiting))
+        return;
       const err = this.#stuck.add(error, 'dropped', waiting.path, waiting.name);
       this.#log('error', 'cannot process a dropped file: check its permissions; trying again', {
         file: waiting.name,
@@ -306,8 +314,7 @@ export class Ingester {
     const level = isBad && this.#settings.mode === 'serve' ? 'warn' : 'info';
     this.#log(level, `file ${outcome}`, { number, file: name, destination, ...report });
     this.#send({ kind: 'processed', file: processedFile(record) });
-    this.#rowsSinceCheckpoint += report.rows ?? 0;
-    if (this.#rowsSinceCheckpoint >= CHECKPOINT_ROWS) this.#checkpoint();
+    this.#checkpoint(CHECKPOINT_BYTES);
   }
 
   /** Work for when no file waits. */
@@ -320,13 +327,16 @@ export class Ingester {
       : null;
     if (found !== null) this.#log('info', 'checked for missing windows', { ...found });
     this.#disk.isOver();
-    if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
+    this.#checkpoint(1);
     if (isSteady) this.#retention.run();
   }
 
-  #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {
-    this.#rowsSinceCheckpoint = 0;
-    checkpointNoted(this.#files.writer.db, how);
+  /** @param grownBytes by how much the write-ahead log must have grown: a reader may keep it from being emptied */
+  #checkpoint(grownBytes: number): void {
+    const { db } = this.#files.writer;
+    if (walBytes(db) < this.#walBytes + grownBytes) return;
+    checkpointNoted(db, 'TRUNCATE');
+    this.#walBytes = walBytes(db);
   }
 
   #noticeCommands(): void {

@@ -10,7 +10,8 @@ export interface ReaderSettings {
 export interface ReaderOrder extends ReadingOrder {
   /** Rows are only checked: no batches are sent. */
   readonly check_only: boolean;
-  /** Where skipped rows are written with their errors; the first one creates the file. Null: nowhere. */
+  readonly drop: string;
+  /** Where in the drop folder skipped rows are written with their errors; the first one creates the file. Null: nowhere. */
   readonly skipped_path: string | null;
 }
 

@@ -1,9 +1,10 @@
 /** The thread that reads exports: unpacks, checks and renders. It never opens a database. */
-import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
+import { fsyncSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../../detection/photo-address.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from '../apply/row-batch.ts';
+import { createIn } from '../drop/own-folder.ts';
 import { jsonText, NESTED_TOO_DEEPLY } from '../format/error-groups.ts';
 import { type BadRow, type ReadingResult, readExport } from '../rules/read-export.ts';
 import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
@@ -75,7 +76,7 @@ class Session {
 }
 
 async function read(session: Session, order: ReaderOrder, settings: ReaderSettings): Promise<ReadingResult> {
-  const skipped = new SkippedRows(order.skipped_path);
+  const skipped = new SkippedRows(order);
   try {
     return await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
@@ -94,18 +95,19 @@ const NOTES_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Writes the skipped rows of a file, a JSON object a line; those beyond the limit are only counted. */
 class SkippedRows {
-  readonly #path: string | null;
-  #file: number | null = null;
+  readonly #order: Pick<ReaderOrder, 'drop' | 'skipped_path'>;
+  #file: ReturnType<typeof createIn> | null = null;
   #bytes = 0;
   #more = 0;
 
-  constructor(path: string | null) {
-    this.#path = path;
+  constructor(order: Pick<ReaderOrder, 'drop' | 'skipped_path'>) {
+    this.#order = order;
   }
 
   add(bad: BadRow): void {
-    if (this.#path === null) return;
-    this.#file ??= openSync(this.#path, 'w', 0o600);
+    const { drop, skipped_path } = this.#order;
+    if (skipped_path === null) return;
+    this.#file ??= createIn(drop, skipped_path);
     const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : null;
     const bytes = text === null ? 0 : Buffer.byteLength(text);
     if (text === null || this.#bytes + bytes > NOTES_BYTES_MAX) {
@@ -115,19 +117,15 @@ class SkippedRows {
       return;
     }
     this.#bytes += bytes;
-    writeFileSync(this.#file, text);
+    writeFileSync(this.#file.fd, text);
   }
 
   close(): void {
     if (this.#file === null) return;
-    const file = this.#file;
+    using file = this.#file;
     this.#file = null;
-    try {
-      if (this.#more > 0) writeFileSync(file, `{"more_rows":${this.#more}}\n`);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    if (this.#more > 0) writeFileSync(file.fd, `{"more_rows":${this.#more}}\n`);
+    fsyncSync(file.fd);
   }
 }
 

@@ -2,10 +2,10 @@
  * Files that a crash, a full disk or permissions left unfinished: committed and still in `.taken`, backfills that are half
  * applied, and archived files without a record.
  */
-import { isThere } from '../../store/folder.ts';
 import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
 import { type FileStore, finishFile, recordsInTaken } from '../drop/finished-file.ts';
 import { takeOrphaned } from '../drop/orphaned.ts';
+import { isThereIn } from '../drop/own-folder.ts';
 import { nullOfFileError } from '../file-errors.ts';
 import { applyingFiles, type FileRecord } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
@@ -66,18 +66,19 @@ export class UnfinishedFiles {
     for (const { number, name, export: exportName } of applyingFiles(files.writer.db)) {
       if (stuck.isPostponed('backfill', number)) continue;
       const path = files.drop.takenPath(number, name);
-      if (isThere(path) && exportName !== null && !exports.isEnabled({ export: exportName })) {
-        // Its rows would all be left out.
-        const reason = switchedOff(exportName);
-        stuck.addUntilRestart('backfill', number, name, reason);
-        log('warn', 'cannot resume a backfill: its export is switched off', { file: name, reason });
-        continue;
-      }
+      const isThere = () => isThereIn(files.drop.root, path);
       try {
+        if (isThere() && exportName !== null && !exports.isEnabled({ export: exportName })) {
+          // Its rows would all be left out.
+          const reason = switchedOff(exportName);
+          stuck.addUntilRestart('backfill', number, name, reason);
+          log('warn', 'cannot resume a backfill: its export is switched off', { file: name, reason });
+          continue;
+        }
         await disk.retrying(async () => {
           const record = applyingFiles(files.writer.db).find((file) => file.number === number);
           if (record === undefined) return;
-          if (!isThere(path)) {
+          if (!isThere()) {
             const ended = endWithoutFile(files, record);
             if (ended !== null) onProcessed(ended);
             return;

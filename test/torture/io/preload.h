@@ -110,6 +110,9 @@ static int link_of(int file, char *name) {
 /* Writes the full path to `full`: of the open file if `path` is empty. Returns whether it is below the folder. */
 static int find(int file, const char *path, char *full) {
   if (path == NULL || path[0] == 0) return link_of(file, full) && is_below(full);
+  int folder, end = 0;
+  if (sscanf(path, "/proc/self/fd/%d%n", &folder, &end) == 1)
+    return find(folder, path[end] == '/' ? path + end + 1 : "", full);
   if (path[0] == '/') {
     snprintf(full, PATH_MAX, "%s", path);
     return is_below(full);

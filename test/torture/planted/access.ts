@@ -223,4 +223,33 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'parameters',
     ],
   ]),
+  ...faultsIn('admin/console/console.ts', [
+    ['if (session.read_only)', 'if (false)', 'a read-only session changes nothing', 'console-sessions'],
+    [
+      "return site !== 'same-origin';",
+      'return false;',
+      'a page of another origin is refused',
+      'console-sessions',
+    ],
+    [
+      'request.headers.authorization ??',
+      'request.headers.cookie ??',
+      'a cookie is worth nothing',
+      'console-sessions',
+    ],
+  ]),
+  ...faultsIn('history/audit.ts', [
+    [
+      'mark !== null && mark.entry > last',
+      'false',
+      'the audit trail says that its end is lost',
+      'audit-trail',
+    ],
+  ]),
+  ...faultsIn('health/alert-texts.ts', [
+    ['printableLine(detail)', 'detail', 'a file name stays on one line of an alert', 'alert-command'],
+  ]),
+  ...faultsIn('query/period-request.ts', [
+    ['    account,\n    from,', '    from,', 'a period cursor belongs to an account', 'other-accounts'],
+  ]),
 ];

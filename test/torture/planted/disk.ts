@@ -148,32 +148,39 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
-    ['      syncFile(waiting.path);\n', '', 'a taken file is synced before its entry', 'ready-files'],
+    ['      fsyncSync(file.fd);\n', '', 'a taken file is synced before its entry', 'ready-files'],
     [
-      "    syncFolder(join(this.root, '.taken'));\n",
+      "    syncIn(this.root, '.taken');\n",
       '',
       'the name of a taken file is synced before its entry',
       'durability-program',
     ],
-    ['    syncName(root);\n', '', "the names of the archive's folders are synced", 'durability-program'],
+  ]),
+  ...faultsIn('ingest/drop/own-folder.ts', [
+    ['      syncFolder(at);\n', '', "the names of the archive's folders are synced", 'durability-program'],
   ]),
   ...faultsIn('ingest/drop/finished-file.ts', [
-    ['  syncFolder(dirname(target));\n', '', 'the name of an archived file is synced', 'durability-program'],
     [
-      '  syncFolder(dirname(target));\n  syncFolder(dirname(taken));\n',
-      '  syncFolder(dirname(target));\n',
+      '  syncIn(root, dirname(destination));\n',
+      '',
+      'the name of an archived file is synced',
+      'durability-program',
+    ],
+    [
+      '  syncIn(root, dirname(destination));\n  syncIn(root, dirname(taken));\n',
+      '  syncIn(root, dirname(destination));\n',
       'an archived file is in one place',
       'durability-program',
     ],
     [
-      '      syncFolder(dirname(taken));\n      rmSync(',
-      '      rmSync(',
+      '      syncIn(root, dirname(taken));\n      removeIn(',
+      '      removeIn(',
       'a failed file moves to the path in its record',
       'durability-program',
     ],
   ]),
   ...faultsIn('ingest/threads/reader-thread.ts', [
-    ['      fsyncSync(file);\n', '', 'the file of skipped rows is synced', 'durability-program'],
+    ['    fsyncSync(file.fd);\n', '', 'the file of skipped rows is synced', 'durability-program'],
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [

@@ -52,24 +52,76 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
-      'if (number !== record.number && !isThere(',
-      'if (false && !isThere(',
+      'if (number !== record.number && !isThereIn(',
+      'if (false && !isThereIn(',
       'a held file has one record',
       'failed-windows',
     ],
   ]),
   ...faultsIn('ingest/drop/drop-folder.ts', [
     [
-      'if (!isSameSnapshot(this.snapshot(waiting.path), waiting.snapshot)) return false;',
+      'if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;',
       '',
       'a changed file is checked again',
       'ready-files',
     ],
     [
-      '    return isSameSnapshot(this.snapshot(path), waiting.snapshot);\n',
+      '    return this.isUnchanged({ ...waiting, path });\n',
       '    return true;\n',
       'a file that changed while it was taken is checked again',
       'ready-files',
+    ],
+  ]),
+  ...faultsIn('ingest/threads/ingest-loop.ts', [
+    [
+      '      processed += 1;\n      await this.#turn();\n',
+      '      processed += 1;\n',
+      'a stop does not wait for many files',
+      'hostile-exporter',
+    ],
+    [
+      '    this.#checkpoint(CHECKPOINT_BYTES);\n  }',
+      '  }',
+      'the write-ahead log stays small',
+      'hostile-exporter',
+    ],
+  ]),
+  ...faultsIn('ingest/file-record.ts', [
+    ['numbers.slice(REFUSED_RECORDS_MAX)', '[]', 'records of refused files are bounded', 'hostile-exporter'],
+  ]),
+  ...faultsIn('ingest/rules/read-export.ts', [
+    [
+      '    this.isOver = this.#errorsTotal >= this.#order.errors_max;\n',
+      '',
+      'a file that fails is read no further',
+      'reading-settings',
+    ],
+  ]),
+  ...faultsIn('ingest/drop/own-folder.ts', [
+    ['  if (uid !== user)\n', '  if (false)\n', 'an own folder belongs to Wirewatch', 'hostile-exporter'],
+    [
+      '  if ((mode & WRITABLE_BY_OTHERS) !== 0)\n',
+      '  if (false)\n',
+      'nobody else writes to an own folder',
+      'hostile-exporter',
+    ],
+    [
+      'constants.O_DIRECTORY | constants.O_NOFOLLOW',
+      'constants.O_DIRECTORY',
+      'an own folder is no link',
+      'hostile-exporter',
+    ],
+    [
+      'at: HAS_OPEN_FILES ?',
+      'at: false ?',
+      'a folder cannot be exchanged while it is used',
+      'hostile-exporter',
+    ],
+    [
+      '!isTrusted(lstatSync(next)) || ',
+      '',
+      'only the operator makes links on the way to the drop folder',
+      'hostile-exporter',
     ],
   ]),
   ...faultsIn('ingest/drop/readiness.ts', [

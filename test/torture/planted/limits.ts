@@ -157,13 +157,29 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'limits',
     ],
   ]),
+  ...faultsIn('limits/seen-keys.ts', [
+    ['SEEN_MS = DAY_MS;', 'SEEN_MS = DAY_MS + 1;', 'a key is known for a day', 'limits'],
+  ]),
   ...faultsIn('limits/unseen-key-ids.ts', [
-    ['const SEEN_MS = DAY_MS;', 'const SEEN_MS = DAY_MS + 1;', 'a key is known for a day', 'limits'],
     [
-      '      if (isSeen(keyId, address, nowMs)) return null;\n',
-      '',
+      'isSeen(keyId, address, nowMs) ? null : attempts',
+      'attempts',
       'a key that has been used is not counted',
       'limits',
+    ],
+  ]),
+  ...faultsIn('appliance.ts', [
+    ['createSeenKeys(stored.seen)', 'createSeenKeys()', 'networks are known after a restart', 'usage'],
+  ]),
+  ...faultsIn('http/stranger-log.ts', [
+    ['lines < LINES_MAX && ', '', 'strangers of all addresses share their lines', 'stranger-log'],
+  ]),
+  ...faultsIn('http/connection-limit.ts', [
+    [
+      '      receiving.set(member, null);\n',
+      '',
+      'a connection that sends nothing makes room',
+      'connection-limit',
     ],
   ]),
   ...faultsIn('limits/token-rate.ts', [

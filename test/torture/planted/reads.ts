@@ -140,14 +140,25 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     ['  if (toMs <= fromMs) {\n', '  if (toMs < fromMs) {\n', 'a period is not empty', 'period-parameters'],
   ]),
   ...faultsIn('http/waiting.ts', [
-    ['          clearTimeout(timer);\n', '', 'a finished wait has no timer', 'timers'],
+    ['        clearTimeout(timer);\n', '', 'a finished wait has no timer', 'timers'],
     [
-      "          socket.removeListener('close', leave).removeListener('end', leave);\n",
+      "        socket.removeListener('close', end).removeListener('end', end);\n",
       '',
       'a finished wait leaves no listener',
       'timers',
     ],
-    ['      for (const wake of [...waiters]) wake(false);\n', '', 'a stop ends all waits', 'timers'],
+    ['      for (const waiter of [...waiters]) waiter.end();\n', '', 'a stop ends all waits', 'timers'],
+    ['own.length >= WAITS_PER_KEY_MAX', 'false', 'the waits of a key are bounded', 'long-poll'],
+    ['waiters.size >= waitsMax', 'false', 'the waits of all keys are bounded', 'long-poll'],
+    ['(isOver || monotonicMs() >= endMs)', '(isOver)', 'a wait ends by the clock of a lab', 'lab-clock'],
+  ]),
+  ...faultsIn('http/page-turns.ts', [
+    ['    queues.delete(keyId);\n    if', '    if', 'each key has one place in the queue', 'page-turns'],
+    ['postponed > 0', 'false', 'connections are accepted before pages are read', 'page-turns'],
+    ['performance.now() < endMs', 'true', 'a turn ends after a large page', 'page-turns'],
+    ['>= PAGES_PER_KEY_MAX', '>= Infinity', 'the pages of a key are bounded', 'page-turns'],
+    ['size >= pagesMax', 'false', 'the pages of all keys are bounded', 'page-turns'],
+    [' && postponed < ARRIVALS_MAX', '', 'pages are read while connections arrive', 'page-turns'],
   ]),
   ...faultsIn('http/body.ts', [
     ['      clearTimeout(timer);\n', '', 'a received body has no timer', 'timers'],

@@ -1,0 +1,125 @@
+/**
+ * The names in the drop folder: those of the files that are read first, of any number, and those of files that wait.
+ *
+ * A million names fill no memory, and a stop does not wait for them.
+ */
+import type { Dirent } from 'node:fs';
+import { opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ExportName } from '../../detection/content-type.ts';
+import { compareFiles, type ExportFileName, parseFileName } from '../format/file-name.ts';
+import { namesIn, OWN_FOLDERS } from './own-folder.ts';
+
+/** So many export files, and as many others, are looked at in one scan: those that are read first. */
+const SCANNED_FILES_MAX = 20_000;
+/** Of names of other things. */
+const OTHERS_MAX = 1000;
+/** How many names are read at once. Between two of these reads, a stop is noticed. */
+const NAMES_AT_ONCE = 1000;
+
+/** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
+export type IsRecorded = (number: number, name: string) => boolean;
+
+/** Ingest number, and the name under which the file was dropped. */
+export const TAKEN_NAME = /^(\d+)\.(.+)$/s;
+
+interface Dropped {
+  readonly name: string;
+  /** In the drop folder. */
+  readonly path: string;
+}
+
+export interface WaitingNames {
+  /** Those that are read first. */
+  readonly files: readonly Dropped[];
+  /** What is no file, as far as the folder tells. */
+  readonly others: string[];
+}
+
+/** @param check called now and then; it throws to end the search @throws the file system's error */
+export async function waitingNames(
+  root: string,
+  isRecorded: IsRecorded,
+  check: () => void,
+): Promise<WaitingNames> {
+  const exports = new FirstOf<ExportFileName>(compareFiles);
+  const refused = new FirstOf<string>((a, b) => (a < b ? -1 : 1));
+  const others: string[] = [];
+  let seen = 0;
+  for await (const entry of await opendir(root, { bufferSize: NAMES_AT_ONCE })) {
+    seen += 1;
+    if (seen % NAMES_AT_ONCE === 0) check();
+    const { name } = entry;
+    if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
+    const parsed = parseFileName(name);
+    if (parsed.kind === 'unfinished') continue;
+    if (isOther(entry)) {
+      if (others.length < OTHERS_MAX) others.push(name);
+    } else if (parsed.kind === 'export') exports.add(parsed.file);
+    else refused.add(name);
+  }
+  const names = [...exports.all().map((file) => file.name), ...refused.all()];
+  const files = names.map((name) => ({ name, path: name }));
+  for (const taken of namesIn(root, '.taken')) {
+    const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
+    if (name !== undefined && !isRecorded(Number(number), name))
+      files.push({ name, path: join('.taken', taken) });
+  }
+  return { files, others };
+}
+
+/** Export files by name, in the order in which they are read. @param taken names in `.taken`, without those recorded */
+export function exportFilesOf(
+  names: readonly string[],
+  taken: readonly string[],
+  isRecorded: IsRecorded = () => false,
+): ExportFileName[] {
+  const dropped = taken.flatMap((name) => {
+    const [, number, original = ''] = TAKEN_NAME.exec(name) ?? [];
+    return number === undefined || isRecorded(Number(number), original) ? [] : [original];
+  });
+  const files = [...names, ...dropped].flatMap((name) => {
+    const parsed = parseFileName(name);
+    return parsed.kind === 'export' ? [parsed.file] : [];
+  });
+  return files.sort(compareFiles);
+}
+
+/** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
+export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
+  const files = exportFilesOf(namesIn(root, ''), namesIn(root, '.taken'));
+  return new Set(
+    files.flatMap((file) => (file.kind === 'window' && file.export === exportName ? file.window_start : [])),
+  );
+}
+
+/** The first {@link SCANNED_FILES_MAX} of any number of elements. */
+class FirstOf<T> {
+  readonly #compare: (a: T, b: T) => number;
+  #elements: T[] = [];
+
+  constructor(compare: (a: T, b: T) => number) {
+    this.#compare = compare;
+  }
+
+  add(element: T): void {
+    this.#elements.push(element);
+    if (this.#elements.length === 2 * SCANNED_FILES_MAX) this.#elements = this.all();
+  }
+
+  all(): T[] {
+    return this.#elements.sort(this.#compare).slice(0, SCANNED_FILES_MAX);
+  }
+}
+
+/** Some file systems do not tell what an entry is. */
+function isOther(entry: Dirent): boolean {
+  return (
+    entry.isDirectory() ||
+    entry.isSymbolicLink() ||
+    entry.isFIFO() ||
+    entry.isSocket() ||
+    entry.isBlockDevice() ||
+    entry.isCharacterDevice()
+  );
+}

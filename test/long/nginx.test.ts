@@ -1,0 +1,157 @@
+/**
+ * nginx, configured as `wirewatch sample nginx.conf` says, in front of Wirewatch: what a client can make the two read
+ * differently. A second server passes bodies on as they arrive; otherwise nginx reads them to their end first.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import { ambiguousRequests } from '../support/ambiguous-requests.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { freePort } from '../support/free-port.ts';
+import { until } from '../support/until.ts';
+
+const skip =
+  WITHOUT_OPENSSL ||
+  (process.platform !== 'linux' && 'only Linux has several addresses of its own') ||
+  (spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed');
+/** From which nginx connects, the only one that Wirewatch trusts. */
+const PROXY = '127.0.0.2';
+const CLIENT = '127.0.0.3';
+/** What clients pretend to be. */
+const SPOOFED = '198.51.100.66';
+/** Much longer than an answer takes. */
+const TIMEOUT_MS = 60_000;
+
+let appliance: Appliance;
+let folder: string;
+let nginx: ChildProcess;
+const ports = { buffered: 0, streamed: 0 };
+showLogOfFailures(() => appliance?.serving());
+
+/** The sample, with its upstream, port and certificate replaced. */
+function serverOf(name: string, port: number, more: string): string {
+  const { certificate, key } = makeCertificate(folder, name);
+  return appliance
+    .cli(['sample', 'nginx.conf'])
+    .stdout.replace(/server \{\n {4}listen 80;.*?\n\}\n/s, '')
+    .replace(/ *listen \[::\].*\n/, '')
+    .replace('listen 443', `listen 127.0.0.1:${port}`)
+    .replace('upstream wirewatch', `upstream ${name}`)
+    .replace('http://wirewatch', `http://${name}`)
+    .replace('127.0.0.1:8080', new URL(appliance.serving().url).host)
+    .replace(/(ssl_certificate) .*;/, `$1 ${certificate};`)
+    .replace(/(ssl_certificate_key) .*;/, `$1 ${key};`)
+    .replace('location / {', `location / { proxy_bind ${PROXY}; ${more}`);
+}
+
+before(async () => {
+  if (skip) return;
+  appliance = await startAppliance({
+    WIREWATCH_SERVER_TRUSTED_PROXIES: PROXY,
+    WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000',
+  });
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-nginx-'));
+  ports.buffered = await freePort();
+  ports.streamed = await freePort();
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((of) => `${of}_temp_path ${of};`);
+  const config = `daemon off; master_process off; pid pid; error_log error.log; events {}
+    http { access_log off; ${paths.join(' ')}
+      ${serverOf('buffered', ports.buffered, '')}
+      ${serverOf('streamed', ports.streamed, 'proxy_request_buffering off;')} }`;
+  writeFileSync(join(folder, 'nginx.conf'), config);
+  nginx = spawn('nginx', ['-p', folder, '-c', 'nginx.conf'], { stdio: 'ignore' });
+  await until('nginx', async () => (await ask(ports.streamed, me())).startsWith('HTTP/1.1 200'));
+});
+
+after(async () => {
+  if (skip) return;
+  nginx?.kill();
+  if (nginx?.exitCode === null) await once(nginx, 'exit');
+  await appliance?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const me = (headers = '') =>
+  `GET /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
+
+/** Sends bytes. @returns all that comes until the connection ends, or until `isEnough` */
+function ask(port: number, bytes: string, isEnough = (_answer: string) => false): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = '';
+    const tcp = connectTcp({ port, host: '127.0.0.1', localAddress: CLIENT });
+    const socket = connect({ socket: tcp, rejectUnauthorized: false }, () => socket.write(bytes, 'latin1'));
+    const end = () => {
+      tcp.destroy();
+      resolve(answer);
+    };
+    socket.on('data', (chunk) => {
+      answer += chunk.toString('latin1');
+      if (isEnough(answer)) end();
+    });
+    socket.setTimeout(TIMEOUT_MS, end);
+    for (const ended of [tcp, socket]) ended.on('error', end).on('close', end);
+  });
+}
+
+/** The addresses of the requests in the log so far. */
+const addresses = () =>
+  new Set(
+    appliance
+      .serving()
+      .log.filter(({ msg }) => msg === 'request')
+      .map(({ address }) => address),
+  );
+
+describe('through nginx', { skip }, () => {
+  test('an ambiguous request hides no other, and spoils no answer to another client', async () => {
+    const hidden = me(`X-Forwarded-For: ${SPOOFED}\r\n`);
+    for (const port of Object.values(ports)) {
+      for (const [what, bytes] of Object.entries(ambiguousRequests(hidden))) {
+        // nginx keeps some connections open: the next answer is all that is needed.
+        await ask(port, bytes, (answer) => answer.includes('\r\n\r\n'));
+        const others = await Promise.all([1, 2, 3].map(() => ask(port, me())));
+        for (const other of others) assert.match(other, /^HTTP\/1\.1 200 .*"account"/s, what);
+      }
+    }
+    // What nginx has read has the address that it saw.
+    assert.deepEqual([...addresses()], [CLIENT]);
+  });
+
+  test('pipelined requests are answered in their order, each once', async () => {
+    const health = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
+    const missing = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n';
+    const answer = await ask(ports.buffered, `${health}${missing}${health}${missing}${me()}`);
+    const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    assert.deepEqual(statuses, ['503', '404', '503', '404', '200']);
+  });
+
+  test('no header of a client changes its address', async () => {
+    for (const headers of [
+      `X-Forwarded-For: ${SPOOFED}\r\n`,
+      `X-Forwarded-For: ${SPOOFED}, ${PROXY}\r\n`,
+      `X-Forwarded-For: ${SPOOFED}\r\nx-forwarded-for: ${PROXY}\r\n`,
+      `X-Forwarded-For: ${`${PROXY},`.repeat(2000)}\r\n`,
+      `X_Forwarded_For: ${SPOOFED}\r\n`,
+      `Forwarded: for=${SPOOFED}\r\nX-Real-IP: ${SPOOFED}\r\n`,
+      'X-Forwarded-For: "\r\n',
+    ])
+      assert.match(await ask(ports.buffered, me(headers)), /^HTTP\/1\.1 200 /, headers.slice(0, 80));
+    for (const port of Object.values(ports))
+      await ask(port, me(`Connection: X-Forwarded-For\r\nX-Forwarded-For: ${SPOOFED}\r\n`));
+    assert.deepEqual([...addresses()], [CLIENT]);
+  });
+
+  test('what nginx lets through and Wirewatch does not is 431, and the next request is answered', async () => {
+    assert.match(await ask(ports.buffered, me(`X: ${'x'.repeat(30_000)}\r\n`)), /^HTTP\/1\.1 200 /);
+    const long = `X: ${'x'.repeat(30_000)}\r\nY: ${'y'.repeat(30_000)}\r\n`;
+    assert.match(await ask(ports.buffered, me(long)), /^HTTP\/1\.1 431 .*"type":/s);
+    assert.match(await ask(ports.buffered, me()), /^HTTP\/1\.1 200 /);
+  });
+});
