@@ -54,7 +54,7 @@ export function startApplianceIngest(
     receive(event, surroundings, options);
     if (event.kind === 'recovering') recovering.resolve();
   };
-  const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
+  const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
   const supervision = afterAccessErrors(access, conditions, log);
   const ingest = superviseIngest(settings, onEvent, supervision, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
@@ -98,11 +98,7 @@ function receive(
   }
 }
 
-export function ingestSettings(
-  config: Config,
-  photoKey: Uint8Array,
-  mode: IngestSettings['mode'],
-): IngestSettings {
+export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSettings, 'mode'> {
   const { ingest } = config;
   return {
     data: config.dataFolder,
@@ -116,13 +112,12 @@ export function ingestSettings(
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: [...enabledExports(config)],
-    photo_key: photoKey,
+    photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
-    mode,
   };
 }
 
-/** An error of access.db, which this thread only reads and notes its progress in, needs no restart of the program. */
+/** An error of access.db, from which this thread reads subscriptions and pauses, needs no restart of the program. */
 function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
   return {
     isPassing: (fault) => isOfAccess(fault) && !isWriteLost(fault),

@@ -1,11 +1,16 @@
 /** The appliance as a whole: starts the locks, threads, readers and server in order, and stops them. */
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
+import { openControlSocket } from './admin/control-socket.ts';
 import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
+import { type Asking, Operations } from './admin/thread-client.ts';
+import type { Told } from './admin/thread-messages.ts';
 import { type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
+import { Denials } from './auth/denials.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
@@ -26,17 +31,20 @@ import { createSeenKeys, type SeenKeys } from './limits/seen-keys.ts';
 import { readUsageAtStart } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
+import type { Live } from './operations/operation.ts';
 import { prepareAccess } from './prepare-access.ts';
+import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
 import { noteDamage } from './store/damage-note.ts';
 import type { Database } from './store/database.ts';
+import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
-import { type NotedConsole, noteAddress } from './store/noted-address.ts';
-import { keepReserve } from './store/reserve.ts';
+import { noteAddress } from './store/noted-address.ts';
+import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
@@ -45,12 +53,14 @@ const GRACE_MS = 10 * SECOND_MS;
 
 export interface Appliance {
   readonly url: string;
-  /** Null where it is off. */
-  readonly console: NotedConsole | null;
+  /** Runs an operation. */
+  readonly operate: (asking: Asking) => Promise<Told>;
   /** The folder into which exports are dropped. */
   readonly drop: string;
   /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
   readonly readable: Promise<void>;
+  /** Asks the thread that writes detections.db. */
+  readonly ask: IngestClient['ask'];
   /** Checks for a renewed certificate at once; null without TLS. */
   readonly renewCertificate: (() => void) | null;
   stop(): Promise<void>;
@@ -74,7 +84,7 @@ export interface ApplianceOptions {
 }
 
 export interface LabParts {
-  readonly ingest: Pick<IngestClient, 'rested' | 'endLost'>;
+  readonly ingest: Pick<IngestClient, 'ask' | 'rested' | 'endLost'>;
   readonly detections: () => Database;
   readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
@@ -113,18 +123,25 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   undo.defer(health.close);
   const server = await serve(options, { ...stores, ...counters, ingest, health }, undo);
   const { metrics } = counters;
-  const opened = { ...stores, ...counters, monitor: health, server, lab: server.lab?.shown ?? null };
+  const run = randomUUID();
+  const live = (): Live => ({ url: server.url, console: admin && { url: admin.url, run } });
+  const operations = startOperations(options, { ...stores, ingest, health, live }, server.url, undo);
+  const lab = server.lab?.shown ?? null;
+  const opened = { ...stores, ...counters, monitor: health, server, operations, lab, run };
   const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
+  const control = await openControlSocket(folder, operations, log);
+  undo.defer(control.close);
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   const scrubs = scheduleScrubs(config, stores, log);
   return {
     url: server.url,
-    console: admin?.console ?? null,
+    operate: (asking) => operations.run(asking),
     drop: config.ingest.drop,
     readable: ingest.ready,
+    ask: ingest.ask,
     renewCertificate: server.renewCertificate,
     stop: async () => {
       rmSync(folder.address, { force: true });
@@ -133,6 +150,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
         server.close(options.graceMs ?? GRACE_MS),
         ingest.stop(),
         admin?.close(),
+        control.close(),
+        operations.close(),
         backups.close(),
         scrubs.close(),
       ];
@@ -153,7 +172,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   );
   undo.defer(releaseLocks);
   // A crash leaves these behind.
-  for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
+  rmSync(folder.address, { force: true });
   completeInterruptedRestore(folder, log);
   refuseForeignDatabases(folder);
   prepareAccess(options, folder.root);
@@ -187,6 +206,7 @@ async function createCounters(
 interface Stores extends Omit<IngestSurroundings, 'metrics'> {
   readonly folder: DataFolder;
   readonly detections: () => Database;
+  readonly denials: Denials;
   readonly waiting: Waiting;
 }
 
@@ -196,7 +216,10 @@ function openStores(
   conditions: Conditions,
   undo: AsyncDisposableStack,
 ): Stores {
-  const access = createAccessReader(folder.access);
+  const denials = new Denials();
+  // What access.db could not take before the last end.
+  for (const ended of readEnded(folder)) denials.deny(ended);
+  const access = denials.over(createAccessReader(folder.access));
   undo.defer(access.close);
   const reader = createDetectionsReader(folder.detections);
   undo.defer(reader.close);
@@ -206,6 +229,7 @@ function openStores(
     folder,
     secret: readSecret(folder),
     access,
+    denials,
     reader,
     reading,
     detections: reader.db,
@@ -280,12 +304,47 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
     conditions,
     enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
-    onDisksChecked: () => keepReserve(folder),
     alertFile: folder.alerts,
     alertCommand: createAlertCommand(config.alerts.command, log),
     now,
     log,
   });
+}
+
+interface OperationParts extends Stores {
+  readonly ingest: IngestClient;
+  readonly health: Monitor;
+  readonly live: () => Live;
+}
+
+function startOperations(
+  { config, kind, log }: ApplianceOptions,
+  { detections, ingest, denials, health, live }: OperationParts,
+  url: string,
+  undo: AsyncDisposableStack,
+): Operations {
+  const operations = new Operations({
+    settings: { config, kind, base_url: config.server.base_url === '' ? url : config.server.base_url },
+    ingest,
+    denials,
+    live,
+    unreadable() {
+      if (health.isDamaged())
+        return 'detections.db is damaged. Restart Wirewatch: it rebuilds the file from its log.';
+      try {
+        detections();
+        return null;
+      } catch (error) {
+        return `detections.db cannot be read yet: ${reasonOf(error)}`;
+      }
+    },
+    onFault({ message, isDamage }) {
+      log.error({ reason: message }, 'an operation failed');
+      if (isDamage) health.noteFault(new DatabaseDamage(message));
+    },
+  });
+  undo.defer(() => operations.close());
+  return operations;
 }
 
 interface Served extends RunningServer {
@@ -308,7 +367,7 @@ async function serve(
     ...(lab && { interventions: lab }),
   });
   undo.defer(() => server.close(0));
-  noteAddress(folder.address, server, (reason) =>
+  noteAddress(folder.address, { url: server.url, run: `${process.pid}` }, (reason) =>
     log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
   );
   undo.defer(() => rmSync(folder.address, { force: true }));

@@ -6,11 +6,12 @@ import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import { openAccess, type Recovered } from './history/open-access.ts';
 import type { Logger } from './log.ts';
+import { applyRevocations } from './operations/access.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
-import { keepReserve } from './store/reserve.ts';
+import { prepareRevocations } from './store/revocations.ts';
 
 export interface PrepareOptions {
   readonly config: Pick<Config, 'preseed'>;
@@ -30,7 +31,10 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     compare: true,
     onRecovered: (recovered) => logRecovered(recovered, log),
   });
-  keepReserve(folder);
+  unlessFull(log, () => {
+    prepareRevocations(folder);
+    applyRevocations(folder, access);
+  });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (configured !== null) createConfigured(access, configured, log);
 }
@@ -73,7 +77,7 @@ function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
     if (!isDiskFull(error)) throw error;
     log.error(
       { err: error },
-      'the disk is full: missing entries of the configuration were not created. Free space and restart',
+      'the disk is full: entries of the configuration that are missing were not created. Free space and restart',
     );
     return null;
   }

@@ -1,6 +1,6 @@
-/** The entry point of the worker threads: ingest, reader, usage, scrub, console (ARCHITECTURE.md). */
+/** The entry point of the worker threads: ingest, reader, usage, scrub, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { ConsoleSettings } from './admin/console/thread-messages.ts';
+import type { OperationsSettings } from './admin/thread-messages.ts';
 import type { ScrubSettings } from './history/scrub-thread.ts';
 import type { ReaderSettings } from './ingest/threads/reader-messages.ts';
 import type { UsageSettings } from './limits/usage-thread.ts';
@@ -10,7 +10,7 @@ export type WorkerRole =
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
   | { readonly role: 'usage'; readonly settings: UsageSettings }
   | { readonly role: 'scrub'; readonly settings: ScrubSettings }
-  | { readonly role: 'console'; readonly settings: ConsoleSettings };
+  | { readonly role: 'operations'; readonly settings: OperationsSettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('worker.ts must run in a worker thread');
@@ -39,9 +39,9 @@ async function work(port: MessagePort): Promise<void> {
       runScrub(port, role.settings);
       break;
     }
-    case 'console': {
-      const { runConsole } = await import('./admin/console/thread.ts');
-      runConsole(port, role.settings);
+    case 'operations': {
+      const { runOperations } = await import('./admin/thread.ts');
+      runOperations(port, role.settings);
       break;
     }
   }

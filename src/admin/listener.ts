@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
 import { type ListenerOptions, openListener } from '../http/listener.ts';
-import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
+import { Console, type ConsoleOptions } from './console/console.ts';
 import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { Metrics } from './metrics.ts';
@@ -73,7 +73,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   return {
     url,
     async close() {
-      await answers.console.close();
+      answers.console.close();
       await listener.close(0);
     },
   };
@@ -96,12 +96,12 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     return;
   }
   const [path = ''] = (request.url ?? '').split('?', 1);
-  if (path.startsWith(CONSOLE)) {
+  if (answers.console.isFor(path)) {
     const reply = await answers.console.answer(request, response);
     if (reply === null) return;
     const { status, body, headers = {} } = reply;
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    send(request, response, status, { contentType: status === 200 ? JSON_TYPE : PROBLEM_TYPE, body });
+    send(request, response, status, { contentType: status < 300 ? JSON_TYPE : PROBLEM_TYPE, body });
     return;
   }
   const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];

@@ -1,21 +1,17 @@
 /** Turns the administration on. Its modules are loaded only then, since they would delay every start. */
-import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
+import { type IsSessionOpen, NotReadable, Sessions } from '../auth/console-tickets.ts';
 import { now } from '../clock.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
-import { reasonOf } from '../refused.ts';
-import { DatabaseDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import { type NotedConsole, noteAddress } from '../store/noted-address.ts';
 import type { ConsoleOptions } from './console/console.ts';
-import type { IsSessionOpen } from './console/sessions.ts';
 import type { AdminOptions } from './listener.ts';
 import type { Metrics } from './metrics.ts';
+import type { Operations } from './thread-client.ts';
 
 export interface OpenAdminOptions
   extends Pick<AdminOptions, 'monitor' | 'detections' | 'dailyRows' | 'keyUses' | 'log'> {
@@ -24,8 +20,11 @@ export interface OpenAdminOptions
   readonly folder: DataFolder;
   readonly secret: Buffer;
   readonly conditions: Conditions;
+  readonly operations: Operations;
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
   readonly lab: ConsoleOptions['lab'];
+  /** Of this process: a link into the console is for one. */
+  readonly run: string;
 }
 
 /** A demonstration and a lab have it on, at any free port. */
@@ -39,16 +38,15 @@ export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
 }
 
 export interface OpenAdmin {
-  readonly console: NotedConsole;
+  readonly url: string;
   close(): Promise<void>;
 }
 
 /** @throws Refused `failed` when it cannot listen */
 export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<OpenAdmin> {
   const { startAdmin } = await import('./listener.ts');
-  const { config, folder, server, log } = options;
+  const { config, folder, server } = options;
   const access = createFileReader(folder.access);
-  const run = randomUUID();
   const admin = await startAdmin({
     ...options,
     ...server,
@@ -56,32 +54,25 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     settings: config.admin,
     limits: config.server,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
-    console: await consoleOptions(options, access, run),
+    console: consoleOptions(options, access),
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
     now,
   });
-  const noted = { url: admin.url, run };
-  noteAddress(folder.consoleAddress, noted, (reason) =>
-    log.warn({ reason }, 'cannot note the address of the console: wirewatch console cannot find it'),
-  );
   return {
-    console: noted,
+    url: admin.url,
     async close() {
-      rmSync(folder.consoleAddress, { force: true });
       await admin.close();
       access.close();
     },
   };
 }
 
-async function consoleOptions(
-  { config, kind, folder, secret, monitor, detections, server, lab, log }: OpenAdminOptions,
+function consoleOptions(
+  { kind, secret, operations, lab, log, run }: OpenAdminOptions,
   access: FileReader,
-  run: string,
-): Promise<ConsoleOptions> {
-  const { NotReadable, Sessions } = await import('./console/sessions.ts');
+): ConsoleOptions {
   const isOpen: IsSessionOpen = ({ id, epoch }) => {
     try {
       const db = access.db();
@@ -92,29 +83,10 @@ async function consoleOptions(
     throw new NotReadable();
   };
   return {
-    settings: {
-      data: folder.root,
-      drop: config.ingest.drop,
-      enabled: [...enabledExports(config)],
-      backup: config.backup,
-      daily_rows: config.limits.daily_rows,
-      key_prefix: config.keys.prefix,
-      base_url: config.server.base_url === '' ? server.url : config.server.base_url,
-    },
+    operations,
     sessions: new Sessions(secret, isOpen, run),
     isDemo: kind === 'demo',
     lab,
-    unreadable() {
-      if (monitor.isDamaged())
-        return 'detections.db is damaged. Restart Wirewatch: it rebuilds the file from its log.';
-      try {
-        detections();
-        return null;
-      } catch (error) {
-        return `detections.db cannot be read yet: ${reasonOf(error)}`;
-      }
-    },
-    onDamage: (message) => monitor.noteFault(new DatabaseDamage(message)),
     log,
     now: Date.now,
   };

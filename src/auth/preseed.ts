@@ -22,16 +22,16 @@ interface Placed {
 export interface SeedAccount extends Placed {
   readonly id: string;
   readonly name: string;
-  readonly daily_rows: number | null | undefined;
-  readonly print_metadata: boolean | undefined;
+  readonly daily_rows?: number | null | undefined;
+  readonly print_metadata?: boolean | undefined;
 }
 
 export interface SeedSubscription extends Placed {
   readonly id: number;
   readonly account_id: string;
-  readonly name: string | undefined;
-  readonly time_zone: string | undefined;
-  readonly content_types: Subscription['content_types'] | undefined;
+  readonly name?: string | undefined;
+  readonly time_zone?: string | undefined;
+  readonly content_types?: Subscription['content_types'] | undefined;
 }
 
 export interface SeedKeyTerms extends Placed {
@@ -39,9 +39,9 @@ export interface SeedKeyTerms extends Placed {
   readonly name: string;
   readonly scopes: KeyTerms['scopes'];
   readonly subscriptions: KeyTerms['subscriptions'];
-  readonly expires_at: number | null | undefined;
-  readonly allow_addresses: readonly string[] | undefined;
-  readonly daily_rows: number | null | undefined;
+  readonly expires_at?: number | null | undefined;
+  readonly allow_addresses?: readonly string[] | undefined;
+  readonly daily_rows?: number | null | undefined;
 }
 
 export interface SeedKey extends SeedKeyTerms {
@@ -221,7 +221,7 @@ const KEY_TERMS = [
 
 /** The members that differ, by their names in the configuration. */
 function differing<Member extends string>(
-  seed: Readonly<Record<Member, unknown>>,
+  seed: Readonly<Partial<Record<Member, unknown>>>,
   found: Readonly<Record<Member, unknown>>,
   members: readonly Member[],
 ): string[] {

@@ -15,7 +15,6 @@ import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { readNoted } from '../store/noted-address.ts';
 import { newestWindowEnd } from '../windows/ledger.ts';
 import { checkBackups } from './backups.ts';
 import { checkClock } from './clock.ts';
@@ -139,7 +138,6 @@ function checkRunning({ detections }: DataFolder, isRunning: boolean): Outcome {
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
   const { ingest, photos, server, admin, exports, log } = config;
-  const consoleUrl = isRunning ? notedConsole(config) : null;
   return [
     ...(await checkDropFolder(ingest.drop, ingest.rescan_seconds)),
     ...(existsSync(ingest.drop) ? [finding('drop disk', await checkRoom(ingest.drop))] : []),
@@ -148,26 +146,11 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     finding('listening address', await checkAddress('server', server, isRunning)),
     finding('base address', checkBaseUrl(server)),
     ...(await checkTls(server, nowMs)),
-    finding(
-      'administration',
-      // A demo has a console, whatever the settings say.
-      admin.port === 0 && consoleUrl !== null
-        ? ok(`${consoleUrl}, as Wirewatch was started`)
-        : await checkAddress('admin', admin, isRunning),
-    ),
+    finding('administration', await checkAddress('admin', admin, isRunning)),
     ...(await checkAdminTls(config, nowMs)),
     ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
     finding('open files', checkOpenFiles(server.max_connections)),
   ];
-}
-
-function notedConsole({ dataFolder: root }: Config): string | null {
-  try {
-    return readNoted(dataFolder(root).consoleAddress);
-  } catch {
-    // Reported with its folder.
-    return null;
-  }
 }
 
 /** The latest time of the files and the finished windows: the clock has been there before. */

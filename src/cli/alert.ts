@@ -4,9 +4,9 @@ import { type Config, enabledExports } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { isLocked } from '../store/locks.ts';
+import { table, terminalWidth, WIDTH_DEFAULT } from '../text-layout.ts';
 import { subcommand } from './command.ts';
 import { configOf, folderOf, installationOptions, requireInstallation } from './installation.ts';
-import { table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 
 export const register = subcommand(
   'list',

@@ -1,13 +1,16 @@
 /** `wirewatch backup`: updates a backup folder, or writes one file. */
+
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
+import { integer } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { pasted } from '../setup/shell.ts';
+import { joined } from '../text-layout.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, integer } from './options.ts';
-import { createProgress, joined } from './output.ts';
+import { DROP_OPTION } from './options.ts';
+import { createProgress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [

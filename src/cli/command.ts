@@ -1,8 +1,9 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
 import type { Reading } from '../config/option-values.ts';
+import { type Column, details, joined, table } from '../text-layout.ts';
 import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
-import { type Colour, type Column, details, joined, print, table } from './output.ts';
+import { type Colour, print } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
 export type Register = (command: Command) => void;

@@ -7,21 +7,21 @@ import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import type { Operation } from '../history/format.ts';
 import { openAccess } from '../history/open-access.ts';
-import { addRequest } from '../ingest/requests/requests.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
+import { table } from '../text-layout.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
+import { actorOfProcess } from './actor.ts';
 import { defineCommand } from './command.ts';
-import { linkOfStart } from './console.ts';
-import { operationOf } from './operation.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
-import { createProgress, print, table } from './output.ts';
-import { type Serving, serveAppliance, untilSignal } from './serving.ts';
+import { createProgress, print } from './output.ts';
+import { consoleLink, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
 const POLL_EVERY_MS = 100;
@@ -43,7 +43,11 @@ export const register = defineCommand({
     );
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
-    await demonstrate(serving, commonOptions(self).json, stopping.signal, operationOf(self));
+    await demonstrate(serving, commonOptions(self).json, stopping.signal, {
+      kind: 'command',
+      command: 'demo',
+      ...actorOfProcess(),
+    });
     await ended;
     return null;
   },
@@ -60,14 +64,15 @@ async function demonstrate(
   { appliance, config, showLog }: Serving,
   json: boolean,
   signal: AbortSignal,
-  operation: ReturnType<typeof operationOf>,
+  operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
-  const link = linkOfStart(appliance.console, folder, operation);
+  const link = await consoleLink(appliance);
   if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
   using db = openDatabase(folder.detections, 'read');
   const beganMs = Date.now();
+  await expectFromNow(appliance, beganMs);
   const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
   const folders = { drop: appliance.drop, photos: config.photos.folder };
   const exports = new SampleExports(folders, doneByBoth(db), beganMs);
@@ -93,15 +98,21 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
+/** If the last demonstration ended long ago, the windows since then are not missing. */
+async function expectFromNow({ ask }: Serving['appliance'], nowMs: number): Promise<void> {
+  const window_start = newestEndedWindow(nowMs);
+  for (const name of EXPORT_NAMES) {
+    const outcome = await ask({ kind: 'expect', export: name, window_start }, () => {});
+    if (!outcome.ok) throw new Refused('failed', outcome.reason);
+  }
+}
+
 function prepare(
   root: string,
-  { prefix, operation }: { readonly prefix: string; readonly operation: ReturnType<typeof operationOf> },
+  { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
   nowMs: number,
 ): SampleKey[] {
   using access = openAccess(root, { kind: 'demo', operation });
-  // If the last demonstration ended long ago, the windows since then are not missing.
-  const window_start = newestEndedWindow(nowMs);
-  for (const name of EXPORT_NAMES) addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
   return prepareAgency(access, prefix, nowMs);
 }
 

@@ -1,6 +1,6 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
 import { wholeNumber } from '../config/format.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
+import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
@@ -21,10 +21,11 @@ import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription }
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
+import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
-import { integer, readPath, readWindowStart } from './options.ts';
-import { createProgress, table } from './output.ts';
+import { readPath } from './options.ts';
+import { createProgress } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;

@@ -1,8 +1,10 @@
 /** `wirewatch healthcheck`: whether Wirewatch runs and is healthy. For containers, load balancers and scripts. */
+
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
+import { integer } from '../config/option-values.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { Health, parseAs } from '../pull/api.ts';
@@ -11,7 +13,7 @@ import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
 import { commandFolder, configOf, listeningUrl } from './installation.ts';
-import { commonOptions, integer, readUrl } from './options.ts';
+import { commonOptions, readUrl } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;

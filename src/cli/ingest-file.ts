@@ -17,20 +17,22 @@ import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
+import { fileTable } from '../operations/ingest-status.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
+import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/window-states.ts';
 import { argument, subcommand } from './command.ts';
-import { fileTable } from './ingest-status.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
+import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress, joined } from './output.ts';
+import { createProgress } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
-export const validate = subcommand(
+const validate = subcommand(
   'validate',
   'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
   {
@@ -43,7 +45,7 @@ export const validate = subcommand(
   },
 );
 
-export const explain = subcommand(
+const explain = subcommand(
   'explain',
   'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
   {
@@ -64,6 +66,8 @@ export const explain = subcommand(
     },
   },
 );
+
+export const register = operationGroup('ingest', validate, explain);
 
 type Verdict = ReturnType<typeof verdictOf>;
 

@@ -1,20 +1,21 @@
 /** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
+
 import { type ChildProcess, exec, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
+import { integer } from '../config/option-values.ts';
 import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
 import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
 import { parseJson } from '../pull/api.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { option, type Result, subcommand, type ValuesOf } from './command.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
-import { integer } from './options.ts';
-import { WIDTH_DEFAULT, wrapped } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 120;

@@ -9,11 +9,8 @@ import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { addSampleKey, prepareAccount } from '../demo/agency.ts';
-import { newestEndedWindow } from '../demo/exports.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/open-access.ts';
-import { addRequest } from '../ingest/requests/requests.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';
@@ -24,15 +21,14 @@ import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
+import { actorOfProcess } from './actor.ts';
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
-import { linkOfStart } from './console.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
-import { operationOf } from './operation.ts';
 import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
-import { type Serving, serveAppliance, untilSignal } from './serving.ts';
+import { consoleLink, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
@@ -105,7 +101,7 @@ async function start(command: Command, options: LabStart): Promise<null> {
       const config = labConfig(settings);
       const root = config.dataFolder;
       await beginAnew(root);
-      key = prepareAccess(command, config, options);
+      key = prepareAccess(config, options);
       writeWhole(join(root, LAB_KEY_FILE), `${key}\n`);
       lab = new Lab(options.seed, config);
       mkdirSync(config.ingest.drop, { recursive: true });
@@ -172,11 +168,11 @@ async function beginAnew(root: string): Promise<void> {
 }
 
 /** @returns the key */
-function prepareAccess(command: Command, config: Config, { seed, key: given, keyExpires }: LabStart): string {
+function prepareAccess(config: Config, { seed, key: given, keyExpires }: LabStart): string {
   using access = openAccess(config.dataFolder, {
     create: true,
     kind: 'lab',
-    operation: operationOf(command),
+    operation: { kind: 'command', command: 'lab', ...actorOfProcess() },
   });
   const key = given ?? seededKey(config.keys.prefix, seed);
   const nowMs = now();
@@ -186,9 +182,6 @@ function prepareAccess(command: Command, config: Config, { seed, key: given, key
   writing(access, () => {
     prepareAccount(access, nowMs);
     addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
-    const window_start = newestEndedWindow(nowMs);
-    for (const name of EXPORT_NAMES)
-      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
   });
   return key;
 }
@@ -208,7 +201,7 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const link = linkOfStart(appliance.console, folder, operationOf(command));
+  const link = await consoleLink(appliance);
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
   if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);

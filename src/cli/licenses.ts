@@ -1,8 +1,8 @@
 /** `wirewatch licenses`: the bundled software, and the licence of each part. */
 import { type License, licenses } from '../packed.ts';
 import { Refused } from '../refused.ts';
+import { table } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
-import { table } from './output.ts';
 
 const RULE = '-'.repeat(80);
 

@@ -4,10 +4,8 @@
  * The common options belong to the program itself, so commander accepts them before and after the command's name.
  */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
+import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
 import { listItems, type Reading, read, wrong } from '../config/option-values.ts';
-import { grouped } from '../counted.ts';
-import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 
 export type CommonOptions = {
   data: string | undefined;
@@ -93,28 +91,6 @@ export function parsed<Value>(
     const reading = readValue(text, previous);
     if (reading.kind === 'read') return reading.value;
     throw new InvalidArgumentError(`Expected ${reading.expected}.`);
-  };
-}
-
-/** An instant with `Z` or an offset; epoch milliseconds. */
-export function readInstant(text: string): Reading<number> {
-  const ms = parseInstant(text);
-  return ms === null ? wrong('a time with Z or an offset, such as 2026-11-21T10:00:00Z') : read(ms);
-}
-
-/** The start of a window, as in file names or as a time; epoch milliseconds. */
-export function readWindowStart(text: string): Reading<number> {
-  const ms = parseWindowStart(text) ?? parseInstant(text);
-  return ms === null || ms % WINDOW_MS !== 0
-    ? wrong('the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z')
-    : read(ms);
-}
-
-/** A whole number from `min` to `max`, in plain digits. */
-export function integer(min: number, max: number) {
-  return (text: string): Reading<number> => {
-    const number = wholeNumber(text, min, max);
-    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
   };
 }
 

@@ -19,6 +19,14 @@ interface CommandEntry {
   readonly load: () => Promise<{ register: Register }>;
 }
 
+/** The commands that are made from the table of operations. */
+function group(name: string): CommandEntry['load'] {
+  return async () => {
+    const { operationGroup } = await import('./operation-command.ts');
+    return { register: operationGroup(name) };
+  };
+}
+
 /** Every command, in the order of the help. */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: {
@@ -38,11 +46,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   account: {
     description: 'add, show, change and remove accounts: the customers of this installation',
-    load: () => import('./account.ts'),
+    load: group('account'),
   },
   subscription: {
     description: 'add, show, change and remove the subscriptions of an account, to which detections belong',
-    load: () => import('./subscription.ts'),
+    load: group('subscription'),
   },
   key: {
     description: 'create, show, change and revoke the API keys of clients',
@@ -51,12 +59,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   window: {
     description:
       'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
-    load: () => import('./window.ts'),
+    load: group('window'),
   },
   ingest: {
     description:
       'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
-    load: () => import('./ingest.ts'),
+    load: () => import('./ingest-file.ts'),
   },
   alert: { description: 'list current problems and how to fix them', load: () => import('./alert.ts') },
   status: {
@@ -65,12 +73,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   console: {
     description: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
-    load: () => import('./console.ts'),
+    load: group('console'),
   },
-  log: {
-    description:
-      'print the history of detections from the log, or with --access the audit trail: who changed what',
-    load: () => import('./log.ts'),
+  audit: {
+    description: 'print the audit trail: who changed which account, subscription, key or window, and when',
+    load: group('audit'),
   },
   backup: {
     description: 'update a backup folder or write a single backup file, whether or not Wirewatch is running',

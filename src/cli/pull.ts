@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Reading, read, readSubscriptionId } from '../config/option-values.ts';
+import { integer, type Reading, read, readInstant, readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
@@ -12,10 +12,11 @@ import { type Copy, openSqliteCopy, type Position, type Selection } from '../pul
 import { openLines, placeOf } from '../pull/lines.ts';
 import { type Ask, type Choice, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
+import { table } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
-import { integer, listOf, readInstant, readUrl } from './options.ts';
-import { createProgress, table } from './output.ts';
+import { listOf, readUrl } from './options.ts';
+import { createProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;

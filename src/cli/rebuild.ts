@@ -7,11 +7,12 @@ import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isThere } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { joined } from '../text-layout.ts';
 import { VERSION } from '../version.ts';
+import { actorOfProcess } from './actor.ts';
 import { defineCommand, option } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
-import { operationOf } from './operation.ts';
-import { createProgress, joined } from './output.ts';
+import { createProgress } from './output.ts';
 
 const HELP = `
 Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
@@ -20,7 +21,7 @@ stay valid. At each start, Wirewatch does this by itself if the database is miss
 With --log, both logs are replaced by new ones, which start with the contents of detections.db and access.db. Use it if
 a log is damaged or has grown too long. The databases are verified first, and the new log is compared with the database
 before it is used. The old logs are kept beside the new ones: make a backup, then delete them. From then on,
-"wirewatch log --access" shows only later changes.`;
+"wirewatch audit" shows only later changes.`;
 
 export const register = defineCommand({
   options: [option('--log', 'rebuild the logs from the databases')],
@@ -41,7 +42,11 @@ export const register = defineCommand({
     const { update: onProgress } = held.use(createProgress());
     const work = { folder, program: VERSION, onProgress, between: () => nextTurn() };
     if (log) {
-      const rebuilt = await rebuildLog(work, operationOf(self), Date.now());
+      const rebuilt = await rebuildLog(
+        work,
+        { kind: 'command', command: 'rebuild', ...actorOfProcess() },
+        Date.now(),
+      );
       return { value: { rebuilt: 'log', data, ...rebuilt }, text: logText(rebuilt) };
     }
     const rebuilt = await rebuildDatabase(work);

@@ -1,15 +1,18 @@
 /** `wirewatch restore`: restores a backup, or rehearses a restore. */
+
 import { type Rehearsed, rehearse } from '../backup/rehearse.ts';
 import { type Restored, restore } from '../backup/restore.ts';
 import type { LogOrigin } from '../backup/restored-state.ts';
+import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
+import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, option } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
-import { DROP_OPTION, readInstant } from './options.ts';
-import { createProgress, joined } from './output.ts';
+import { DROP_OPTION } from './options.ts';
+import { createProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 

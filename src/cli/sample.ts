@@ -1,8 +1,8 @@
 /** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
 import { Refused } from '../refused.ts';
 import { SAMPLES } from '../samples/samples.ts';
+import { table } from '../text-layout.ts';
 import { argument, defineCommand } from './command.ts';
-import { table } from './output.ts';
 
 const NAMES = SAMPLES.map(({ name }) => name).join(', ');
 

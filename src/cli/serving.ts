@@ -11,6 +11,7 @@ import { refuseAsRoot } from '../store/acting-user.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { VERSION } from '../version.ts';
+import { actorOfProcess } from './actor.ts';
 import { configOf } from './installation.ts';
 import { createProgress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
@@ -106,6 +107,14 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
   log.info('stopped');
   // Here, not in an exit handler: the exit would hang if nobody reads the log any more.
   await new Promise<void>((resolve) => log.flush(() => resolve()));
+}
+
+/** The link into the console that `demo` and `lab` print, for the user who started them. */
+export async function consoleLink({ operate }: Appliance): Promise<string> {
+  const by = actorOfProcess();
+  const { status, body } = await operate({ path: 'console', given: {}, way: 'command', by });
+  if (status !== 200) throw new Error(`the console gave no link: ${body}`);
+  return JSON.parse(body).value.url;
 }
 
 function endSignal(): Promise<NodeJS.Signals> {

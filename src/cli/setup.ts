@@ -6,10 +6,10 @@ import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
+import { joined } from '../text-layout.ts';
 import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, SETTING_OPTIONS } from './options.ts';
-import { joined } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';

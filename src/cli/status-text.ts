@@ -3,10 +3,10 @@
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { isGettingFull } from '../health/disk.ts';
+import { applyingText, NOT_RUNNING, pauseText } from '../operations/ingest-status.ts';
+import { wrapped } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import { applyingText, NOT_RUNNING, pauseText } from './ingest-status.ts';
-import { wrapped } from './output.ts';
 import type { Status } from './status.ts';
 
 const FILES_SHOWN = 3;

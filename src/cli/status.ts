@@ -7,12 +7,12 @@ import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { readNoted } from '../store/noted-address.ts';
+import { terminalWidth } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { openForCommand } from './access.ts';
 import { defineCommand, option } from './command.ts';
 import { configOf, folderOf, listeningUrl, requireInstallation } from './installation.ts';
 import { commonOptions, DROP_OPTION } from './options.ts';
-import { terminalWidth } from './output.ts';
 import { statusText } from './status-text.ts';
 
 const WIDTH_OF_PIPE = 100;

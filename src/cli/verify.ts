@@ -21,11 +21,12 @@ import { noteDamage } from '../store/damage-note.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
+import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
 import { argument, defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress, joined, type Progress } from './output.ts';
+import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
   arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],

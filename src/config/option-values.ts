@@ -10,7 +10,7 @@ import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
 import { wholeNumber } from './format.ts';
 
@@ -151,4 +151,26 @@ export function read<Value>(value: Value): Reading<Value> {
 /** @param expected follows "expected" in the message */
 export function wrong<Value>(expected: string): Reading<Value> {
   return { kind: 'wrong', expected };
+}
+
+/** An instant with `Z` or an offset; epoch milliseconds. */
+export function readInstant(text: string): Reading<number> {
+  const ms = parseInstant(text);
+  return ms === null ? wrong('a time with Z or an offset, such as 2026-11-21T10:00:00Z') : read(ms);
+}
+
+/** The start of a window, as in file names or as a time; epoch milliseconds. */
+export function readWindowStart(text: string): Reading<number> {
+  const ms = parseWindowStart(text) ?? parseInstant(text);
+  return ms === null || ms % WINDOW_MS !== 0
+    ? wrong('the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z')
+    : read(ms);
+}
+
+/** A whole number from `min` to `max`, in plain digits. */
+export function integer(min: number, max: number) {
+  return (text: string): Reading<number> => {
+    const number = wholeNumber(text, min, max);
+    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
+  };
 }

@@ -8,25 +8,9 @@ import path from 'node:path';
 import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { nearest } from '../nearest.ts';
-import {
-  KEY_ID,
-  listItems,
-  type Reading,
-  read,
-  readAccountId,
-  readAddresses,
-  readContentTypes,
-  readDailyRows,
-  readExpires,
-  readKeyId,
-  readKeySubscriptions,
-  readName,
-  readScopes,
-  readSubscriptionId,
-  readSwitch,
-  readZone,
-  wrong,
-} from './option-values.ts';
+import { type Members, required, type ValuesOf } from '../operations/member.ts';
+import { ACCOUNT_MEMBERS, KEY_MEMBERS, SUBSCRIPTION_MEMBERS } from '../operations/members.ts';
+import { KEY_ID, type Reading, read, readKeyId, wrong } from './option-values.ts';
 import { isTable, plainValue, shown } from './raw-value.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
@@ -60,7 +44,7 @@ export interface PreseedSource {
 
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
-  const entriesOf = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
+  const entriesOf = <Seed>(table: PreseedTable, entry: (members: ConfigEntry) => Seed | null): Seed[] =>
     membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
   const preseed = {
     accounts: entriesOf('accounts', accountOf),
@@ -84,47 +68,40 @@ export function findDuplicates(
   }
 }
 
-function accountOf(members: Members): SeedAccount | null {
-  const { place } = members;
-  const id = members.required('id', readAccountId);
-  const name = members.required('name', readName);
-  const daily_rows = members.optional('daily_rows', readDailyRows);
-  const print_metadata = members.optional('print_metadata', readSwitch);
+function accountOf(members: ConfigEntry): SeedAccount | null {
+  const { id, name } = ACCOUNT_MEMBERS;
+  const values = members.read({ ...ACCOUNT_MEMBERS, id: required(id), name: required(name) });
   members.refuseOthers();
-  return id === undefined || name === undefined ? null : { place, id, name, daily_rows, print_metadata };
+  return values && { place: members.place, ...values };
 }
 
-function subscriptionOf(members: Members): SeedSubscription | null {
-  const { place } = members;
-  const id = members.required('id', readSubscriptionId);
-  const account_id = members.required('account', readAccountId);
-  const name = members.optional('name', readName);
-  const time_zone = members.optional('time_zone', readZone);
-  const content_types = members.optionalList('content_types', readContentTypes);
+function subscriptionOf(members: ConfigEntry): SeedSubscription | null {
+  const { id, account } = SUBSCRIPTION_MEMBERS;
+  const values = members.read({ ...SUBSCRIPTION_MEMBERS, id: required(id), account: required(account) });
   members.refuseOthers();
-  if (id === undefined || account_id === undefined) return null;
-  return { place, id, account_id, name, time_zone, content_types };
+  if (values === null) return null;
+  const { account: account_id, ...terms } = values;
+  return { place: members.place, account_id, ...terms };
 }
 
-function keyOf(members: Members, { file, prefix }: PreseedSource): ConfiguredKey | null {
-  const { place } = members;
+function keyOf(members: ConfigEntry, { file, prefix }: PreseedSource): ConfiguredKey | null {
+  const { account, name, scopes, subscriptions } = KEY_MEMBERS;
   const source = keySourceOf(members, path.dirname(file), prefix);
-  const account_id = members.required('account', readAccountId);
-  const name = members.required('name', readName);
-  const scopes = members.requiredList('scopes', readScopes);
-  const subscriptions = members.requiredList('subscriptions', readKeySubscriptions);
-  const expires_at = members.optional('expires', readExpires);
-  const allow_addresses = members.optionalList('allow_address', readAddresses);
-  const daily_rows = members.optional('daily_rows', readDailyRows);
+  const values = members.read({
+    ...KEY_MEMBERS,
+    account: required(account),
+    name: required(name),
+    scopes: required(scopes),
+    subscriptions: required(subscriptions),
+  });
   members.refuseOthers();
-  if (source === null || account_id === undefined || name === undefined) return null;
-  if (scopes === undefined || subscriptions === undefined) return null;
-  const terms = { place, account_id, name, scopes, subscriptions };
-  return { ...terms, expires_at, allow_addresses, daily_rows, source };
+  if (source === null || values === null) return null;
+  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = values;
+  return { place: members.place, account_id, expires_at, allow_addresses, ...terms, source };
 }
 
 function keySourceOf(
-  members: Members,
+  members: ConfigEntry,
   folder: string,
   defaultPrefix: string,
 ): ConfiguredKey['source'] | null {
@@ -171,7 +148,7 @@ function readPrefix(text: string): Reading<string> {
   return new RegExp(`^${KEY_PREFIX}$`).test(text) ? read(text) : wrong(KEY_PREFIX_FORM);
 }
 
-function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): Members[] {
+function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): ConfigEntry[] {
   const entries = tables[table];
   if (entries === undefined) return [];
   if (!Array.isArray(entries)) {
@@ -184,14 +161,14 @@ function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problem
   }
   return entries.flatMap((entry: unknown, at) => {
     const place = `${file}, ${table}[${at}]`;
-    if (isTable(entry)) return new Members(place, entry, problems);
+    if (isTable(entry)) return new ConfigEntry(place, entry, problems);
     problems.push(`${place}: expected an entry [[${table}]], found ${shown(plainValue(entry))}`);
     return [];
   });
 }
 
 /** The members of one entry, read one by one; members that were not read are unknown. */
-class Members {
+class ConfigEntry {
   readonly place: string;
   readonly #values: ReadonlyMap<string, unknown>;
   readonly #problems: string[];
@@ -212,30 +189,19 @@ class Members {
   }
 
   optional<Value>(name: string, readText: (text: string) => Reading<Value>): Value | undefined {
-    return this.#readMember(name, (value) => {
-      const text = textOf(value);
-      return text === null ? wrong('text') : readText(text);
-    });
+    return this.#readMember(name, (value) => (typeof value === 'string' ? readText(value) : wrong('text')));
   }
 
-  required<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
-    this.#require(name, () => read(''));
-    return this.optional(name, read);
-  }
-
-  optionalList<Value>(
-    name: string,
-    readItems: (items: readonly string[]) => Reading<Value>,
-  ): Value | undefined {
-    return this.#readMember(name, (value) => {
-      const items = itemsOf(value);
-      return items === null ? wrong('a list') : readItems(items);
-    });
-  }
-
-  requiredList<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value | undefined {
-    this.#require(name, () => read([]));
-    return this.optionalList(name, read);
+  /** @returns null if one is wrong or missing */
+  read<Own extends Members>(members: Own): ValuesOf<Own> | null {
+    const before = this.#problems.length;
+    const values: Record<string, unknown> = {};
+    for (const [name, member] of Object.entries(members)) {
+      if (member.isRequired) this.#require(name, () => member.read(member.several === 'no' ? '' : []));
+      const value = this.#readMember(name, member.read);
+      if (value !== undefined) values[name] = value;
+    }
+    return this.#problems.length === before ? (values as ValuesOf<Own>) : null;
   }
 
   /** As {@link optional}, but the message does not repeat the value, which may be a key. */
@@ -272,21 +238,4 @@ class Members {
     this.complain(name, `expected ${reading.expected}, found ${shown(value)}`);
     return undefined;
   }
-}
-
-/** A value as text for the option; null for a list or a table. */
-function textOf(value: unknown): string | null {
-  if (typeof value === 'boolean') return value ? 'on' : 'off';
-  if (typeof value === 'number') return String(value);
-  return typeof value === 'string' ? value : null;
-}
-
-/** The items of a list, or of a text with commas; null for anything else. */
-function itemsOf(value: unknown): string[] | null {
-  if (!Array.isArray(value)) {
-    const text = textOf(value);
-    return text === null ? null : listItems(text);
-  }
-  const texts = value.map((item) => textOf(plainValue(item)));
-  return texts.every((text) => text !== null) ? texts : null;
 }

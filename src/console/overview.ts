@@ -2,7 +2,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { ACTIONS } from '../admin/console/action-table.ts';
 import type { Overview as Answer, ExportName, Jobs, WindowMap } from '../admin/console/api.ts';
 import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
@@ -381,7 +380,7 @@ const NO_JOBS = 'None was begun from a console since the start.';
 function jobTable(of: Jobs | undefined): VNode {
   return table(
     { label: 'Jobs begun from consoles', rows: of?.jobs ?? [], key: ({ id }) => id, empty: NO_JOBS },
-    ['Job', ({ kind, subject }) => [ACTIONS[kind].label, ' ', soft(subject)]],
+    ['Job', ({ operation, subject }) => [operation, ' ', soft(subject)]],
     ['State', (one) => state(JOB_MARKS[one.state], one.state)],
     ['Result', ({ text }) => foreign(text), 'wide'],
     ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],

@@ -60,7 +60,6 @@ export interface MonitorOptions {
   /** Folders whose disks must not fill. */
   readonly folders: readonly string[];
   /** Called after each check of the disks: there may be room for the reserve again. */
-  readonly onDisksChecked: () => void;
   /** The file that `wirewatch alert list` reads. */
   readonly alertFile: string;
   readonly alertCommand: AlertCommand;
@@ -275,14 +274,11 @@ class Checks {
   }
 
   #checkDisks(nowMs: number): void {
-    const { conditions, folders, onDisksChecked } = this.#options;
+    const { conditions, folders } = this.#options;
     // While a disk is full, its free space must be current.
     if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
     this.#disksCheckedAt = nowMs;
-    void fillingDisk(folders).then((detail) => {
-      conditions.set('disk getting full', detail);
-      onDisksChecked();
-    });
+    void fillingDisk(folders).then((detail) => conditions.set('disk getting full', detail));
   }
 }
 

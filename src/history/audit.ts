@@ -2,11 +2,9 @@
  * The audit trail: who changed which account, subscription or key, paused ingest or asked for an operation, and when, as
  * the access log records it. It shows only the members that are listed here, so never a hash.
  */
-import { Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs } from '../time.ts';
-import { readEntries } from './entries.ts';
 import { type Commit, isObject, parse, SNAPSHOT } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { entriesAfter, findTail } from './log-reader.ts';
@@ -50,44 +48,39 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   api_key_subscription: ['key_id', 'subscription_id'],
 };
 
-/**
- * The audit trail, entry by entry, from the first one on: the old value of a member comes from an earlier entry.
- *
- * @param follow waits for more, and never ends
- * @throws Refused `failed` if something is damaged or missing, after what can be read before it
- */
-export async function* readTrail(
-  folder: DataFolder,
-  follow = false,
-): AsyncGenerator<readonly AuditedChange[]> {
-  const trail = new AuditTrail();
-  try {
-    if (follow) requireComplete(folder);
-    for await (const { commit, lines } of readEntries(folder.accessLog, 'access', { fromMs: 0, follow }))
-      yield trail.read(commit, [...lines()].flat().slice(0, -1));
-    requireComplete(folder);
-  } catch (error) {
-    if (!(error instanceof LogDamage)) throw error;
-    const detail = `the audit trail is damaged: ${error.message}. What happened after that place cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
-    throw new Refused('failed', detail, { cause: error });
-  }
+/** The audit trail, and why what follows its end cannot be shown; null if nothing does. */
+export interface Trail {
+  readonly changes: readonly AuditedChange[];
+  readonly damage: string | null;
 }
 
-/**
- * A reader takes what it cannot read for an entry that is being written. This proves that nothing lies behind it, and
- * that nothing is missing that access.db has.
- *
- * @throws LogDamage
- */
-function requireComplete({ access, accessLog }: DataFolder): void {
-  // Before the log, to which entries are being added.
-  const mark = readLogMarkOf(access);
-  findTail(accessLog, 'access');
-  let last = 0;
-  for (const { part } of entriesAfter(accessLog, 'access', null))
-    if (part.kind === 'commit') last = part.commit.entry;
-  if (mark !== null && mark.entry > last)
-    throw new LogDamage(`it can be read up to entry ${last}, but access.db has entry ${mark.entry}`);
+/** Reads it from the first entry on: the old value of a member comes from an earlier entry. */
+export function readTrail(folder: DataFolder): Trail {
+  const trail = new AuditTrail();
+  const changes: AuditedChange[] = [];
+  try {
+    // Before the log, to which entries are being added.
+    const mark = readLogMarkOf(folder.access);
+    let last = 0;
+    let lines: string[] = [];
+    for (const { part } of entriesAfter(folder.accessLog, 'access', null)) {
+      lines.push(...part.lines);
+      if (part.kind === 'commit') {
+        changes.push(...trail.read(part.commit, lines));
+        last = part.commit.entry;
+        lines = [];
+      }
+    }
+    // A reader takes what it cannot read for an entry that is being written: this proves that nothing lies behind it.
+    findTail(folder.accessLog, 'access');
+    if (mark !== null && mark.entry > last)
+      throw new LogDamage(`it can be read up to entry ${last}, but access.db has entry ${mark.entry}`);
+    return { changes, damage: null };
+  } catch (error) {
+    if (!(error instanceof LogDamage)) throw error;
+    const damage = `the audit trail is damaged: ${error.message}. What happened after that place cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+    return { changes, damage };
+  }
 }
 
 class AuditTrail {

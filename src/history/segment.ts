@@ -100,21 +100,13 @@ export class FrameReader {
   #offset: number;
   #isOpen = true;
 
-  /** Of the file that was opened: a rewritten segment is another file. */
-  readonly inode: number;
-
-  /**
-   * @param start where to start, if the file still has this inode; otherwise reading starts at the first frame
-   * @throws LogFailure if the file cannot be opened
-   */
-  constructor(path: string, start = { inode: 0, offset: 0 }) {
+  /** @throws LogFailure if the file cannot be opened */
+  constructor(path: string) {
     this.#path = path;
     try {
       this.#file = openSync(path, 'r');
-      const { size, ino } = fstatSync(this.#file);
-      this.#size = size;
-      this.inode = ino;
-      this.#offset = ino === start.inode ? start.offset : 0;
+      this.#size = fstatSync(this.#file).size;
+      this.#offset = 0;
     } catch (error) {
       throw new LogFailure('read', path, error);
     }

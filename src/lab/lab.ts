@@ -13,11 +13,12 @@ import { moveClock, now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/open-access.ts';
+import { noteOperation } from '../history/operation-note.ts';
 import { epochAt } from '../history/version-epoch.ts';
 import type { Interventions } from '../http/interventions.ts';
 import type { Exchange } from '../http/reply.ts';
 import type { Route } from '../http/routes.ts';
-import { addRequest, type IngestRequest, requestState } from '../ingest/requests/requests.ts';
+import type { IngestRequest } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
 import { readStreamHead } from '../query/as-of.ts';
@@ -230,18 +231,17 @@ export class Lab implements Interventions {
     return cursors.encode({ position, epoch: epochAt(db, position) });
   }
 
-  /** Sends a request to the ingest thread. @param first in the same transaction; @throws Refused if it fails */
+  /** Sends a request to the ingest thread. @param first in the transaction that notes it; @throws Refused if it fails */
   async #ask(request: IngestRequest, first: (access: Database) => unknown = () => {}): Promise<void> {
-    const id = this.#withAccess((db) =>
+    this.#withAccess((db) =>
       writing(db, () => {
         first(db);
-        return addRequest(db, request, now());
+        noteOperation(db, request, now());
       }),
     );
+    const outcome = await this.#running().ingest.ask(request, () => {});
+    if (!outcome.ok) throw new Refused('failed', outcome.reason);
     await this.rested();
-    const { outcome } = this.#withAccess((db) => requestState(db, id));
-    if (outcome?.ok !== true)
-      throw new Refused('failed', outcome?.reason ?? 'the ingest thread did not answer');
   }
 
   #withAccess<Result>(use: (db: Database) => Result): Result {

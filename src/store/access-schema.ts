@@ -1,5 +1,5 @@
 /**
- * The schema of `access.db`: accounts, subscriptions, keys, and requests of operators. It is a separate database so that
+ * The schema of `access.db`: accounts, subscriptions, keys, and what operators asked for. It is a separate database so that
  * creating or revoking a key never waits for an ingest.
  */
 import { CREATE_LOG_MARK } from './log-mark.ts';
@@ -103,21 +103,6 @@ CREATE TABLE ended_session (
   id TEXT PRIMARY KEY,
   ended_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-
--- Requests of commands to the ingest thread of a running appliance, or else to the command itself. They are not logged:
--- a crash may lose one.
-CREATE TABLE ingest_request (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  -- JSON: { kind, … }.
-  request TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  -- JSON: the progress, for the command that waits.
-  progress TEXT,
-  -- JSON: { ok, … } once it is done.
-  outcome TEXT
-) STRICT;
-
-CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
 
 ${CREATE_LOG_MARK}`;
 

@@ -28,7 +28,7 @@ export interface DataFolder {
   readonly root: string;
   /** Detections, stream, windows, files: written by the ingest thread alone. */
   readonly detections: string;
-  /** Accounts, subscriptions, keys, requests to the appliance: written by commands too. */
+  /** Accounts, subscriptions, keys. */
   readonly access: string;
   /** The log of detections.db, from which the database can be rebuilt. */
   readonly log: string;
@@ -43,14 +43,14 @@ export interface DataFolder {
   readonly lock: string;
   readonly serveLock: string;
   readonly stateLock: string;
+  /** The socket through which commands operate the running appliance. */
+  readonly control: string;
   /** The open alerts of the running appliance. */
   readonly alerts: string;
   /** The result of the last scrub. */
   readonly verified: string;
   /** The address of the running appliance: see noted-address.ts. */
   readonly address: string;
-  /** The address of its console; missing while the console is off. */
-  readonly consoleAddress: string;
 }
 
 export function dataFolder(root: string): DataFolder {
@@ -66,10 +66,10 @@ export function dataFolder(root: string): DataFolder {
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
+    control: join(root, 'control.sock'),
     alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
     address: join(root, 'address'),
-    consoleAddress: join(root, 'console-address'),
   };
 }
 

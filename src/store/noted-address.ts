@@ -35,6 +35,11 @@ export function noteAddress(
   }
 }
 
+/** The process that noted the address of the appliance; null if none is noted. */
+export function readProcessId({ address }: DataFolder): number | null {
+  return Number(readNotedConsole(address)?.run) || null;
+}
+
 /** @returns null if none is noted */
 export function readNoted(path: string): string | null {
   return readNotedConsole(path)?.url ?? null;

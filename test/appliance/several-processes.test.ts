@@ -8,13 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { addRequest, requestState } from '../../src/ingest/requests/requests.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { openAccess } from '../support/access.ts';
-import { createInstallation, type Installation, putFile, startAppliance } from '../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
+import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -46,10 +44,6 @@ test('a command that ingests waits for a starting appliance, which then serves i
   const { lock, serveLock } = folderOf();
   const release = takeLock(serveLock);
   const replay = run('ingest', 'replay');
-  const access = openDatabase(folderOf().access, 'read');
-  const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
-  await until('the request of the command', () => asked.get() === 1);
-  access.close();
   await sleep(1000);
   assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
   release?.();
@@ -88,40 +82,6 @@ test('a command yields in the middle of its work, and the appliance continues it
   replay.kill('SIGTERM');
   await replay.ended;
   assert.equal(await starting.stop(), 0);
-});
-
-test('the second of two resets of a window does not read an older file over it', async () => {
-  const appliance = await startAppliance(SETTINGS);
-  try {
-    const windowMs = nextWindowMs();
-    const name = fileName('newswire', windowMs);
-    const [older, newer] = [newRow(), newRow()];
-    for (const content of ['{"bad"', ndjson([older]), ndjson([newer])])
-      await appliance.dropped(name, content);
-    await appliance.serving().stop();
-    const access = openAccess(appliance.data);
-    const request = { kind: 'reset', export: 'newswire', window_start: windowMs, from: 'failed' } as const;
-    const ids = [1, 2].map((at) => addRequest(access, request, at));
-    await appliance.restart();
-    const outcomes = () => ids.map((id) => requestState(access, id).outcome);
-    await until('both outcomes', () => !outcomes().includes(null));
-    const [one, two] = outcomes();
-    access.close();
-    assert.ok(one?.ok === true && 'reset' in one && one.reset.outcome === 'applied', JSON.stringify(one));
-    assert.ok(two?.ok === false && /is now done, so no file was read/.test(two.reason), JSON.stringify(two));
-    assert.ok(await appliance.detection(idOf(newer)));
-    assert.equal(await appliance.detection(idOf(older)), null);
-
-    // A file left in held/ still names the command that reads it.
-    const held = join(appliance.drop, 'held');
-    const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
-    const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
-    assert.match(next, /read from another file. To read this file too, drop it again/);
-    putFile(appliance.drop, name, readFileSync(join(held, left)));
-    await until('it is read', async () => (await appliance.detection(idOf(older))) !== null);
-  } finally {
-    await appliance.stop();
-  }
 });
 
 test('files removed before they are read are no error', async () => {

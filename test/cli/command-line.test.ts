@@ -7,9 +7,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/data-folder.ts';
-import { integer, listOf, parsed, readInstant } from '../../src/cli/options.ts';
+import { listOf, parsed } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { type Reading, read, readSwitch } from '../../src/config/option-values.ts';
+import { integer, type Reading, read, readInstant, readSwitch } from '../../src/config/option-values.ts';
 import { runToEnd } from '../support/command.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 

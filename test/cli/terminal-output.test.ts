@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { type Column, createProgress, table } from '../../src/cli/output.ts';
+import { createProgress } from '../../src/cli/output.ts';
 import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
+import { type Column, table } from '../../src/text-layout.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 

@@ -43,7 +43,6 @@ describe('the monitor', () => {
       conditions,
       enabled,
       folders: [],
-      onDisksChecked: () => {},
       alertFile: join(store.folder, 'alerts.json'),
       alertCommand: {
         run: (event, { name }) => commands.push(`${event} ${name}`),

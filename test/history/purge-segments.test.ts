@@ -4,7 +4,6 @@ import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { describe, mock, test } from 'node:test';
-import { readEntries } from '../../src/history/entries.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { purgedStreams } from '../../src/history/purge.ts';
 import { listSegments } from '../../src/history/segment.ts';
@@ -123,20 +122,5 @@ describe('a segment', () => {
     let last = 0;
     for (const { part } of reader) if (part.kind === 'commit') last = part.commit.entry;
     assert.equal(last, commits().length);
-  });
-
-  test('that is printed and followed meanwhile is printed entry by entry', async () => {
-    await fill();
-    const entries = readEntries(history.folder.log, 'detections', { fromMs: 0, follow: true });
-    for (let entry = 1; entry <= 10; entry += 1) {
-      const { value } = await entries.next();
-      assert.equal(value?.commit.entry, entry);
-      if (entry === 2) await history.remove(7002);
-      if (entry === 5) await history.purge();
-      if (entry === 8) history.apply(rowsOf([7001], 9000, 1));
-      const [last = ''] = [...(value?.lines() ?? [])].flat().slice(-1);
-      assert.equal(JSON.parse(last).commit.id, value?.commit.id);
-    }
-    await entries.return(undefined);
   });
 });

@@ -15,8 +15,6 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { dataFolder } from '../../src/store/folder.ts';
-import { keepReserve } from '../../src/store/reserve.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
@@ -369,15 +367,3 @@ for (const args of [
     });
   });
 }
-
-test('the reserve for a full disk is created as soon as it can be, and until then nothing ends', async () => {
-  await inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    writeFileSync(data, 'not a folder: no call on what is in it works');
-    keepReserve(dataFolder(data));
-    rmSync(data);
-    mkdirSync(data);
-    keepReserve(dataFolder(data));
-    assert.equal(lstatSync(join(data, 'reserve')).size, 2 * 1024 * 1024);
-  });
-});

@@ -73,8 +73,6 @@ export function reopenAs(operation: Operation): void {
   db = openAccess(folder.root, { operation });
 }
 
-/** @param changes gets what can be read, also before an error */
-export async function audited(changes: AuditedChange[] = []): Promise<AuditedChange[]> {
-  for await (const some of readTrail(folder)) changes.push(...some);
-  return changes;
+export function audited(): readonly AuditedChange[] {
+  return readTrail(folder).changes;
 }

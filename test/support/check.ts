@@ -45,14 +45,15 @@ export async function startAndStop(data: string): Promise<void> {
 }
 
 /**
- * Every path below a folder, with size, mode, inode and time, except write-ahead logs, which a running program changes.
+ * Every path below a folder, with size, mode, inode and time, except what a running program writes by itself: its
+ * write-ahead logs, and what it notes of them.
  */
 export function snapshot(folder: string): string[] {
   return (
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       // A draft of the running program may be gone a moment later.
       .filter((name) => !String(name).endsWith('.tmp'))
-      .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
+      .filter((name) => !/-(wal|shm|identity)$/.test(name) && name !== 'alerts.json')
       .map((name) => {
         const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
         return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');

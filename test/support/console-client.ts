@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ActionResult, Job, SessionBegun } from '../../src/admin/console/api.ts';
+import type { ActionResult, SessionBegun } from '../../src/admin/console/api.ts';
+import type { Job } from '../../src/operations/jobs.ts';
 import type { Installation } from './appliance.ts';
 
 export interface Reply {

@@ -3,7 +3,6 @@ import type {
   ExportName,
   FileEntry,
   FilesPage,
-  Job,
   Jobs,
   OpenWindow,
   Overview,
@@ -18,6 +17,7 @@ import type {
   DetectionsPage,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';
+import type { Job } from '../../src/operations/jobs.ts';
 import {
   auditEntries,
   CURL,

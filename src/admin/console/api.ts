@@ -13,8 +13,8 @@ import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alert-texts.ts';
 import type { FileDocument } from '../../ingest/file-record.ts';
 import type { IngestStatus } from '../../ingest/ingest-status.ts';
+import type { Job } from '../../operations/jobs.ts';
 import type { Reach } from '../../windows/reach.ts';
-import type { JobKind } from './action-table.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type { FileOutcome, FileReport } from '../../ingest/file-record.ts';
@@ -90,19 +90,7 @@ export interface ActionResult {
   readonly job?: Job;
 }
 
-/** `GET jobs`: jobs begun from consoles since the start of the appliance, the newest first, at most 20. */
-export interface Job {
-  readonly id: number;
-  readonly kind: JobKind;
-  /** `newswire 2026-11-21T10:10:00Z`; empty where it is the appliance. */
-  readonly subject: string;
-  readonly by: string;
-  readonly started_at: Time;
-  readonly state: 'running' | 'done' | 'failed';
-  /** Its progress or result, in a sentence; empty at the beginning. */
-  readonly text: string;
-}
-
+/** `GET jobs`: the newest first, at most 20. */
 export interface Jobs {
   readonly jobs: readonly Job[];
 }

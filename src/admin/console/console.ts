@@ -1,40 +1,33 @@
 /**
- * The requests of the console, checked on the main thread: session, origin, permission. Reads and actions then run on
- * the console thread (thread.ts).
+ * The console's requests on the administration port, checked on the main thread: origin, session, permission. Views and
+ * operations then run on the operations thread (admin/thread.ts).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { NotReadable, type OpenSession, type Sessions } from '../../auth/console-tickets.ts';
 import { actorText } from '../../history/actor.ts';
 import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
 import type { Logger } from '../../log.ts';
 import { formatMs, type Now, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
+import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
+import type { Operations } from '../thread-client.ts';
+import { problem } from '../thread-messages.ts';
 import type { Session, SessionBegun } from './api.ts';
 import { createEventStreams, type EventStreams } from './event-streams.ts';
-import { NotReadable, type OpenSession, type Sessions } from './sessions.ts';
-import { type ConsoleThread, createConsoleThread } from './thread-client.ts';
-import { type ConsoleSettings, problem, type Told } from './thread-messages.ts';
 
 export const CONSOLE = '/console/';
 
 export interface ConsoleOptions {
-  readonly settings: ConsoleSettings;
+  readonly operations: Operations;
   readonly sessions: Sessions;
   /** It has sample data. */
   readonly isDemo: boolean;
   /** The answer to `GET lab`, a LabState; null unless it is a lab. */
   readonly lab: (() => object) | null;
-  /** Why detections.db must not be read now; null when it may. */
-  readonly unreadable: () => string | null;
-  /** Called when the thread found damage in detections.db. */
-  readonly onDamage: (message: string) => void;
   readonly log: Logger;
   /** Of the machine, also in a lab: other processes make links, and a session must survive a clock that is moved. */
   readonly now: Now;
-}
-
-export interface Answer extends Told {
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -46,42 +39,59 @@ const BAD_LINK =
 
 export class Console {
   readonly #options: ConsoleOptions;
-  readonly #thread: ConsoleThread;
   readonly #streams: EventStreams;
   readonly #strangers: StrangerLog;
 
   constructor(options: ConsoleOptions) {
-    const { settings, log } = options;
+    const { operations, log } = options;
     this.#options = options;
     this.#strangers = createStrangerLog(log);
-    this.#thread = createConsoleThread(
-      settings,
-      (events) => this.#streams.send(events),
-      (error) => log.error({ reason: error.message }, 'the console failed to answer'),
-    );
-    this.#streams = createEventStreams(this.#thread.watch);
+    this.#streams = createEventStreams((isUsed) => operations.watch(isUsed ? this.#streams.send : null));
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#streams.close();
     this.#strangers.close();
-    await this.#thread.close();
   }
 
-  /** Answers a request whose path begins with {@link CONSOLE}. @returns null for an event stream, which stays open */
+  /** Whether a request is for {@link answer}. */
+  isFor(path: string): boolean {
+    return path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH);
+  }
+
+  /** @returns null for an answer that goes on: an event stream, or an operation that is answered in lines */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
     try {
       const [target = '', query = ''] = (request.url ?? '').split('?', 2);
-      const path = target.slice(CONSOLE.length);
       if (request.method !== 'POST' && request.method !== 'GET')
-        return { ...problem(405, 'Only GET and POST.'), headers: { Allow: 'GET, POST' } };
-      if (isForeign(request)) return problem(403, 'This must come from the pages of the console.');
+        return {
+          ...problem(405, 'Only GET and POST.', 'method_not_allowed'),
+          headers: { Allow: 'GET, POST' },
+        };
+      if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
+      if (target.startsWith(OPERATIONS_PATH)) return await this.#operate(request, response);
+      const path = target.slice(CONSOLE.length);
       if (request.method === 'POST') return await this.#post(path, request);
       return await this.#get(path, query, request, response);
     } catch (error) {
       if (!(error instanceof NotReadable)) throw error;
-      return problem(503, 'Sessions cannot be checked: access.db cannot be read. See the alerts.');
+      return problem(
+        503,
+        'Sessions cannot be checked: access.db cannot be read. See the alerts.',
+        'unavailable',
+      );
     }
+  }
+
+  async #operate(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
+    const { operations, log } = this.#options;
+    const session = this.#sessionOf(request);
+    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
+    // Only browsers say where a request comes from.
+    const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
+    const { by, read_only } = session;
+    log.info({ way, path: request.url, ...by }, 'an operation was asked for');
+    return answerOperation(request, response, operations, { way, by, mayAct: !read_only });
   }
 
   async #get(
@@ -90,30 +100,23 @@ export class Console {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<Answer | null> {
-    const { lab, unreadable } = this.#options;
+    const { lab, operations } = this.#options;
     const session = this.#sessionOf(request);
-    if (session === null) return problem(401, NO_SESSION);
+    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
     if (path === 'session') return { status: 200, body: JSON.stringify(this.#sessionDocument(session)) };
     if (path === 'events') return this.#openStream(request, response);
     // Here, since the lab lives in this thread.
     if (path === 'lab' && lab !== null) return { status: 200, body: JSON.stringify(lab()) };
-    const mayAct = !session.read_only;
-    const read = { kind: 'read', path, query, mayAct, unreadable: unreadable() } as const;
-    return this.#answerOf(await this.#thread.ask(read));
+    return operations.view(path, query, !session.read_only);
   }
 
   async #post(path: string, request: IncomingMessage): Promise<Answer> {
     if (path === 'session') return this.#logIn(request);
     const session = this.#sessionOf(request);
-    if (session === null) return problem(401, NO_SESSION);
-    if (path === 'session/end') return this.#act('session-end', JSON.stringify({ id: session.id }), session);
-    const [, action] = /^actions\/([a-z-]{1,40})$/.exec(path) ?? [];
-    if (action === undefined) return problem(404, `There is no ${CONSOLE}${path} to post to.`);
-    if (session.read_only)
-      return problem(403, 'This session may only read: it was made with wirewatch console --read-only.');
-    const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
-    if (body.kind !== 'whole') return problem(400, 'The body is too large, too slow or broken.');
-    return this.#act(action, body.bytes.toString(), session);
+    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
+    if (path !== 'session/end') return problem(404, `There is no ${CONSOLE}${path} to post to.`, 'not_found');
+    const { id, by } = session;
+    return this.#options.operations.run({ path: 'session-end', given: { id }, way: 'console', by });
   }
 
   async #logIn(request: IncomingMessage): Promise<Answer> {
@@ -126,7 +129,7 @@ export class Console {
       this.#strangers.note(address, 'link', () =>
         log.warn({ address }, 'a link into the console was refused'),
       );
-      return problem(401, BAD_LINK);
+      return problem(401, BAD_LINK, 'unauthorized');
     }
     const { by, read_only } = session;
     log.info({ ...by, read_only, address }, 'a session of the console began');
@@ -145,7 +148,7 @@ export class Console {
     request.socket.setTimeout(0);
     response.setHeaders(new Headers(STREAM_HEAD));
     if (!this.#streams.add(response, () => this.#isStillOpen(request)))
-      return problem(503, 'Too many consoles are open. Close one of them.');
+      return problem(503, 'Too many consoles are open. Close one of them.', 'unavailable');
     response.writeHead(200);
     response.flushHeaders();
     return null;
@@ -161,24 +164,8 @@ export class Console {
     }
   }
 
-  async #act(action: string, body: string, { by }: OpenSession): Promise<Answer> {
-    const unreadable = this.#options.unreadable();
-    const answer = await this.#thread.ask({ kind: 'act', action, body, by, unreadable });
-    if (answer.status === 200)
-      this.#options.log.info({ action, ...by }, 'something was done from the console');
-    return this.#answerOf(answer);
-  }
-
-  #answerOf({ fault, ...answer }: Told): Answer {
-    if (fault !== undefined) {
-      this.#options.log.error({ reason: fault.message }, 'the console failed to answer');
-      if (fault.isDamage) this.#options.onDamage(fault.message);
-    }
-    return answer;
-  }
-
   #sessionDocument({ by, read_only, expiresMs }: OpenSession): Session {
-    const { settings, isDemo, lab, now } = this.#options;
+    const { operations, isDemo, lab, now } = this.#options;
     return {
       name: actorText(by),
       read_only,
@@ -187,7 +174,7 @@ export class Console {
       demo: isDemo,
       lab: lab !== null,
       now: formatMs(now()),
-      base_url: settings.base_url,
+      base_url: operations.settings.base_url,
     };
   }
 }

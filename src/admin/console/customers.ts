@@ -50,7 +50,7 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
   };
   const entryOf = (account: Account): AccountEntry => ({
     ...accountDocument(account),
-    daily_rows: account.daily_rows ?? sources.settings.daily_rows,
+    daily_rows: account.daily_rows ?? sources.settings.config.limits.daily_rows,
     rows_today: rows?.get(accountUsageId(account)) ?? 0,
     subscriptions: subscriptions
       .filter(({ account_id }) => account_id === account.id)

@@ -5,6 +5,7 @@ import { newestCommits } from '../../history/entries.ts';
 import { listSegments } from '../../history/segment.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
+import { Refused } from '../../refused.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
@@ -31,7 +32,7 @@ const OPERATION_PARAMETERS = {
   kind: ANY_TEXT,
 };
 
-export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
+export function readAudit({ folder }: Sources, { query }: Read): AuditPage {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const isInTime = timeFilter(parameters);
   const { actor } = parameters;
@@ -40,7 +41,7 @@ export async function readAudit({ folder }: Sources, { query }: Read): Promise<A
     isInTime(change.at) &&
     (actor === null || [change.actor, change.sudo_user, change.as].includes(actor)) &&
     wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name]);
-  const trail = await wholeTrail(folder);
+  const trail = wholeTrail(folder);
   // An index in the trail, which only grows at its end.
   const end = Math.min(parameters.after ?? Infinity, trail.length);
   const entries: AuditedChange[] = [];
@@ -56,13 +57,13 @@ export async function readAudit({ folder }: Sources, { query }: Read): Promise<A
 let known: { readonly state: string; readonly trail: readonly AuditedChange[] } | null = null;
 
 /** Earlier entries have a member's earlier value, so the whole trail is read: once for each state of the log. */
-async function wholeTrail(folder: DataFolder): Promise<readonly AuditedChange[]> {
+function wholeTrail(folder: DataFolder): readonly AuditedChange[] {
   const state = listSegments(folder.accessLog)
     .map(({ path }) => `${path} ${statSync(path).size}`)
     .join();
   if (known?.state === state) return known.trail;
-  const trail: AuditedChange[] = [];
-  for await (const changes of readTrail(folder)) trail.push(...changes);
+  const { changes: trail, damage } = readTrail(folder);
+  if (damage !== null) throw new Refused('failed', damage);
   known = { state, trail };
   return trail;
 }

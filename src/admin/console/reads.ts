@@ -8,6 +8,7 @@ import { text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
 import { readOverview } from '../overview.ts';
+import type { AskView } from '../thread-messages.ts';
 import { alertActions } from './alert-actions.ts';
 import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
@@ -15,11 +16,10 @@ import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
 import { readManualTopic, readManualTopics } from './manual.ts';
 import type { Sources } from './sources.ts';
-import type { Ask } from './thread-messages.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 /** A request to read. */
-export type Read = Extract<Ask, { kind: 'read' }>;
+export type Read = AskView;
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
@@ -64,7 +64,8 @@ async function answer(sources: Sources, asked: Read, nowMs: number): Promise<str
 
 async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
   readParameters(query, {});
-  const from = { ...sources.settings, ...sources, access: sources.access() };
+  const { config } = sources.settings;
+  const from = { ...sources, drop: config.ingest.drop, backup: config.backup, access: sources.access() };
   const { running: _, alerts, ...status } = await readOverview(from, nowMs);
   const { paused_since } = status.health;
   return {

@@ -1,17 +1,19 @@
-/** What the console thread reads from. */
+/** What the views of the console read from. */
 import type { ExportName } from '../../detection/content-type.ts';
+import type { Jobs } from '../../operations/jobs.ts';
+import type { Live } from '../../operations/operation.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
-import type { Jobs } from './jobs.ts';
-import type { ConsoleSettings } from './thread-messages.ts';
+import type { OperationsSettings } from '../thread-messages.ts';
 
 export interface Sources {
-  readonly settings: ConsoleSettings;
+  readonly settings: OperationsSettings;
+  readonly live: Live;
   readonly folder: DataFolder;
   /** Exports that are switched on. */
   readonly enabled: ReadonlySet<ExportName>;
   readonly jobs: Jobs;
-  /** Differs when alerts, accounts or detections have changed. */
+  /** Differs when accounts or detections have changed. */
   readonly version: () => string;
   /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database;

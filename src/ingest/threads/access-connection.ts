@@ -18,7 +18,7 @@ export class AccessConnection {
     this.#db = marked(() => openDatabase(folder.access, 'write', ACCESS_SCHEMA));
   }
 
-  /** One of the two ways to the database, so that no error remains without its mark. What it changes is in no log. */
+  /** For reading: one of the two ways to the database, so that no error remains without its mark. */
   use<Result>(work: (access: Database) => Result): Result {
     return marked(() => work(this.#db));
   }

@@ -4,9 +4,10 @@ import type { StreamPosition } from '../../history/version-epoch.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
+import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 
-export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' }>;
+export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' }>;
 
 export interface IngestClient {
   /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
@@ -15,6 +16,15 @@ export interface IngestClient {
   readonly ended: Promise<Error | null>;
   /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
   endLost(cursor: StreamPosition): void;
+  /**
+   * Serves a request, after those before it and the file that is being read. Never rejects: if the thread ends first, the
+   * outcome says so.
+   *
+   * @param tell called with the progress, in words
+   */
+  ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome>;
+  /** Says that access.db was changed: call it after each change. */
+  wake(): void;
   /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
   rested(): Promise<void>;
   /** Rolls back unfinished work and ends the thread. */
@@ -34,9 +44,13 @@ export function startIngest(
   worker: Worker = bootIngestThread(),
 ): IngestClient {
   const ready = Promise.withResolvers<void>();
-  const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', (event) =>
-    event.kind === 'ready' ? ready.resolve() : onEvent(event),
-  );
+  const tells = new Map<number, (progress: string) => void>();
+  let asked = 0;
+  const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', (event) => {
+    if (event.kind === 'ready') ready.resolve();
+    else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
+    else onEvent(event);
+  });
   ready.promise.catch(() => {});
   void thread.ended.then((fault) =>
     ready.reject(fault ?? new Error('the ingest thread ended before it was ready')),
@@ -46,6 +60,21 @@ export function startIngest(
     ready: ready.promise,
     ended: thread.ended,
     endLost: (cursor) => thread.post('endLost', cursor),
+    async ask(request, tell) {
+      asked += 1;
+      const number = asked;
+      tells.set(number, tell);
+      try {
+        return await thread.call('ask', { number, request });
+      } catch {
+        const fault = await thread.ended;
+        const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
+        return unserved(request, why);
+      } finally {
+        tells.delete(number);
+      }
+    },
+    wake: () => thread.post('wake'),
     // A thread that has ended processes nothing more.
     rested: () => thread.call('rested').catch(() => {}),
     stop: async () => {

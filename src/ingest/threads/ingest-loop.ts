@@ -1,6 +1,6 @@
 /**
  * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
- * and serves the requests of commands.
+ * and serves the requests of operators.
  */
 
 import { openRemovals } from '../../auth/removal.ts';
@@ -12,7 +12,6 @@ import { isErrorCode } from '../../refused.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { checkpointNoted, walBytes } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
-import { isLocked } from '../../store/locks.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
@@ -31,7 +30,12 @@ import { type FileRecord, processedFile } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
 import { readPause } from '../pause.ts';
 import { handleRequests } from '../requests/handle-requests.ts';
-import { type HandleRequest, nextRequest, serveRequest } from '../requests/requests.ts';
+import {
+  type HandleRequest,
+  type IngestRequest,
+  type RequestOutcome,
+  withTimes,
+} from '../requests/requests.ts';
 import { SteadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
@@ -41,13 +45,20 @@ import { StuckFiles } from './stuck-files.ts';
 import { UnfinishedFiles } from './unfinished-files.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
-/** How soon a change by a command is noticed. */
-const COMMANDS_EVERY_MS = 200;
+/** Between two notes on the progress of a request. */
+const TELL_EVERY_MS = 500;
 /** Many small files fill the write-ahead log as much as one large one. */
 const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
+
+/** A request that waits, or is being served. */
+interface Asked {
+  readonly request: IngestRequest;
+  readonly tell: (progress: string) => void;
+  readonly resolve: (outcome: RequestOutcome) => void;
+}
 
 export class Ingester {
   readonly lostEnd: LostEnd;
@@ -69,12 +80,13 @@ export class Ingester {
   readonly #timer = new WakeableTimer();
   readonly #send: (event: IngestEvent) => void;
   readonly #log: Log;
+  /** The first one is being served. */
+  readonly #asked: Asked[] = [];
   /** Of calls that wait until nothing is left to do. */
   readonly #resting: (() => void)[] = [];
   /** Monotonic milliseconds. */
   #removalsNextMs = 0;
   #isStopping = false;
-  #accessVersion = 0;
   /** Of the write-ahead log after the last checkpoint. */
   #walBytes = 0;
 
@@ -146,6 +158,19 @@ export class Ingester {
     this.#timer.wake();
   }
 
+  /** Serves a request. If the loop ends before, it never resolves. */
+  ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
+    return new Promise((resolve) => {
+      this.#asked.push({ request, tell: spaced(tell), resolve });
+      this.#timer.wake();
+    });
+  }
+
+  /** Looks at access.db again. */
+  wake(): void {
+    this.#timer.wake();
+  }
+
   /** Resolves when everything of this moment is processed. */
   rested(): Promise<void> {
     return new Promise((resolve) => {
@@ -154,9 +179,8 @@ export class Ingester {
     });
   }
 
-  /** Works until it is stopped; in `requests` mode until no request is open. */
+  /** Works until it is stopped. */
   async run(): Promise<void> {
-    const commands = setInterval(() => this.#noticeCommands(), COMMANDS_EVERY_MS);
     if (this.#settings.mode === 'serve') {
       const onError = (err: unknown) =>
         this.#log('warn', 'no file events from the drop folder: scanning it instead', { err });
@@ -170,8 +194,6 @@ export class Ingester {
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
-    } finally {
-      clearInterval(commands);
     }
   }
 
@@ -205,8 +227,11 @@ export class Ingester {
         this.#removalsNextMs = performance.now() + paced(HOUR_MS);
       }
       await this.#serveRequests();
-      if (this.#settings.mode === 'requests') return;
       const rescanMs = this.#settings.rescan_seconds * SECOND_MS;
+      if (this.#settings.mode === 'alone') {
+        await this.#timer.sleep(rescanMs);
+        continue;
+      }
       const nextScanMs = (await this.#takeFiles('all')) ?? rescanMs;
       if (nextScanMs === 0) continue;
       await this.#disk.retrying(() => this.#rest());
@@ -234,15 +259,22 @@ export class Ingester {
   };
 
   async #serveRequests(): Promise<void> {
-    for (;;) {
-      const open = this.#access.use(nextRequest);
-      if (open === null) break;
-      await this.#disk.retrying(() => serveRequest(this.#access, open, this.#handle, this.#log));
+    for (let asked = this.#asked[0]; asked !== undefined; asked = this.#asked[0]) {
+      const { request, tell, resolve } = asked;
+      await this.#disk.retrying(async () => {
+        const outcome = await this.#handle(request, tell);
+        this.#log('info', 'request served', { request: withTimes(request), outcome });
+        resolve(outcome);
+      });
+      this.#asked.shift();
       this.#check();
     }
-    // A crash may have lost the request of a removal.
+    // Whoever removed something may not wait for it, or be about to ask.
     if (this.#access.use((access) => openRemovals(access)).length === 0) return;
-    const work = { between: this.#between, tell: () => {} };
+    const tell = (progress: string) => {
+      for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);
+    };
+    const work = { between: this.#between, tell };
     await this.#disk.retrying(async () => {
       const outcome = await serveRemovals(this.#removals, work);
       this.#log('info', 'removal completed', { outcome });
@@ -264,7 +296,7 @@ export class Ingester {
       processed += 1;
       await this.#turn();
       // A pause begins with the next file, and a request does not wait for the whole folder.
-      if (this.#access.use(readPause) !== null || this.#access.use(nextRequest) !== null) break;
+      if (this.#access.use(readPause) !== null || this.#asked.length > 0) break;
     }
     return processed > 0 ? 0 : scan.nextScanMs;
   }
@@ -338,14 +370,17 @@ export class Ingester {
     checkpointNoted(db, 'TRUNCATE');
     this.#walBytes = walBytes(db);
   }
+}
 
-  #noticeCommands(): void {
-    // A command that works without an appliance gives way to one that starts.
-    if (this.#settings.mode === 'requests' && isLocked(this.#folder.serveLock)) this.stop();
-    const version = this.#access.use((access) => Number(access.pragma('data_version', { simple: true })));
-    if (version !== this.#accessVersion) this.#timer.wake();
-    this.#accessVersion = version;
-  }
+/** Passes on what is said, but not too often. */
+function spaced(tell: (progress: string) => void): (progress: string) => void {
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  return (progress) => {
+    const nowMs = performance.now();
+    if (nowMs - toldAtMs < TELL_EVERY_MS) return;
+    toldAtMs = nowMs;
+    tell(progress);
+  };
 }
 
 /** Sends a condition only when it changes. */

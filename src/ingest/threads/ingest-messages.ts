@@ -2,6 +2,7 @@
 import type { ExportName } from '../../detection/content-type.ts';
 import type { StreamPosition } from '../../history/version-epoch.ts';
 import type { FileOutcome } from '../file-record.ts';
+import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 
 export interface IngestSettings {
   readonly data: string;
@@ -20,8 +21,8 @@ export interface IngestSettings {
   readonly photo_key: Uint8Array;
   /** The version of the program. */
   readonly program: string;
-  /** `serve`: watch the drop folder. `requests`: serve the open rows of `ingest_request`, then end. */
-  readonly mode: 'serve' | 'requests';
+  /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
+  readonly mode: 'serve' | 'alone';
 }
 
 /** The outcome of a file, for metrics. */
@@ -63,6 +64,10 @@ export interface IngestCalls {
   start(settings: IngestSettings): void;
   /** A cursor is one that the log never issued: see history/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
+  /** Answered when it is done; `told` events with its number come before. */
+  ask(asked: { readonly number: number; readonly request: IngestRequest }): RequestOutcome;
+  /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
+  wake(): void;
   /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
   rested(): void;
   stop(): void;
@@ -79,6 +84,8 @@ export type IngestEvent =
       readonly msg: string;
       readonly fields: Record<string, unknown>;
     }
+  /** The progress of a request, in words. */
+  | { readonly kind: 'told'; readonly number: number; readonly progress: string }
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'processed'; readonly file: ProcessedFile }

@@ -26,7 +26,7 @@ export function runIngester(port: MessagePort): void {
   async function run(settings: IngestSettings): Promise<void> {
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
-      if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
+      if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
       drop.prepare();
       const recovered = await recover(settings, { send, isStopping: () => isStopping });
       ingester = new Ingester(settings, drop, recovered, send);
@@ -48,6 +48,10 @@ export function runIngester(port: MessagePort): void {
     start: run,
     // Before the ingester exists it is lost: the client repeats its request.
     endLost: (cursor) => ingester?.lostEnd.note(cursor),
+    ask: async ({ number, request }) =>
+      (await begun.promise).ask(request, (progress) => send({ kind: 'told', number, progress })),
+    // Before the ingester exists it has not read access.db.
+    wake: () => ingester?.wake(),
     rested: async () => (await begun.promise).rested(),
     stop() {
       isStopping = true;

@@ -61,6 +61,8 @@ export function superviseIngest(
     ready,
     ended,
     endLost: (cursor) => current.endLost(cursor),
+    ask: (request, tell) => current.ask(request, tell),
+    wake: () => current.wake(),
     rested: () => current.rested(),
     async stop() {
       isStopping = true;

@@ -1,16 +1,16 @@
-/** `wirewatch ingest status`: the state of ingest. */
-import { type Config, enabledExports } from '../config/load.ts';
+/** The state of ingest, and how it is shown. */
+
+import { Type } from '@sinclair/typebox';
+import { enabledExports } from '../config/load.ts';
+import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { FileDocument } from '../ingest/file-record.ts';
 import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
-import type { Database } from '../store/database.ts';
+import { joined, table } from '../text-layout.ts';
 import { type Reach, reachText } from '../windows/reach.ts';
-import { withAccess } from './access.ts';
-import { option, subcommand } from './command.ts';
-import { configOf, folderOf, withDetections } from './installation.ts';
-import { DROP_OPTION, integer } from './options.ts';
-import { joined, table } from './output.ts';
+import { value } from './member.ts';
+import { reading } from './operation.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -32,33 +32,30 @@ function shownCount(count: number | undefined): string | undefined {
   return count === undefined ? undefined : grouped(count);
 }
 
-export const status = subcommand(
-  'status',
-  'show whether Wirewatch is running, which files are waiting, and the files processed last',
-  {
-    options: [
-      option(
-        '--files <number>',
-        `how many of the last files to show (default: ${FILES_DEFAULT})`,
-        integer(0, FILES_MAX),
-      ),
-      DROP_OPTION,
-    ],
-    examples: ['ingest status', 'ingest status --files 100 --json'],
-    run({ files = FILES_DEFAULT }, self) {
-      const found = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
-      return { value: found, text: () => statusText(found) };
-    },
+export const INGEST_STATUS = reading('ingest status', {
+  summary: 'show whether Wirewatch is running, which files are waiting, and the files processed last',
+  members: {
+    files: value(integer(0, FILES_MAX), {
+      hint: `how many of the last files to show (default: ${FILES_DEFAULT})`,
+      placeholder: 'number',
+      schema: Type.Integer({ minimum: 0, maximum: FILES_MAX }),
+    }),
   },
-);
-
-function ingestStatusOf(access: Database, config: Config, filesMax: number): IngestStatus {
-  const enabled = enabledExports(config);
-  const sources = { folder: folderOf(config), drop: config.ingest.drop, enabled, access };
-  const read = (detections: Database | null) =>
-    ingestStatus({ ...sources, detections }, filesMax, Date.now());
-  return withDetections<IngestStatus | null>(config, null, read) ?? read(null);
-}
+  examples: ['ingest status', 'ingest status --files 100 --json'],
+  readsDrop: true,
+  run({ folder, config, access, detections, nowMs }, { files = FILES_DEFAULT }) {
+    const enabled = enabledExports(config);
+    const sources = {
+      folder,
+      drop: config.ingest.drop,
+      enabled,
+      access: access(),
+      detections: detections(),
+    };
+    return { value: ingestStatus(sources, files, nowMs) };
+  },
+  text: statusText,
+});
 
 function waitingText({ waiting, waiting_files }: IngestStatus): string {
   const more = waiting - waiting_files.length;

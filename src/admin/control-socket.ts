@@ -1,0 +1,91 @@
+/**
+ * `control.sock` in the data folder: through it commands operate the running appliance. Who may enter the folder (0700)
+ * and open the socket (0600) may read the secret as well, so there is no password.
+ *
+ * The path of a socket has at most 107 bytes. Linux offers a short way to any folder: by a descriptor of it.
+ */
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Actor } from '../history/actor.ts';
+import type { Logger } from '../log.ts';
+import { reasonOf } from '../refused.ts';
+import { socketPath } from '../store/control-path.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { answerOperation, OPERATIONS_PATH } from './operation-requests.ts';
+import type { Operations } from './thread-client.ts';
+import { problem } from './thread-messages.ts';
+
+export interface ControlSocket {
+  close(): Promise<void>;
+}
+
+/** Without it the appliance serves all the same: what prevents it is logged. */
+export async function openControlSocket(
+  folder: DataFolder,
+  operations: Operations,
+  log: Logger,
+): Promise<ControlSocket> {
+  const server = createServer((request, response) => {
+    response.on('error', () => {});
+    answer(request, response, operations).catch((error: unknown) => {
+      log.error({ err: error }, 'an operation could not be answered');
+      response.destroy();
+    });
+  });
+  // Long work may take as long as it takes.
+  server.requestTimeout = 0;
+  server.timeout = 0;
+  // Left over by a crash: the caller has the folder's lock.
+  rmSync(folder.control, { force: true });
+  const path = socketPath(folder);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path.text, resolve);
+    });
+    chmodSync(folder.control, 0o600);
+  } catch (error) {
+    log.error(
+      { reason: reasonOf(error) },
+      'commands cannot reach this process: its control socket cannot be opened',
+    );
+  } finally {
+    path.close();
+  }
+  return {
+    close() {
+      rmSync(folder.control, { force: true });
+      return new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operations: Operations,
+): Promise<void> {
+  const isOperation = (request.url ?? '').startsWith(OPERATIONS_PATH);
+  const asker = { way: 'command', by: actorOf(request), mayAct: true } as const;
+  const told = isOperation
+    ? await answerOperation(request, response, operations, asker)
+    : problem(404, 'There are operations here alone.', 'not_found');
+  if (told === null) return;
+  response.writeHead(told.status, { 'Content-Type': 'application/json' });
+  response.end(told.body);
+}
+
+/** As the command says: whoever can open the socket could write the audit trail itself. */
+function actorOf({ headers }: IncomingMessage): Actor {
+  try {
+    const { actor, sudo_user }: Actor = JSON.parse(
+      Buffer.from(String(headers['wirewatch-actor']), 'base64url').toString(),
+    );
+    if (typeof actor === 'string')
+      return typeof sudo_user === 'string' && sudo_user !== '' ? { actor, sudo_user } : { actor };
+  } catch {}
+  return { actor: 'unknown' };
+}

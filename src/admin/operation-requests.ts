@@ -1,0 +1,102 @@
+/**
+ * `POST /operations/NAME`: operations over HTTP, on the administration port and on the control socket. The body is a JSON
+ * object of the operation's members; the answer is its outcome, or a problem document.
+ *
+ * | request | answer |
+ * |---|---|
+ * | `POST /operations/NAME` | when it is done |
+ * | with `Prefer: respond-async`, for what may take long | 202 with the job, when it has begun |
+ * | with `Accept: application/x-ndjson` | at once: a line for each progress, the outcome or the problem in the last one |
+ * | `POST /operations/NAME/question` | what a person should confirm before it; null: nothing |
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Actor } from '../history/actor.ts';
+import { readBody } from '../http/body.ts';
+import { pathOf, type Way } from '../operations/operation.ts';
+import { operationAt } from '../operations/table.ts';
+import { SECOND_MS } from '../time.ts';
+import type { Operations } from './thread-client.ts';
+import { problem, type Told } from './thread-messages.ts';
+
+export const OPERATIONS_PATH = '/operations/';
+
+const BODY_BYTES_MAX = 256 * 1024;
+const BODY_MS = 10 * SECOND_MS;
+const LINES = 'application/x-ndjson';
+
+export interface Asker {
+  readonly way: Way;
+  readonly by: Actor;
+  readonly mayAct: boolean;
+}
+
+export interface Answer extends Told {
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** @returns null if it answers in lines, itself */
+export async function answerOperation(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operations: Operations,
+  { way, by, mayAct }: Asker,
+): Promise<Answer | null> {
+  const [target = ''] = (request.url ?? '').split('?', 1);
+  const [path = '', ending, ...more] = target.slice(OPERATIONS_PATH.length).split('/');
+  const operation = more.length === 0 ? operationAt(path) : null;
+  if (operation === null || (ending !== undefined && ending !== 'question'))
+    return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
+  if (request.method !== 'POST')
+    return { ...problem(405, 'Only POST.', 'method_not_allowed'), headers: { Allow: 'POST' } };
+  const isQuestion = ending === 'question';
+  if (operation.kind === 'act' && !mayAct)
+    return problem(
+      403,
+      'This session may only read: it was made with wirewatch console --read-only.',
+      'forbidden',
+    );
+  const given = await bodyOf(request);
+  if (given === undefined)
+    return problem(
+      400,
+      `The body must be a JSON object of at most ${BODY_BYTES_MAX / 1024} KiB, with Content-Type: application/json.`,
+      'invalid_request',
+    );
+  const asking = { path: pathOf(operation), given, way, by, isQuestion };
+  if (request.headers.accept === LINES) {
+    await answerInLines(response, operations, asking);
+    return null;
+  }
+  const isAsync = operation.job !== null && /\brespond-async\b/.test(String(request.headers.prefer ?? ''));
+  const told = await operations.run({ ...asking, isAsync });
+  return isAsync && told.status === 200 ? { ...told, status: 202 } : told;
+}
+
+/** The head goes out at once: whoever waits for it knows that Wirewatch is alive. */
+async function answerInLines(
+  response: ServerResponse,
+  operations: Operations,
+  asking: Parameters<Operations['run']>[0],
+): Promise<void> {
+  response.writeHead(200, { 'Content-Type': LINES });
+  response.flushHeaders();
+  const told = await operations.run({
+    ...asking,
+    onProgress: (progress) => response.write(`${JSON.stringify({ progress })}\n`),
+  });
+  response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
+}
+
+/** @returns undefined for what is no JSON; an empty object for no body */
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
+  if (body.kind !== 'whole') return undefined;
+  if (body.bytes.length === 0) return {};
+  // What a page can send to another origin without asking has another type.
+  if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) return undefined;
+  try {
+    return JSON.parse(body.bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * The operations thread: it does what operators ask, from the command line, the administration API and the console, and
+ * reads the console's views, so that neither a long query nor a wait for the disk delays the API.
+ */
+import type { MessagePort } from 'node:worker_threads';
+import type { Denied } from '../auth/denials.ts';
+import { now } from '../clock.ts';
+import { enabledExports } from '../config/load.ts';
+import type { RequestOutcome } from '../ingest/requests/requests.ts';
+import { changeAccess } from '../operations/access.ts';
+import { Jobs } from '../operations/jobs.ts';
+import type { Context, Operation } from '../operations/operation.ts';
+import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
+import { endProcesses } from '../operations/processes.ts';
+import { operationAt } from '../operations/table.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { openDatabase } from '../store/database.ts';
+import { isDamage } from '../store/database-errors.ts';
+import { createFileReader } from '../store/file-reader.ts';
+import { dataFolder } from '../store/folder.ts';
+import { readEnded } from '../store/revocations.ts';
+import { sendEvent, serveCalls } from '../thread-call.ts';
+import { MINUTE_MS } from '../time.ts';
+import { stateOf, watchChanges } from './console/changes.ts';
+import { read } from './console/reads.ts';
+import type { Sources } from './console/sources.ts';
+import {
+  type Ask,
+  type AskOperation,
+  type OperationsCalls,
+  type OperationsEvent,
+  type OperationsSettings,
+  problem,
+  type Told,
+} from './thread-messages.ts';
+
+export function runOperations(port: MessagePort, settings: OperationsSettings): void {
+  const { config, kind } = settings;
+  const folder = dataFolder(config.dataFolder);
+  const detections = createFileReader(folder.detections);
+  const access = createFileReader(folder.access);
+  const send = (event: OperationsEvent) => sendEvent(port, event);
+  const watch = watchChanges(folder, (names) => send({ kind: 'changed', names }));
+  const jobs = new Jobs(() => send({ kind: 'changed', names: ['jobs'] }));
+  const forget = (denied: readonly Denied[]) => send({ kind: 'forget', denied });
+  const asked = new Map<number, AskedIngest>();
+  let lastId = 0;
+
+  const readable = (unreadable: string | null) => {
+    if (unreadable !== null) throw new Refused('unavailable', unreadable);
+    return detections.db();
+  };
+  const sourcesFor = ({ unreadable, live }: Ask): Sources => ({
+    settings,
+    live,
+    folder,
+    enabled: enabledExports(config),
+    jobs,
+    version: () => [detections, access].map(stateOf).join(),
+    detections: () => readable(unreadable) ?? gone(folder.detections),
+    access: () => access.db() ?? gone(folder.access),
+  });
+  const contextFor = (
+    { unreadable, live, way, by }: AskOperation,
+    { name }: Operation,
+    tell: Context['tell'],
+  ): Context => ({
+    folder,
+    kind,
+    isNew: false,
+    config,
+    way,
+    by,
+    live,
+    nowMs: now(),
+    jobs,
+    access: () => access.db() ?? gone(folder.access),
+    change(work) {
+      const operation = { kind: way, command: name, ...by };
+      const result = changeAccess(folder, { operation }, work, forget);
+      send({ kind: 'access' });
+      return result;
+    },
+    detections: () => readable(unreadable),
+    ingest: (request) =>
+      new Promise((resolve, reject) => {
+        lastId += 1;
+        asked.set(lastId, { tell, resolve, reject });
+        send({ kind: 'ingest', id: lastId, request });
+      }),
+    tell,
+    deny(denied) {
+      send({ kind: 'deny', denied: [denied] });
+      return true;
+    },
+  });
+
+  async function run(ask: AskOperation): Promise<string> {
+    const operation = operationAt(ask.path);
+    if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
+    const { given } = ask;
+    const tell = (text: string) => send({ kind: 'progress', id: ask.id, text });
+    if (ask.kind === 'question')
+      return JSON.stringify(operation.question(contextFor(ask, operation, tell), given));
+    const subject = operation.job?.(given) ?? null;
+    if (subject === null)
+      return JSON.stringify(outcomeDocument(await operation.run(contextFor(ask, operation, tell), given)));
+    const { job, outcome } = jobs.run(
+      { operation: operation.name, subject, by: ask.by, nowMs: now() },
+      tell,
+      (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
+    );
+    if (!ask.isAsync) return JSON.stringify(outcomeDocument(await outcome));
+    // Its end is in the list of jobs.
+    outcome.catch(() => {});
+    return JSON.stringify(job);
+  }
+
+  /** Never rejects. */
+  async function tellOf(ask: Ask): Promise<Told> {
+    try {
+      const body = ask.kind === 'view' ? await read(sourcesFor(ask), ask, now()) : await run(ask);
+      return { status: 200, body };
+    } catch (error) {
+      const refusal = refusalDocument(error);
+      if (refusal !== null) return { status: refusal.status, body: JSON.stringify(refusal) };
+      const detail = `Wirewatch failed to answer: ${reasonOf(error)}. Its log has more.`;
+      const fault = { message: reasonOf(error), isDamage: isDamage(error) && isSound(folder.access) };
+      return { ...problem(500, detail, 'fault'), fault };
+    }
+  }
+
+  // Sooner than the next change, which may be long in coming.
+  setInterval(() => {
+    try {
+      if (readEnded(folder).length > 0) changeAccess(folder, SETTLING, () => {}, forget);
+    } catch {
+      // The disk still cannot take it: an alert says so.
+    }
+  }, MINUTE_MS).unref();
+
+  serveCalls<OperationsCalls>(port, {
+    ask: tellOf,
+    ingestSaid({ id, said }) {
+      const waiting = asked.get(id);
+      if (said.kind === 'progress') return waiting?.tell(said.text);
+      asked.delete(id);
+      if (said.outcome.ok) waiting?.resolve(said.outcome);
+      else waiting?.reject(new Refused('failed', said.outcome.reason));
+    },
+    watch,
+    async stop() {
+      await endProcesses();
+      process.exit();
+    },
+  });
+}
+
+/** As the audit trail names it. */
+const SETTLING = { operation: { kind: 'start' } };
+
+interface AskedIngest {
+  readonly tell: Context['tell'];
+  readonly resolve: (outcome: Extract<RequestOutcome, { ok: true }>) => void;
+  readonly reject: (refused: Refused) => void;
+}
+
+function gone(path: string): never {
+  throw new Refused('unavailable', `${path} is gone.`);
+}
+
+/**
+ * SQLite's error does not name the database. Damage of `access.db` must not be reported as damage of `detections.db`;
+ * it is small enough to be checked completely.
+ */
+function isSound(path: string): boolean {
+  try {
+    using db = openDatabase(path, 'read');
+    return db.pragma('quick_check(1)', { simple: true }) === 'ok';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Keys and accounts that are refused although access.db does not say so: the disk could not take their revocation or
+ * suspension (store/revocations.ts).
+ */
+import type { Ended } from '../store/revocations.ts';
+import type { AccessReader, StoredKey } from './access-reader.ts';
+
+export type Denied = Pick<Ended, 'kind' | 'id'>;
+
+export class Denials {
+  readonly #denied = new Set<string>();
+
+  deny({ kind, id }: Denied): void {
+    this.#denied.add(`${kind} ${id}`);
+  }
+
+  /** Once access.db says it, which decides from then on. */
+  forget({ kind, id }: Denied): void {
+    this.#denied.delete(`${kind} ${id}`);
+  }
+
+  /** The reader, with what is denied: `revoked_at` and `suspended_at` are then the beginning of 1970. */
+  over(reader: AccessReader): AccessReader {
+    const denied = (key: StoredKey | null): StoredKey | null => {
+      if (key === null || this.#denied.size === 0) return key;
+      const revoked = this.#denied.has(`key ${key.id}`) ? { revoked_at: 0 } : {};
+      const suspended = this.#denied.has(`account ${key.account.id}`)
+        ? { account: { ...key.account, suspended_at: 0 } }
+        : {};
+      return { ...key, ...revoked, ...suspended };
+    };
+    return { ...reader, findKey: (id, proves) => denied(reader.findKey(id, proves)) };
+  }
+}

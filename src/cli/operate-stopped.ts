@@ -1,0 +1,92 @@
+/** Does what a command asks on a stopped installation, in the command's own process, under the installation's lock. */
+import type { Command } from 'commander';
+import type { Actor } from '../history/actor.ts';
+import { openAccess, type Recovered } from '../history/open-access.ts';
+import { applyRevocations } from '../operations/access.ts';
+import type { Context, Operation } from '../operations/operation.ts';
+import { outcomeDocument } from '../operations/problem.ts';
+import { printable } from '../printable.ts';
+import { Refused } from '../refused.ts';
+import { actAsOwner } from '../store/acting-user.ts';
+import { createFileReader } from '../store/file-reader.ts';
+import { ensureFolder, isThere } from '../store/folder.ts';
+import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
+import { SECOND_MS } from '../time.ts';
+import { configOf, folderOf, requireInstallation } from './installation.ts';
+import type { Asking } from './operate.ts';
+
+/** An appliance has the folder, but cannot be asked yet. */
+export const STARTING = Symbol('starting');
+
+/** How long another command may take before this one gives up. */
+const OTHER_COMMAND_MS = 5 * SECOND_MS;
+
+export async function operateStopped(
+  command: Command,
+  operation: Operation,
+  { given, isQuestion, onProgress }: Asking,
+  by: Actor,
+): Promise<unknown> {
+  const config = configOf(command);
+  const folder = folderOf(config);
+  if (!operation.creates) requireInstallation(config);
+  actAsOwner(folder);
+  using opened = new DisposableStack();
+  const isNew = !isThere(folder.access);
+  if (operation.creates) ensureFolder(folder);
+  if (operation.kind === 'act' && !isQuestion) {
+    if (isLocked(folder.serveLock)) return STARTING;
+    const release = takeLock(folder.lock, OTHER_COMMAND_MS);
+    if (release === null) {
+      if (isLocked(folder.serveLock)) return STARTING;
+      throw new Refused(
+        'failed',
+        `another command is using the data folder ${folder.root}. Try again when it has finished.`,
+      );
+    }
+    opened.defer(release);
+  }
+  opened.defer(keepInPlace(folder, true));
+  const options = {
+    create: operation.creates,
+    operation: { kind: 'command', command: operation.name, ...by },
+    onRecovered: reportRecovery,
+  };
+  const access = opened.use(openAccess(folder.root, options));
+  const detections = opened.use(createFileReader(folder.detections));
+  const context: Context = {
+    folder,
+    kind: 'appliance',
+    isNew,
+    config,
+    way: 'command',
+    by,
+    nowMs: Date.now(),
+    live: null,
+    jobs: null,
+    access: () => access,
+    change(work) {
+      applyRevocations(folder, access);
+      return work(access);
+    },
+    detections: () => detections.db(),
+    async ingest(request) {
+      // It may be made anew, which must not happen under a reader.
+      detections.close();
+      const { ingestAlone } = await import('./ingest-alone.ts');
+      return ingestAlone(config, request, onProgress);
+    },
+    tell: onProgress,
+    deny: () => false,
+  };
+  if (isQuestion) return operation.question(context, given);
+  return outcomeDocument(await operation.run(context, given));
+}
+
+function reportRecovery(recovered: Recovered): void {
+  const message =
+    recovered.kind === 'brought up'
+      ? 'access.db was older than its log and has been updated from it'
+      : `access.db was rebuilt from its log: ${printable(recovered.reason)}`;
+  process.stderr.write(`wirewatch: ${message}\n`);
+}

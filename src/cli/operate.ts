@@ -1,0 +1,151 @@
+/**
+ * Does what a command asks: through the control socket of the appliance that runs on the data folder, else in this
+ * process (operate-stopped.ts), with the same functions.
+ */
+import { type ClientRequest, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import type { Actor } from '../history/actor.ts';
+import { type Operation, pathOf, type Question } from '../operations/operation.ts';
+import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
+import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
+import { socketPath } from '../store/control-path.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { SECOND_MS } from '../time.ts';
+import { actorOfProcess } from './actor.ts';
+import { commandFolder } from './installation.ts';
+
+/** How long a running appliance may take to answer before it is said to hang. */
+const ANSWER_MS = 5 * SECOND_MS;
+/** How long one that starts may take until it can be asked. */
+const START_MS = 30 * SECOND_MS;
+const TRY_AGAIN_MS = 50;
+const CODES: readonly string[] = [
+  'invalid_request',
+  'usage',
+  'forbidden',
+  'not_found',
+  'failed',
+  'configuration',
+  'unavailable',
+] satisfies RefusedCode[];
+
+/** @throws Refused */
+export function operate(
+  command: Command,
+  operation: Operation,
+  given: object,
+  onProgress: (text: string) => void = () => {},
+): Promise<OutcomeDocument> {
+  return asked<OutcomeDocument>(command, operation, { given, isQuestion: false, onProgress });
+}
+
+/** What a person should confirm first; null: nothing. @throws Refused */
+export function questionOf(command: Command, operation: Operation, given: object): Promise<Question | null> {
+  return asked<Question | null>(command, operation, { given, isQuestion: true, onProgress: () => {} });
+}
+
+export interface Asking {
+  readonly given: object;
+  readonly isQuestion: boolean;
+  readonly onProgress: (text: string) => void;
+}
+
+async function asked<Answer>(command: Command, operation: Operation, asking: Asking): Promise<Answer> {
+  const folder = commandFolder(command);
+  const by = actorOfProcess();
+  for (const untilMs = performance.now() + START_MS; ; ) {
+    const answer = await askRunning<Answer>(folder, operation, asking, by);
+    if (answer !== NOT_RUNNING) return answer;
+    const { operateStopped, STARTING } = await import('./operate-stopped.ts');
+    const own = await operateStopped(command, operation, asking, by);
+    if (own !== STARTING) return own as Answer;
+    if (performance.now() > untilMs) throw hangs(folder, START_MS, await import('../store/noted-address.ts'));
+    await sleep(TRY_AGAIN_MS);
+  }
+}
+
+const NOT_RUNNING = Symbol('not running');
+
+/** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, or left over by a crash */
+async function askRunning<Answer>(
+  folder: DataFolder,
+  operation: Operation,
+  { given, isQuestion, onProgress }: Asking,
+  by: Actor,
+): Promise<Answer | typeof NOT_RUNNING> {
+  let asking: ClientRequest;
+  try {
+    const path = socketPath(folder);
+    asking = request({
+      socketPath: path.text,
+      method: 'POST',
+      path: `/operations/${pathOf(operation)}${isQuestion ? '/question' : ''}`,
+      headers: {
+        Accept: 'application/x-ndjson',
+        'Content-Type': 'application/json',
+        'wirewatch-actor': Buffer.from(JSON.stringify(by)).toString('base64url'),
+      },
+    });
+    asking.once('socket', (socket) => socket.once('connect', path.close).once('error', path.close));
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return NOT_RUNNING;
+    throw error;
+  }
+  const answered = Promise.withResolvers<Answer | typeof NOT_RUNNING>();
+  const late = setTimeout(() => {
+    void import('../store/noted-address.ts').then((noted) => {
+      answered.reject(hangs(folder, ANSWER_MS, noted));
+      asking.destroy();
+    });
+  }, ANSWER_MS);
+  asking.once('error', (error) => {
+    clearTimeout(late);
+    if (isErrorCode(error, 'ENOENT', 'ECONNREFUSED', 'ENOTDIR')) answered.resolve(NOT_RUNNING);
+    else answered.reject(error);
+  });
+  asking.once('response', (response) => {
+    clearTimeout(late);
+    let last = '';
+    createInterface({ input: response }).on('line', (line) => {
+      last = line;
+      const { progress } = JSON.parse(line);
+      if (typeof progress === 'string') onProgress(progress);
+    });
+    const ended = () =>
+      new Refused(
+        'failed',
+        `Wirewatch ended before it had answered. Whether ${operation.name} was done is not known: look with wirewatch audit, then run it again.`,
+      );
+    response.once('close', () => {
+      const end: { outcome?: Answer; problem?: ProblemDocument } = last === '' ? {} : JSON.parse(last);
+      if (end.problem !== undefined) answered.reject(refusedOf(end.problem));
+      else if (end.outcome !== undefined) answered.resolve(end.outcome);
+      else answered.reject(ended());
+    });
+    response.once('error', () => answered.reject(ended()));
+  });
+  asking.end(JSON.stringify(given));
+  return answered.promise;
+}
+
+function refusedOf({ code, detail }: ProblemDocument): Error {
+  const known = CODES.includes(code);
+  return known ? new Refused(code as RefusedCode, detail) : new Error(detail);
+}
+
+function hangs(
+  folder: DataFolder,
+  waitedMs: number,
+  { readProcessId }: { readonly readProcessId: (folder: DataFolder) => number | null },
+): Refused {
+  const id = readProcessId(folder);
+  const seconds = waitedMs / SECOND_MS;
+  const named = id === null ? 'The process' : `Process ${id}`;
+  const kill = id === null ? '' : ` (kill ${id}, or kill -9 ${id} if that does not help)`;
+  return new Refused(
+    'failed',
+    `${named} that uses the data folder ${folder.root} has not answered for ${seconds} seconds. If it hangs, end it${kill}; then this command works on the stopped installation.`,
+  );
+}

@@ -1,0 +1,139 @@
+/** Accounts: the customers of this installation. Changes apply to the next request. */
+import {
+  accountDocument,
+  addAccount,
+  getAccount,
+  listAccounts,
+  resumeAccount,
+  setAccount,
+  suspendAccount,
+} from '../auth/accounts.ts';
+import { grouped } from '../counted.ts';
+import type { Column } from '../text-layout.ts';
+import { entryText, listText } from './entries.ts';
+import { hinted, required } from './member.ts';
+import { ACCOUNT_MEMBERS } from './members.ts';
+import { act, reading, requireChange } from './operation.ts';
+import { endNow, warningOf } from './urgent.ts';
+
+const { name, daily_rows, print_metadata } = ACCOUNT_MEMBERS;
+const ID = required(ACCOUNT_MEMBERS.id);
+
+const COLUMNS: readonly Column<ReturnType<typeof accountDocument>>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: (account) => account.name },
+  {
+    title: 'STATUS',
+    value: ({ status, suspended_at }) => (suspended_at === null ? status : `${status} since ${suspended_at}`),
+  },
+  {
+    title: 'DAILY ROWS',
+    value: (account) =>
+      account.daily_rows === null ? 'default ([limits] daily_rows)' : grouped(account.daily_rows),
+    align: 'right',
+  },
+  { title: 'PRINT METADATA', value: (account) => (account.print_metadata ? 'on' : 'off') },
+  { title: 'CREATED', value: ({ created_at }) => created_at },
+];
+const text = entryText(COLUMNS);
+
+export const ACCOUNTS = [
+  act('account add', {
+    summary: 'add an account',
+    members: {
+      id: hinted(ID, 'account id: letters, digits, dots, dashes and underscores'),
+      name: required(name),
+      daily_rows,
+    },
+    operands: ['id'],
+    examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
+    creates: true,
+    form: { label: 'Add an account', will: 'A customer is added. Then it needs a subscription, and a key.' },
+    run(context, { id, daily_rows: rows = null, ...given }) {
+      const added = { id, name: given.name, daily_rows: rows };
+      const account = context.change((db) => addAccount(db, added, context.nowMs));
+      return {
+        value: accountDocument(account),
+        done: `Added account ${id}.`,
+        next: [
+          `Next, with the number that its exports use: wirewatch subscription add NUMBER --account ${id}`,
+        ],
+      };
+    },
+    text,
+  }),
+  reading('account list', {
+    summary: 'list all accounts',
+    examples: ['account list', 'account list --json'],
+    run: ({ access }) => ({ value: listAccounts(access()).map(accountDocument) }),
+    text: listText(COLUMNS, 'There are no accounts yet. Add one with: wirewatch account add ID --name NAME'),
+  }),
+  reading('account show', {
+    summary: 'show one account',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['account show acme'],
+    run: ({ access }, { id }) => ({ value: accountDocument(getAccount(access(), id)) }),
+    text,
+  }),
+  act('account set', {
+    summary: 'change an account. Values that you do not give stay unchanged',
+    members: { id: ID, name, daily_rows, print_metadata },
+    operands: ['id'],
+    examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
+    form: { label: 'Change', title: 'Change account', will: 'The changes apply from the next request on.' },
+    run(context, { id, ...changes }) {
+      requireChange('account set', changes);
+      const account = context.change((db) => setAccount(db, id, changes));
+      const replay =
+        'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
+      return {
+        value: accountDocument(account),
+        done: `Changed account ${id}.`,
+        next: [changes.print_metadata !== undefined && replay],
+      };
+    },
+    text,
+  }),
+  act('account suspend', {
+    summary: 'refuse all keys of an account until it is resumed',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['account suspend acme'],
+    form: {
+      label: 'Suspend account',
+      will: 'Every request with one of its keys is refused (403) until the account is resumed. Its detections are still recorded.',
+      isGrave: true,
+    },
+    run(context, { id }) {
+      const account = getAccount(context.access(), id);
+      const ending = endNow(context, { kind: 'account', id }, (db) => suspendAccount(db, id, context.nowMs));
+      const suspended = { ...account, suspended_at: account.suspended_at ?? context.nowMs };
+      return {
+        value: accountDocument(ending.kind === 'kept' ? ending.result : suspended),
+        done: `Account ${id} is suspended.`,
+        next: [
+          `All its keys are refused with status 403. To accept them again: wirewatch account resume ${id}`,
+        ],
+        warning: warningOf(ending, `account ${id} is suspended`, `wirewatch account suspend ${id}`),
+        failed: ending.kind === 'in memory',
+      };
+    },
+    text,
+  }),
+  act('account resume', {
+    summary: 'let the keys of a suspended account work again',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['account resume acme'],
+    form: {
+      label: 'Resume account',
+      will: 'Its keys work again at once. Nothing was lost: clients continue from their cursors.',
+    },
+    run(context, { id }) {
+      const account = context.change((db) => resumeAccount(db, id));
+      return { value: accountDocument(account), done: `Account ${id} is active.` };
+    },
+    text,
+  }),
+];

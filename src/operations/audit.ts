@@ -1,0 +1,60 @@
+/** The audit trail: who changed which account, subscription, key or window, and when. */
+import { Type } from '@sinclair/typebox';
+import { readInstant } from '../config/option-values.ts';
+import { actorText } from '../history/actor.ts';
+import { type AuditedChange, readTrail } from '../history/audit.ts';
+import { listSegments } from '../history/segment.ts';
+import { Refused } from '../refused.ts';
+import { parseInstant } from '../time.ts';
+import { value } from './member.ts';
+import { reading } from './operation.ts';
+
+const TIME = { placeholder: 'time', schema: Type.String({ format: 'date-time' }) };
+
+const HELP = `Each line gives the time, the user of the operating system (and the user who called sudo), the command, and
+the account, subscription or key that was changed, with its old and new values, or what was asked for. After "console:"
+or "api:" comes what was done from the console or through the administration API: the user is the one who made the link,
+and a name that the link was given with --as follows in quotes. "start" in place of a command is a change made at a start
+because of the configuration file. No line contains a key or its hash. With --json, each entry has the members at, entry,
+kind, command, actor, sudo_user, as, subject, id, change (added, changed, removed or asked for) and members
+({"name":{"from":…,"to":…}}).`;
+
+export const AUDIT = reading('audit', {
+  summary: 'print the audit trail: who changed which account, subscription, key or window, and when',
+  help: HELP,
+  members: {
+    from: value(readInstant, { hint: 'only entries written at or after this time', ...TIME }),
+    to: value(readInstant, { hint: 'only entries written before this time', ...TIME }),
+  },
+  examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
+  run({ folder }, { from = 0, to = Number.POSITIVE_INFINITY }) {
+    if (listSegments(folder.accessLog).length === 0)
+      throw new Refused(
+        'configuration',
+        `there is no log in ${folder.accessLog}. Name the data folder of the installation with --data.`,
+      );
+    const { changes, damage } = readTrail(folder);
+    const isWanted = ({ at }: AuditedChange) => {
+      const ms = parseInstant(at) ?? 0;
+      return ms >= from && ms < to;
+    };
+    return { value: changes.filter(isWanted), warning: damage, failed: damage !== null };
+  },
+  text: (changes) => changes.map(textOf).join('\n'),
+});
+
+function textOf(audited: AuditedChange): string {
+  const { at, kind, command, subject, id, change, members } = audited;
+  const what = id === null ? subject : `${subject} ${id}`;
+  const values = Object.entries(members).map(([name, { from, to }]) =>
+    change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
+  );
+  const detail = change === 'removed' || values.length === 0 ? '' : `: ${values.join(', ')}`;
+  const by = kind === 'console' || kind === 'api' ? `${kind}: ${command}` : (command ?? kind);
+  return `${at}  ${actorText(audited)}  ${by}  ${what} ${change}${detail}`;
+}
+
+function valueText(value: unknown): string {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
+  return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
+}

@@ -1,0 +1,101 @@
+/** Links into the console of the running Wirewatch, and the end of its sessions. */
+import { endConsoleSession, endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
+import { LINK_MS, makeLink, type Person } from '../auth/console-tickets.ts';
+import { readName } from '../config/option-values.ts';
+import { actorText } from '../history/actor.ts';
+import { noteOperation } from '../history/operation-note.ts';
+import { Refused } from '../refused.ts';
+import { writing } from '../store/database.ts';
+import { readSecret } from '../store/secret.ts';
+import { formatMs, MINUTE_MS } from '../time.ts';
+import { anyText, required, toggle, value } from './member.ts';
+import { act, type Context, type Outcome } from './operation.ts';
+
+interface Link {
+  readonly url: string;
+  readonly name: string;
+  readonly read_only: boolean;
+  readonly expires_at: string;
+}
+
+export const CONSOLE_OPERATIONS = [
+  act('console', {
+    summary: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
+    members: {
+      as: value(readName, { hint: 'name shown beside the user in the audit trail', placeholder: 'name' }),
+      read_only: toggle('a session that shows everything and can change nothing'),
+      end_all: toggle('end every session, and every link that was not used yet'),
+    },
+    examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
+    run(context, { as, read_only, end_all = false }): Outcome<Link | { readonly ended: true }> {
+      if (!end_all) return linkInto(context, { as, read_only });
+      if (as !== undefined || read_only !== undefined)
+        throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
+      context.change((access) => endConsoleSessions(access, Date.now()));
+      return {
+        value: { ended: true },
+        done: 'Every session of the console has ended. A new one begins with: wirewatch console',
+      };
+    },
+  }),
+  act('session end', {
+    summary: 'end a session of the console',
+    members: { id: required(value(anyText, { hint: 'id of the session', isSecret: true })) },
+    examples: [],
+    hasCommand: false,
+    run(context, { id }) {
+      // Sessions follow the machine's clock, not that of a lab.
+      const nowMs = Date.now();
+      context.change((access) =>
+        writing(access, () => {
+          endConsoleSession(access, id, nowMs);
+          noteOperation(access, { kind: 'session-end' }, nowMs);
+        }),
+      );
+      return { value: { ended: true }, done: 'The session has ended.' };
+    },
+  }),
+];
+
+/** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
+function linkInto(
+  { folder, live, by: user, change }: Context,
+  { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
+): Outcome<Link> {
+  const { url, run } = consoleOf(folder.root, live);
+  const by = { ...user, ...(as !== undefined && { as }) };
+  const person: Person = { by, read_only };
+  const nowMs = Date.now();
+  const link = change((access) => {
+    const asked = { kind: 'console-link', as: as ?? null, read_only };
+    noteOperation(access, asked, nowMs);
+    return makeLink(readSecret(folder), person, { epoch: readConsoleEpoch(access), run }, nowMs);
+  });
+  const value = {
+    url: `${url}/#login=${link}`,
+    name: actorText(by),
+    read_only,
+    expires_at: formatMs(nowMs + LINK_MS),
+  };
+  return {
+    value,
+    done: value.url,
+    next: [
+      `Open it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${value.name}${read_only ? ', read-only' : ''}.`,
+    ],
+  };
+}
+
+/** @throws Refused `failed` if Wirewatch is not running, or its console is off */
+function consoleOf(
+  root: string,
+  live: Context['live'],
+): NonNullable<NonNullable<Context['live']>['console']> {
+  if (live === null)
+    throw new Refused('failed', `Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
+  if (live.console !== null) return live.console;
+  throw new Refused(
+    'failed',
+    'the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.',
+  );
+}

@@ -1,0 +1,84 @@
+/** Reading of dropped files: its state, a pause, and reading archived files again. */
+import { readInstant } from '../config/option-values.ts';
+import { counted, grouped } from '../counted.ts';
+import { noteOperation } from '../history/operation-note.ts';
+import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
+import type { ReplayCounts } from '../ingest/requests/requests.ts';
+import { Refused } from '../refused.ts';
+import { formatMs } from '../time.ts';
+import { INGEST_STATUS } from './ingest-status.ts';
+import { value } from './member.ts';
+import { act } from './operation.ts';
+
+export const INGEST = [
+  INGEST_STATUS,
+  act('ingest replay', {
+    summary:
+      'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',
+    members: {
+      from: value(readInstant, {
+        hint: 'only files first applied at or after this time',
+        placeholder: 'time',
+      }),
+      to: value(readInstant, { hint: 'only files first applied before this time', placeholder: 'time' }),
+    },
+    examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],
+    readsDrop: true,
+    form: {
+      label: 'Replay files',
+      will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that differ get a new version, which clients receive; equal ones stay unchanged.',
+    },
+    job: () => '',
+    async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
+      if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
+      const request = { kind: 'replay', from, to } as const;
+      context.change((access) => noteOperation(access, request, context.nowMs));
+      const answer = await context.ingest(request);
+      if (!('replay' in answer)) throw new Error('the answer to a replay is of another kind');
+      const { replay: counts } = answer;
+      return { value: counts, done: replayText(counts), failed: counts.unreadable.length > 0 };
+    },
+  }),
+  act('ingest pause', {
+    summary: 'stop reading dropped files until "ingest resume", also across restarts',
+    examples: ['ingest pause'],
+    // Before the first start, too: files that wait already are not read then.
+    creates: true,
+    form: {
+      label: 'Pause ingest',
+      will: 'Export files stay in the drop folder until ingest is resumed, also after a restart. Clients can still read. The file being read is finished first.',
+    },
+    run({ change, folder, isNew, nowMs }) {
+      const paused_since = formatMs(change((access) => pauseIngest(access, nowMs)));
+      return {
+        value: { paused: true, paused_since },
+        done: `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
+      };
+    },
+  }),
+  act('ingest resume', {
+    summary: 'resume reading dropped files after "ingest pause"',
+    examples: ['ingest resume'],
+    form: {
+      label: 'Resume ingest',
+      will: 'Files in the drop folder are read again, the newest windows first.',
+    },
+    run({ change }) {
+      const pausedMs = change(resumeIngest);
+      return {
+        value: { paused: false, paused_since: null },
+        done:
+          pausedMs === null
+            ? 'Ingest was not paused.'
+            : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`,
+      };
+    },
+  }),
+];
+
+function replayText(counts: ReplayCounts): string {
+  return [
+    `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
+    ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
+  ].join('\n');
+}

@@ -1,0 +1,255 @@
+/** The API keys of clients. Changes apply to the next request. */
+import { createKey, parseKey } from '../auth/key.ts';
+import {
+  addKey,
+  getKey,
+  type Key,
+  keyDocument,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  setKey,
+  subscriptionsText,
+} from '../auth/keys.ts';
+import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
+import { grouped } from '../counted.ts';
+import { readKeyUsage } from '../limits/usage.ts';
+import { type Column, joined } from '../text-layout.ts';
+import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
+import { entryText, listText } from './entries.ts';
+import { hinted, required, value } from './member.ts';
+import { KEY_MEMBERS } from './members.ts';
+import { act, type Context, reading, requireChange } from './operation.ts';
+import { endNow, warningOf } from './urgent.ts';
+
+const { account, name, scopes, subscriptions } = KEY_MEMBERS;
+/** An operator who ends a key at once revokes it; a past time is a slip. */
+const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
+const ID = required(
+  value(readId, {
+    hint: 'key id: the 12 characters after "_live_"',
+    placeholder: 'id',
+    isSecret: true,
+  }),
+);
+
+/** A key as `--json` prints it, with its use so far. */
+type UsedKey = ReturnType<ReturnType<typeof documentsOf>>;
+
+const LIST_COLUMNS: readonly Column<UsedKey>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'ACCOUNT', value: (key) => key.account },
+  { title: 'NAME', value: (key) => key.name },
+  {
+    title: 'STATUS',
+    value: ({ status, revoked_at }) => (revoked_at === null ? status : `${status} at ${revoked_at}`),
+  },
+  { title: 'SCOPES', value: (key) => key.scopes.join(',') },
+  { title: 'SUBSCRIPTIONS', value: (key) => subscriptionsText(key.subscriptions) },
+  { title: 'EXPIRES', value: ({ expires_at }) => expires_at ?? 'never' },
+  { title: 'LAST USED', value: ({ last_used_at }) => last_used_at ?? 'no recorded use' },
+  {
+    title: 'ROWS TODAY',
+    value: ({ rows_today }) => (rows_today === null ? null : grouped(rows_today)),
+    align: 'right',
+  },
+];
+/** For one key: what a list has no room for, too. */
+const COLUMNS: readonly Column<UsedKey>[] = [
+  ...LIST_COLUMNS,
+  { title: 'ADDRESSES', value: ({ allow_addresses }) => allow_addresses.join(', ') || 'any' },
+  {
+    title: 'DAILY ROWS',
+    value: (key) => (key.daily_rows === null ? 'only that of the account' : grouped(key.daily_rows)),
+  },
+  { title: 'CREATED', value: ({ created_at }) => created_at },
+];
+const text = entryText(COLUMNS);
+
+export const KEYS = [
+  act('key create', {
+    summary: 'create a key. It is shown only once',
+    members: {
+      ...KEY_MEMBERS,
+      account: required(account),
+      name: required(name),
+      scopes: required(scopes),
+      subscriptions: required(subscriptions),
+      expires,
+    },
+    examples: [
+      'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
+      'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
+    ],
+    form: {
+      label: 'Make a key',
+      title: 'Make a key for',
+      will: 'The key works at once. It is shown only once.',
+    },
+    run(context, { account: account_id, allow_address: allow_addresses = [], ...given }) {
+      const { config, nowMs, live } = context;
+      const { key, ...stored } = createKey(config.keys.prefix);
+      const { expires: expires_at = null, daily_rows: rows = null, ...terms } = given;
+      const added = { ...stored, ...terms, account_id, expires_at, allow_addresses, daily_rows: rows };
+      const created = context.change((db) => addKey(db, added, nowMs));
+      const url = config.server.base_url || (live?.url ?? 'http://127.0.0.1:PORT');
+      return {
+        value: { ...documentsOf(context)(created), key },
+        done: `Created key ${created.id}.`,
+        next: [
+          scopesNote(created),
+          `The key. It is shown only once:\n\n  ${key}`,
+          `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
+        ],
+      };
+    },
+    text,
+  }),
+  reading('key list', {
+    summary: 'list all keys',
+    examples: ['key list', 'key list --json'],
+    run: (context) => ({ value: listKeys(context.access()).map(documentsOf(context)) }),
+    text: listText(LIST_COLUMNS, 'There are no keys yet. To create one, see: wirewatch key create --help'),
+  }),
+  reading('key show', {
+    summary: 'show one key, without its secret',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['key show abcdefghij23'],
+    run: (context, { id }) => ({ value: documentsOf(context)(getKey(context.access(), id)) }),
+    text,
+  }),
+  act('key set', {
+    summary: 'change a key, but not its secret. Values that you do not give stay unchanged',
+    members: {
+      id: ID,
+      ...KEY_MEMBERS,
+      account: hinted(account, 'account of the key, as a check; a key cannot move to another account'),
+      expires,
+    },
+    operands: ['id'],
+    examples: [
+      'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
+      'key set abcdefghij23 --allow-address none --daily-rows none',
+    ],
+    form: { label: 'Change', title: 'Change key', will: 'The changes apply from the next request on.' },
+    run(context, { id, account: account_id, expires: expires_at, allow_address: allow_addresses, ...given }) {
+      const changes = { account_id, expires_at, allow_addresses, ...given };
+      requireChange('key set', changes);
+      const key = context.change((db) => setKey(db, id, changes));
+      return { value: documentsOf(context)(key), done: `Changed key ${id}.` };
+    },
+    text,
+  }),
+  act('key rotate', {
+    summary:
+      'replace a key: create one with the same rights, shown only once, while the old one keeps working for a while',
+    members: {
+      id: ID,
+      overlap: value(readOverlap, {
+        hint: `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
+        placeholder: 'time',
+      }),
+      expires: hinted(
+        expires,
+        'when the new key expires, or none (default: when the old key would have expired)',
+      ),
+    },
+    operands: ['id'],
+    examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
+    form: {
+      label: 'Rotate',
+      will: 'A new key with the same rights is made and shown only once. The old one keeps working for the time chosen here, then ends. Cursors stay valid.',
+    },
+    run(context, { id, overlap: overlapMs = OVERLAP_DEFAULT_MS, expires: expires_at }) {
+      const { config, nowMs } = context;
+      const { key, ...stored } = createKey(config.keys.prefix);
+      const replacement = { ...stored, overlapMs, expires_at };
+      const { added, old } = context.change((db) => rotateKey(db, id, replacement, nowMs));
+      const replaced_expires_at = formatMs(old.expires_at ?? 0);
+      const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
+      return {
+        value: { ...documentsOf(context)(added), key, replaces: id, replaced_expires_at },
+        done: `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
+        next: [
+          `The key. It is shown only once:\n\n  ${key}`,
+          'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
+          added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
+          `To check that the old key is no longer used: wirewatch key show ${id}`,
+          isConfigured &&
+            `${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`,
+        ],
+      };
+    },
+  }),
+  act('key revoke', {
+    summary: 'revoke a key permanently',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
+    form: {
+      label: 'Revoke',
+      will: 'Requests with this key, and with its access tokens, are refused from now on (401). This cannot be undone.',
+      isGrave: true,
+    },
+    question({ access }, { id }) {
+      const key = getKey(access(), id);
+      if (key.revoked_at !== null) return null;
+      return {
+        text: `This permanently revokes key ${id} (${key.name}) of account ${key.account_id}.`,
+        word: id,
+      };
+    },
+    run(context, { id }) {
+      const key = getKey(context.access(), id);
+      const ending = endNow(context, { kind: 'key', id }, (db) => revokeKey(db, id, context.nowMs));
+      const revoked =
+        ending.kind === 'kept' ? ending.result.key : { ...key, revoked_at: key.revoked_at ?? context.nowMs };
+      const wasRevoked = ending.kind === 'kept' && ending.result.wasRevoked;
+      return {
+        value: documentsOf(context)(revoked),
+        done: wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`,
+        warning: warningOf(ending, `key ${id} is revoked`, `wirewatch key revoke ${id} --yes`),
+        failed: ending.kind === 'in memory',
+      };
+    },
+    text,
+  }),
+];
+
+/** A key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
+function readId(idOrKey: string): Reading<string> {
+  const reading = readKeyId(parseKey(idOrKey)?.id ?? idOrKey);
+  return reading.kind === 'read'
+    ? reading
+    : wrong(`${reading.expected}. To list the ids of all keys: wirewatch key list`);
+}
+
+function future(readAny: typeof KEY_MEMBERS.expires.read): typeof KEY_MEMBERS.expires.read {
+  return (json) => {
+    const reading = readAny(json);
+    const isPast = reading.kind === 'read' && reading.value !== null && reading.value <= Date.now();
+    return isPast ? wrong('a time in the future') : reading;
+  };
+}
+
+function documentsOf({ folder, nowMs }: Context) {
+  // By key id; null if usage.db cannot be read.
+  const usage = readKeyUsage(folder.usage, nowMs);
+  return (key: Key) => {
+    const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
+    return {
+      ...keyDocument(key, nowMs),
+      last_used_at: last_used_at === null ? null : formatMs(last_used_at),
+      rows_today: usage === null ? null : rows_today,
+    };
+  };
+}
+
+/** Of scopes that have no effect; false if there are none. */
+function scopesNote({ scopes: given }: Key): string | false {
+  const idle = given.filter((scope) => scope !== 'detections:read');
+  const unused = `No endpoint of this version uses ${idle.join(' or ')}.`;
+  const useless = idle.length === given.length && 'Without detections:read, the key cannot read detections.';
+  return idle.length > 0 && joined(' ', [unused, useless]);
+}

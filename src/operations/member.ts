@@ -1,0 +1,163 @@
+/**
+ * The members of an operation: what it is given, by name. A command writes a member as an option or an operand, a
+ * request as a member of a JSON object, the configuration as a line; one rule reads all of them. No I/O.
+ */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { listItems, type Reading, read, readSwitch, wrong } from '../config/option-values.ts';
+import { isTable, plainValue, shown } from '../config/raw-value.ts';
+import { nearest } from '../nearest.ts';
+import { listed, Refused } from '../refused.ts';
+
+export interface Member<Value = unknown, Required extends boolean = boolean> {
+  /** Of its JSON form. */
+  readonly schema: TSchema;
+  /** What it is, for the help of a command, a form and the OpenAPI document. */
+  readonly hint: string;
+  /** What stands for its value in the help: `time`; null for a switch, which has none. */
+  readonly placeholder: string | null;
+  /** How a command takes several values: not, as one text with commas, or by repeating the option. */
+  readonly several: 'no' | 'commas' | 'repeated';
+  readonly isRequired: Required;
+  /** Whether no message may repeat it: it may be a mistyped secret. */
+  readonly isSecret: boolean;
+  /** @param json its JSON form, or its text */
+  readonly read: (json: unknown) => Reading<Value>;
+}
+
+export type Members = Readonly<Record<string, Member>>;
+
+type ValueOf<One> = One extends Member<infer Value> ? Value : never;
+type RequiredOf<Own extends Members> = {
+  [Name in keyof Own]: Own[Name] extends Member<unknown, true> ? Name : never;
+}[keyof Own];
+
+/** The values that an operation is run with. */
+export type ValuesOf<Own extends Members> = {
+  readonly [Name in RequiredOf<Own>]: ValueOf<Own[Name]>;
+} & { readonly [Name in Exclude<keyof Own, RequiredOf<Own>>]?: ValueOf<Own[Name]> };
+
+interface Described {
+  readonly hint: string;
+  readonly placeholder?: string;
+  readonly schema?: TSchema;
+  readonly isSecret?: boolean;
+}
+
+/** A single value. In JSON it may be a text as on the command line, a number or a boolean; null is `none`. */
+export function value<Value>(
+  readText: (text: string) => Reading<Value>,
+  { hint, placeholder = 'text', schema = Type.String(), isSecret = false }: Described,
+): Member<Value, false> {
+  return {
+    schema,
+    hint,
+    placeholder,
+    isSecret,
+    several: 'no',
+    isRequired: false,
+    read(json) {
+      const text = textOf(json);
+      return text === null ? wrong('a text') : readText(text);
+    },
+  };
+}
+
+/** Several values: in JSON a list, or a text as on the command line. */
+export function list<Value>(
+  readItems: (items: readonly string[]) => Reading<Value>,
+  {
+    hint,
+    placeholder = 'list',
+    schema = Type.Array(Type.String()),
+    several = 'commas',
+    isSecret = false,
+  }: Described & { readonly several?: 'commas' | 'repeated' },
+): Member<Value, false> {
+  return {
+    schema,
+    hint,
+    placeholder,
+    several,
+    isSecret,
+    isRequired: false,
+    read(json) {
+      const items = itemsOf(json);
+      return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
+    },
+  };
+}
+
+/** Off unless it is given: on the command line an option without a value. */
+export function toggle(hint: string): Member<boolean, false> {
+  const made = value(readSwitch, { hint, schema: Type.Boolean() });
+  return { ...made, placeholder: null };
+}
+
+export function required<Value>(member: Member<Value, false>): Member<Value, true> {
+  return { ...member, isRequired: true };
+}
+
+/** The same member with another hint: what its default is, for example. */
+export function hinted<Value, Required extends boolean>(
+  member: Member<Value, Required>,
+  hint: string,
+): Member<Value, Required> {
+  return { ...member, hint };
+}
+
+/**
+ * Reads what an operation is given.
+ *
+ * @throws Refused `invalid_request` with every problem: the member, what was expected and what was found
+ */
+export function readMembers<Own extends Members>(members: Own, given: unknown): ValuesOf<Own> {
+  if (!isTable(given)) throw new Refused('invalid_request', `expected a JSON object, found ${shown(given)}`);
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, json] of Object.entries(given)) {
+    const member = Object.hasOwn(members, name) ? members[name] : undefined;
+    if (member === undefined) problems.push(`${name}: ${unknownText(name, Object.keys(members))}`);
+    else {
+      const reading = member.read(json);
+      if (reading.kind === 'read') values[name] = reading.value;
+      else {
+        const found = member.isSecret ? '' : `, found ${shown(json)}`;
+        problems.push(`${name}: expected ${reading.expected}${found}`);
+      }
+    }
+  }
+  for (const [name, { isRequired, hint }] of Object.entries(members))
+    if (isRequired && !Object.hasOwn(given, name)) problems.push(`${name}: missing; expected: ${hint}`);
+  if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
+  return values as ValuesOf<Own>;
+}
+
+function unknownText(name: string, known: readonly string[]): string {
+  const near = nearest(name, known, 3);
+  if (near !== null) return `unknown; did you mean ${near}?`;
+  return `unknown; expected ${known.length === 0 ? 'no members' : known.join(', ')}`;
+}
+
+/** Null for what is no single value. */
+function textOf(json: unknown): string | null {
+  if (typeof json === 'boolean') return json ? 'on' : 'off';
+  if (typeof json === 'number') return String(json);
+  if (json === null) return 'none';
+  const plain = plainValue(json);
+  return typeof plain === 'string' ? plain : null;
+}
+
+/** Null for what is no list of single values. */
+function itemsOf(json: unknown): readonly string[] | null {
+  if (!Array.isArray(json)) {
+    const text = textOf(json);
+    return text === null ? null : listItems(text);
+  }
+  const texts = json.map(textOf);
+  return texts.every((text) => text !== null) ? texts : null;
+}
+
+/** A reader that takes what it is given. */
+export function anyText(text: string): Reading<string> {
+  return read(text);
+}

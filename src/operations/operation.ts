@@ -1,0 +1,202 @@
+/**
+ * An act or a read of an operator, described once: the command, the form of the console, the request to the
+ * administration API, its place in the audit trail and in the manual are made from it.
+ */
+
+import type { Denied } from '../auth/denials.ts';
+import type { Config } from '../config/load.ts';
+import type { Actor } from '../history/actor.ts';
+import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
+import { Refused } from '../refused.ts';
+import type { Database } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
+import type { InstallationKind } from '../store/installation.ts';
+import type { Jobs } from './jobs.ts';
+import { type Members, readMembers, type ValuesOf } from './member.ts';
+
+/** How somebody asks for an operation: the audit trail says it. */
+export type Way = 'command' | 'console' | 'api';
+
+/** What only a running appliance knows. */
+export interface Live {
+  /** Where clients reach it. */
+  readonly url: string;
+  /** Where the console is, and the run that a link into it is for; null while it is off. */
+  readonly console: { readonly url: string; readonly run: string } | null;
+}
+
+/** What an operation works on. The same functions run in an appliance and, without one, in a command's process. */
+export interface Context {
+  readonly folder: DataFolder;
+  readonly kind: InstallationKind;
+  /** Whether it was created for this operation. */
+  readonly isNew: boolean;
+  readonly config: Config;
+  readonly way: Way;
+  readonly by: Actor;
+  /** Epoch milliseconds. */
+  readonly nowMs: number;
+  /** Null while no appliance runs. */
+  readonly live: Live | null;
+  /** What runs now and ran last; null while no appliance runs. */
+  readonly jobs: Jobs | null;
+  /** A reader on access.db. @throws Refused if there is no installation */
+  readonly access: () => Database;
+  /** Runs `work` on a writer of access.db: what it changes is in the audit trail, under the name of this operation. */
+  readonly change: <Result>(work: (access: Database) => Result) => Result;
+  /** A reader on detections.db; null if nothing was ever ingested. @throws Refused `unavailable` while it must not be read */
+  readonly detections: () => Database | null;
+  /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
+  readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
+  /** Says in words how far long work has come. */
+  readonly tell: (progress: string) => void;
+  /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
+  readonly deny: (denied: Denied) => boolean;
+}
+
+export interface Outcome<Value = unknown> {
+  /** As `--json` prints it. */
+  readonly value: Value;
+  /** What was done, in a sentence. */
+  readonly done?: string;
+  /** What comes next, in paragraphs. */
+  readonly next?: readonly (string | false | null)[];
+  /** What its user must know besides, whatever is printed. */
+  readonly warning?: string | null;
+  /** Whether it did not do all that was asked: exit code 1. */
+  readonly failed?: boolean;
+}
+
+/** Asked before something that cannot be taken back. */
+export interface Question {
+  /** What will be done, in full sentences. */
+  readonly text: string;
+  /** The word to type. */
+  readonly word: string;
+}
+
+export interface Description<Own extends Members, Value> {
+  /** In lower case, without a full stop, as a line of a list. */
+  readonly summary: string;
+  /** What the help adds, in paragraphs. */
+  readonly help?: string;
+  readonly members?: Own;
+  /** The members that a command takes as operands, in order; the last may take several. */
+  readonly operands?: readonly (keyof Own & string)[];
+  /** Command lines without the program's name. */
+  readonly examples: readonly string[];
+  /** Whether it creates a missing installation. */
+  readonly creates?: boolean;
+  /** False: the command line has a command of its own for it, or needs none. */
+  readonly hasCommand?: boolean;
+  /** Whether it reads the drop folder: a command on a stopped installation may have to be told where that is. */
+  readonly readsDrop?: boolean;
+  /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
+  readonly job?: (values: ValuesOf<Own>) => string;
+  /** Null: nothing has to be confirmed. */
+  readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
+  readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
+  /** The value as a command prints it, between `done` and `next`; null: nothing. */
+  readonly text?: (value: Value) => string | null;
+  /** By word: a line of the text that begins with it is shown in this colour on a terminal. */
+  readonly colours?: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
+  /** The form of the console; absent: the console has another way to it, or none. */
+  readonly form?: Form;
+}
+
+/** How the console shows an act. */
+export interface Form {
+  /** Text of its button. */
+  readonly label: string;
+  /** What will happen, shown before it is confirmed. */
+  readonly will: string;
+  /** The question, without its subject; default: the label. */
+  readonly title?: string;
+  /** It takes access away from a client, or cannot be undone. */
+  readonly isGrave?: boolean;
+}
+
+/** {@link Description} without the types of its members: what is made from the table sees this. */
+export interface Operation {
+  /** As a command: `key create`. */
+  readonly name: string;
+  readonly kind: 'act' | 'read';
+  readonly summary: string;
+  readonly help: string | null;
+  readonly members: Members;
+  readonly operands: readonly string[];
+  readonly examples: readonly string[];
+  readonly creates: boolean;
+  readonly hasCommand: boolean;
+  readonly readsDrop: boolean;
+  /** Whether a person is asked before it: {@link question}. */
+  readonly asks: boolean;
+  readonly form: Form | null;
+  readonly colours: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
+  /** The subject of its job; null if it takes no longer than a request. */
+  readonly job: ((given: unknown) => string) | null;
+  /** @param given its members, as JSON @throws Refused */
+  readonly question: (context: Context, given: unknown) => Question | null;
+  /** @param given its members, as JSON @throws Refused */
+  readonly run: (context: Context, given: unknown) => Promise<Outcome>;
+  readonly text: ((value: unknown) => string | null) | null;
+}
+
+/** Changes something. */
+export function act<const Own extends Members = Record<never, never>, Value = unknown>(
+  name: string,
+  description: Description<Own, Value>,
+): Operation {
+  return described('act', name, description);
+}
+
+/** Changes nothing. */
+export function reading<const Own extends Members = Record<never, never>, Value = unknown>(
+  name: string,
+  description: Description<Own, Value>,
+): Operation {
+  return described('read', name, description);
+}
+
+function described<Own extends Members, Value>(
+  kind: Operation['kind'],
+  name: string,
+  description: Description<Own, Value>,
+): Operation {
+  const { members = {} as Own, job, question, text } = description;
+  const values = (given: unknown) => readMembers(members, given);
+  return {
+    name,
+    kind,
+    summary: description.summary,
+    help: description.help ?? null,
+    members,
+    operands: description.operands ?? [],
+    examples: description.examples,
+    creates: description.creates ?? false,
+    hasCommand: description.hasCommand ?? true,
+    readsDrop: description.readsDrop ?? false,
+    asks: question !== undefined,
+    form: description.form ?? null,
+    colours: description.colours ?? {},
+    job: job === undefined ? null : (given) => job(values(given)),
+    question: (context, given) => question?.(context, values(given)) ?? null,
+    run: async (context, given) => description.run(context, values(given)),
+    // What an operation prints is what it returned, also after a way through JSON.
+    text: text === undefined ? null : (value) => text(value as Value),
+  };
+}
+
+/** As it stands in an address: `key-create`. */
+export function pathOf({ name }: Pick<Operation, 'name'>): string {
+  return name.replaceAll(' ', '-');
+}
+
+/** @throws Refused `invalid_request` if nothing is to be changed */
+export function requireChange(name: string, changes: object): void {
+  if (Object.values(changes).some((value) => value !== undefined)) return;
+  throw new Refused(
+    'invalid_request',
+    `nothing to change: give at least one member. See: wirewatch ${name} --help`,
+  );
+}

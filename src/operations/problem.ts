@@ -1,0 +1,48 @@
+/** What an operation answers over HTTP: its outcome, or why it was refused. */
+import { STATUS_CODES } from 'node:http';
+import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
+import type { Outcome } from './operation.ts';
+
+const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
+  invalid_request: 400,
+  usage: 400,
+  forbidden: 403,
+  not_found: 404,
+  failed: 409,
+  configuration: 409,
+  unavailable: 503,
+};
+
+/** JSON, with absent members filled in. */
+export type OutcomeDocument = ReturnType<typeof outcomeDocument>;
+
+export function outcomeDocument({ value, done, next = [], warning, failed }: Outcome) {
+  return {
+    value,
+    done: done ?? null,
+    next: next.filter((text) => typeof text === 'string'),
+    warning: warning ?? null,
+    failed: failed ?? false,
+  };
+}
+
+/** RFC 9457, without a type; `code` is Refused's. */
+export interface ProblemDocument {
+  readonly title: string | undefined;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+}
+
+/** @param detail what is wrong and what to do */
+export function problemDocument(status: number, detail: string, code = 'failed'): ProblemDocument {
+  return { title: STATUS_CODES[status], status, detail, code };
+}
+
+/** Null for what is no refusal, but a fault of the program or the machine. */
+export function refusalDocument(error: unknown): ProblemDocument | null {
+  const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
+  return error instanceof Refused && status !== 500
+    ? problemDocument(status, reasonOf(error), error.code)
+    : null;
+}

@@ -1,0 +1,67 @@
+/** Operations that are the program's own commands in processes of low priority: a backup, a verification. */
+import { type BackupProcess, runCommand } from '../backup/backup-process.ts';
+import { counted, grouped } from '../counted.ts';
+import { noteOperation } from '../history/operation-note.ts';
+import { Refused } from '../refused.ts';
+import { act, type Context, type Outcome } from './operation.ts';
+
+const running = new Set<BackupProcess>();
+
+export const PROCESS_OPERATIONS = [
+  act('backup', {
+    summary: 'update the backup folder',
+    examples: [],
+    hasCommand: false,
+    job: () => '',
+    form: { label: 'Back up now', will: 'The backup folder is updated. Reads and ingest continue.' },
+    run(context) {
+      const { dataFolder, ingest, backup } = context.config;
+      const keep = `${backup.keep_days}`;
+      const args = [backup.folder, '--data', dataFolder, '--drop', ingest.drop, '--keep-days', keep];
+      return inProcess(context, 'backup', ['backup', ...args], (printed) => ({
+        value: printed,
+        done: `${printed.path} is up to date: ${grouped(Number(printed.written))} bytes written.`,
+      }));
+    },
+  }),
+  act('verify', {
+    summary: 'compare the databases with their logs',
+    examples: [],
+    hasCommand: false,
+    job: () => '',
+    form: {
+      label: 'Verify now',
+      will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest continue.',
+    },
+    run: (context) =>
+      inProcess(context, 'scrub', ['verify', '--data', context.config.dataFolder], (printed) => {
+        if (printed.ok === true) return { value: printed, done: 'The databases match their logs.' };
+        const count = Array.isArray(printed.findings) ? printed.findings.length : 0;
+        const done =
+          count > 0
+            ? `${counted(count, 'kind')} of damage found. Run wirewatch verify to see all.`
+            : `Not everything could be compared: ${printed.not_compared}.`;
+        return { value: printed, done, failed: true };
+      }),
+  }),
+];
+
+/** Ends them, because Wirewatch ends. */
+export async function endProcesses(): Promise<void> {
+  await Promise.all([...running].map((process) => process.giveUp()));
+}
+
+/** @param outcomeOf what the command printed */
+async function inProcess(
+  context: Context,
+  kind: string,
+  args: readonly string[],
+  outcomeOf: (printed: Readonly<Record<string, unknown>>) => Outcome,
+): Promise<Outcome> {
+  context.change((access) => noteOperation(access, { kind }, context.nowMs));
+  const process = runCommand(args);
+  running.add(process);
+  const outcome = await process.outcome.finally(() => running.delete(process));
+  if (outcome.kind === 'failed') throw new Refused('failed', outcome.detail);
+  return outcomeOf(outcome.printed);
+}

@@ -1,0 +1,124 @@
+/** The subscriptions of accounts, to which detections belong. Changes apply to the next request. */
+import {
+  addSubscription,
+  getSubscription,
+  listSubscriptions,
+  setSubscription,
+  subscriptionDocument,
+} from '../auth/subscriptions.ts';
+import { type Reading, read, readName } from '../config/option-values.ts';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { endedStreams } from '../history/detection-rows.ts';
+import type { Column } from '../text-layout.ts';
+import { entryText, listText } from './entries.ts';
+import { hinted, required, value } from './member.ts';
+import { SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
+import { act, type Context, reading, requireChange } from './operation.ts';
+
+const { account, name, time_zone, content_types } = SUBSCRIPTION_MEMBERS;
+const ID = required(SUBSCRIPTION_MEMBERS.id);
+
+const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
+  { title: 'ID', value: ({ id }) => id, align: 'right' },
+  { title: 'ACCOUNT', value: (subscription) => subscription.account },
+  { title: 'NAME', value: (subscription) => subscription.name },
+  { title: 'TIME ZONE', value: (subscription) => subscription.time_zone },
+  { title: 'CONTENT TYPES', value: (subscription) => subscription.content_types.join(',') },
+  { title: 'CREATED', value: ({ created_at }) => created_at },
+];
+const text = entryText(COLUMNS);
+
+export const SUBSCRIPTIONS = [
+  act('subscription add', {
+    summary: 'add a subscription to an account',
+    members: { id: ID, account: required(account), name, time_zone, content_types },
+    operands: ['id'],
+    examples: [
+      'subscription add 7001 --account acme',
+      'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
+    ],
+    creates: true,
+    form: {
+      label: 'Add a subscription',
+      will: 'Rows of exports with this number belong to the account from now on.',
+    },
+    run(context, { id, account: account_id, ...given }) {
+      const { name: shown = null, time_zone: zone = 'UTC', content_types: types = CONTENT_TYPES } = given;
+      const added = { id, account_id, name: shown, time_zone: zone, content_types: types };
+      const subscription = context.change((db) => addSubscription(db, added, context.nowMs));
+      return {
+        value: subscriptionDocument(subscription),
+        done: `Added subscription ${id}.`,
+        next: [
+          `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`,
+        ],
+        warning: hadRows(context, id) ? hadRowsText(id, account_id) : null,
+      };
+    },
+    text,
+  }),
+  reading('subscription list', {
+    summary: 'list all subscriptions',
+    examples: ['subscription list', 'subscription list --json'],
+    run: ({ access }) => ({ value: listSubscriptions(access()).map(subscriptionDocument) }),
+    text: listText(
+      COLUMNS,
+      'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT',
+    ),
+  }),
+  reading('subscription show', {
+    summary: 'show one subscription',
+    members: { id: ID },
+    operands: ['id'],
+    examples: ['subscription show 7001'],
+    run: ({ access }, { id }) => ({ value: subscriptionDocument(getSubscription(access(), id)) }),
+    text,
+  }),
+  act('subscription set', {
+    summary: 'change a subscription. Values that you do not give stay unchanged',
+    members: {
+      id: ID,
+      account: hinted(
+        account,
+        'account of the subscription, as a check; a subscription cannot move to another account',
+      ),
+      name: value(readNameOrNone, { hint: 'display name, or "" for none', placeholder: 'name' }),
+      time_zone: hinted(time_zone, ZONE_HINT),
+      content_types: hinted(content_types, TYPES_HINT),
+    },
+    operands: ['id'],
+    examples: ['subscription set 7001 --time-zone Europe/London'],
+    form: {
+      label: 'Change',
+      title: 'Change subscription',
+      will: 'The changes apply from the next request on.',
+    },
+    run(context, { id, account: account_id, ...given }) {
+      const changes = { account_id, ...given };
+      requireChange('subscription set', changes);
+      const subscription = context.change((db) => setSubscription(db, id, changes));
+      return { value: subscriptionDocument(subscription), done: `Changed subscription ${id}.` };
+    },
+    text,
+  }),
+];
+
+function readNameOrNone(name: string): Reading<string | null> {
+  return name.trim() === '' ? read(null) : readName(name);
+}
+
+/** Whether a removed subscription with this number had rows; false if the database cannot be read. */
+function hadRows({ detections }: Context, id: number): boolean {
+  try {
+    const db = detections();
+    return db !== null && endedStreams(db, id).length > 0;
+  } catch {
+    // The subscription has been added all the same; an alert or the next start reports the database.
+    return false;
+  }
+}
+
+/** Rows in the archive have the number alone: they go to whoever has it when they are replayed. */
+function hadRowsText(id: number, account: string): string {
+  return `an earlier subscription ${id} was removed. Files in archive/ may still contain its rows, and ingest replay gives them to account ${account}. If they are another customer's, replay only files from after the removal: wirewatch ingest replay --from TIME. For the time, run: wirewatch audit`;
+}

@@ -1,0 +1,35 @@
+/** Every operation, in the order of the help. */
+import { ACCOUNTS } from './accounts.ts';
+import { AUDIT } from './audit.ts';
+import { CONSOLE_OPERATIONS } from './console.ts';
+import { INGEST } from './ingest.ts';
+import { KEYS } from './keys.ts';
+import { type Operation, pathOf } from './operation.ts';
+import { PROCESS_OPERATIONS } from './processes.ts';
+import { REMOVALS } from './removal.ts';
+import { SUBSCRIPTIONS } from './subscriptions.ts';
+import { WINDOWS } from './windows.ts';
+
+export const OPERATIONS: readonly Operation[] = [
+  ...ACCOUNTS,
+  ...SUBSCRIPTIONS,
+  ...REMOVALS,
+  ...KEYS,
+  ...WINDOWS,
+  ...INGEST,
+  AUDIT,
+  ...CONSOLE_OPERATIONS,
+  ...PROCESS_OPERATIONS,
+];
+
+const BY_PATH = new Map(OPERATIONS.map((operation) => [pathOf(operation), operation]));
+
+/** @param path as it stands in an address: `key-create` */
+export function operationAt(path: string): Operation | null {
+  return BY_PATH.get(path) ?? null;
+}
+
+/** The operations of a group of commands, such as `key`, or the one that is a command itself. */
+export function operationsOf(command: string): readonly Operation[] {
+  return OPERATIONS.filter(({ name, hasCommand }) => hasCommand && name.split(' ', 1)[0] === command);
+}

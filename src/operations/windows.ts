@@ -1,0 +1,288 @@
+/** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
+import { Type } from '@sinclair/typebox';
+import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { counted } from '../counted.ts';
+import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import { noteOperation } from '../history/operation-note.ts';
+import { windowsWithHeldFile } from '../ingest/file-record.ts';
+import type { ResettableStatus } from '../ingest/requests/requests.ts';
+import { Refused } from '../refused.ts';
+import { type Column, table } from '../text-layout.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
+import {
+  type ExportWindow,
+  findWindow,
+  listWindows,
+  WINDOW_STATUSES,
+  type WindowStatus,
+} from '../windows/ledger.ts';
+import { statusPhrase } from '../windows/window-states.ts';
+import { hinted, list, required, toggle, value } from './member.ts';
+import { act, type Context, type Outcome, reading } from './operation.ts';
+
+const WINDOWS_DEFAULT = 1000;
+const WINDOWS_MAX = 1_000_000;
+const EXPORT = value(readExport, {
+  hint: 'newswire or imagewire',
+  placeholder: 'export',
+  schema: Type.Union(EXPORT_NAMES.map((name) => Type.Literal(name))),
+});
+const START_HINT =
+  'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
+
+const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
+  { title: 'EXPORT', value: (window) => window.export },
+  { title: 'WINDOW START', value: ({ window_start }) => window_start },
+  { title: 'STATUS', value: ({ status }) => status },
+  { title: 'SINCE', value: ({ since }) => since },
+  { title: 'FILE NO.', value: ({ file }) => file, align: 'right' },
+];
+
+/** What a window that waits for the operator allows. */
+interface Release {
+  readonly name: 'reset' | 'accept';
+  /** The status of the windows that it is for. */
+  readonly from: ResettableStatus;
+  readonly summary: string;
+  readonly label: string;
+  readonly will: string;
+}
+
+const RELEASES: readonly Release[] = [
+  {
+    name: 'reset',
+    from: 'failed',
+    summary: 'read a failed window again: the newest file for it in held/, or else the file that failed',
+    label: 'Reset',
+    will: 'The newest held file of the window is read; if none is held, the failed file is read again. Its detections then reach the change stream.',
+  },
+  {
+    name: 'accept',
+    from: 'abandoned',
+    summary: 'read an abandoned window after all: the newest file for it in held/',
+    label: 'Accept',
+    will: 'The held file is read after all. Its detections then reach the change stream.',
+  },
+];
+
+export const WINDOWS = [
+  reading('window list', {
+    summary: 'list windows and their status, the newest first',
+    members: {
+      export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
+      status: value(readStatus, {
+        hint: `only windows with this status: ${WINDOW_STATUSES.join(', ')}`,
+        placeholder: 'status',
+        schema: Type.Union(WINDOW_STATUSES.map((status) => Type.Literal(status))),
+      }),
+      limit: value(integer(1, WINDOWS_MAX), {
+        hint: `list at most this many (default: ${WINDOWS_DEFAULT})`,
+        placeholder: 'number',
+        schema: Type.Integer({ minimum: 1, maximum: WINDOWS_MAX }),
+      }),
+    },
+    operands: ['export'],
+    examples: ['window list', 'window list newswire --status failed'],
+    run({ detections }, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
+      const db = detections();
+      const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
+      const none =
+        exportName === null && status === null
+          ? 'There are no windows yet. The list starts with the first window that is read.'
+          : 'No windows match.';
+      return { value: windows.map(windowDocument), ...(windows.length === 0 && { done: none }) };
+    },
+    text: (windows) => (windows.length === 0 ? null : table(windows, COLUMNS)),
+  }),
+  ...RELEASES.map(releaseOperation),
+  act('window expect', {
+    summary:
+      'set the first window that is expected from an export: earlier windows no longer count as missing, later ones are checked for',
+    members: {
+      export: required(EXPORT),
+      start: required(value(readWindowStart, { hint: START_HINT, placeholder: 'start' })),
+    },
+    operands: ['export', 'start'],
+    examples: ['window expect newswire 20261121T1010Z'],
+    readsDrop: true,
+    form: {
+      label: 'Expect windows from here',
+      title: 'Expect windows only from',
+      will: 'Windows before this one no longer count as missing or abandoned. Later ones are checked at once.',
+    },
+    job: ({ export: exportName, start }) => nameOf(exportName, start),
+    async run(context, { export: exportName, start }) {
+      const from = formatMs(start);
+      if (start > context.nowMs)
+        throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
+      const request = { kind: 'expect', export: exportName, window_start: start } as const;
+      context.change((access) => noteOperation(access, request, context.nowMs));
+      const answer = await context.ingest(request);
+      if (!('expected' in answer)) throw new Error('the answer to an expect is of another kind');
+      const { forgotten } = answer.expected;
+      const earlier =
+        forgotten === 0
+          ? ''
+          : ` ${counted(forgotten, 'earlier window is', 'earlier windows are')} no longer missing.`;
+      return {
+        value: { export: exportName, expected_from: from, no_longer_missing: forgotten },
+        done: `Windows of ${exportName} are expected from ${from} on.${earlier}`,
+      };
+    },
+  }),
+];
+
+/** The document and the text of one window. */
+interface Released {
+  readonly document: {
+    readonly export: ExportName;
+    readonly window_start: string;
+    readonly status: WindowStatus | undefined;
+    /** Null, like the outcome, if nothing was read. */
+    readonly file: string | null;
+    readonly outcome: string | null;
+    readonly reason: string | null;
+  };
+  readonly text: string;
+}
+
+function releaseOperation(release: Release) {
+  const { name, from, summary, label, will } = release;
+  return act(`window ${name}`, {
+    summary,
+    members: {
+      export: required(EXPORT),
+      start: list(readStarts, { hint: START_HINT, placeholder: 'start', several: 'repeated' }),
+      all: toggle(`all ${from} windows with a file in held/, the oldest first`),
+    },
+    operands: ['export', 'start'],
+    examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
+    readsDrop: true,
+    form: { label, will },
+    job: ({ export: exportName, start = [] }) =>
+      start.length === 0 ? exportName : start.map((one) => nameOf(exportName, one)).join(', '),
+    async run(
+      context,
+      { export: exportName, start: named = [], all = false },
+    ): Promise<Outcome<Released['document'] | undefined | readonly Released['document'][]>> {
+      if (named.length > 0 === all)
+        throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
+      const starts = all ? heldWindows(context, exportName, from) : named;
+      // All before the first: a mistyped start changes nothing.
+      for (const start of starts) requireStatus(context, release, exportName, start);
+      const isList = all || named.length > 1;
+      const released: Released[] = [];
+      for (const start of starts) {
+        const releasing = releaseWindow(context, from, exportName, start);
+        const told = (error: unknown) => notReleased(context, error, exportName, start);
+        released.push(await (isList ? releasing.catch(told) : releasing));
+      }
+      const documents = released.map(({ document }) => document);
+      return {
+        value: isList ? documents : documents[0],
+        done:
+          released.map(({ text }) => text).join('\n') ||
+          `No ${from} window of ${exportName} has a file in held/.`,
+        failed: documents.some(({ outcome }) => outcome === 'failed' || outcome === null),
+      };
+    },
+  });
+}
+
+function heldWindows({ detections }: Context, exportName: ExportName, from: ResettableStatus): number[] {
+  const db = detections();
+  return db === null ? [] : windowsWithHeldFile(db, exportName, from);
+}
+
+/** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
+function requireStatus(
+  context: Context,
+  { name, from }: Release,
+  exportName: ExportName,
+  start: number,
+): void {
+  const status = statusOf(context, exportName, start);
+  if (status === from) return;
+  const window = nameOf(exportName, start);
+  const right = RELEASES.find((release) => release.from === status);
+  const next =
+    right === undefined
+      ? `See: wirewatch window list ${exportName} --status ${from}`
+      : `Run: wirewatch window ${right.name} ${window}`;
+  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
+  throw new Refused('failed', `the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
+}
+
+/** A window that was refused, among several: the others must still be told, and the next ones tried. */
+function notReleased(context: Context, error: unknown, exportName: ExportName, start: number): Released {
+  if (!(error instanceof Refused)) throw error;
+  const reason = error.message;
+  const window_start = formatMs(start);
+  const status = statusOf(context, exportName, start);
+  return {
+    document: { export: exportName, window_start, status, file: null, outcome: null, reason },
+    text: `The window ${exportName} ${window_start} was not read: ${reason}`,
+  };
+}
+
+/** @param start epoch milliseconds */
+async function releaseWindow(
+  context: Context,
+  from: ResettableStatus,
+  exportName: ExportName,
+  start: number,
+): Promise<Released> {
+  const request = { kind: 'reset', export: exportName, window_start: start, from } as const;
+  context.change((access) => noteOperation(access, request, context.nowMs));
+  const answer = await context.ingest(request);
+  if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
+  const { file, outcome, reason } = answer.reset;
+  const status = statusOf(context, exportName, start);
+  const window_start = formatMs(start);
+  const text =
+    outcome === 'failed'
+      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
+      : `${file}: ${outcome}. The window ${exportName} ${window_start} ${statusPhrase(status)}.`;
+  return { document: { export: exportName, window_start, status, file, outcome, reason }, text };
+}
+
+/** A window in the contract's names. */
+function windowDocument({ export: exportName, window_start, status, since, file }: ExportWindow) {
+  return {
+    export: exportName,
+    window_start: formatMs(window_start),
+    window_end: formatMs(window_start + WINDOW_MS),
+    status,
+    since: formatMs(since),
+    file,
+  };
+}
+
+function statusOf({ detections }: Context, exportName: ExportName, start: number): WindowStatus | undefined {
+  const db = detections();
+  return db === null ? undefined : findWindow(db, exportName, start)?.status;
+}
+
+function nameOf(exportName: ExportName, start: number): string {
+  return `${exportName} ${formatMs(start)}`;
+}
+
+/** Each start once, in the order in which they are named. */
+function readStarts(texts: readonly string[]): Reading<readonly number[]> {
+  const starts = new Set<number>();
+  for (const text of texts) {
+    const start = readWindowStart(text);
+    if (start.kind === 'wrong') return start;
+    starts.add(start.value);
+  }
+  return read([...starts]);
+}
+
+function readExport(text: string): Reading<ExportName> {
+  return isExportName(text) ? read(text) : wrong(EXPORT_NAMES.join(' or '));
+}
+
+function readStatus(text: string): Reading<WindowStatus> {
+  const status = WINDOW_STATUSES.find((known) => known === text);
+  return status === undefined ? wrong(`one of ${WINDOW_STATUSES.join(', ')}`) : read(status);
+}

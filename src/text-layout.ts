@@ -1,0 +1,113 @@
+/** How text is laid out on a terminal: tables, labels with values, wrapped lines. */
+import { printable } from './printable.ts';
+
+/** A terminal that reports fewer columns gets the default width. */
+const WIDTH_MIN = 40;
+export const WIDTH_DEFAULT = 80;
+
+/** Columns of the terminal; null if stdout is not a terminal, so that lines may have any length. */
+export function terminalWidth(): number | null {
+  if (!process.stdout.isTTY) return null;
+  const { columns } = process.stdout;
+  return columns >= WIDTH_MIN ? columns : WIDTH_DEFAULT;
+}
+
+type Cell = string | number | null | undefined;
+
+export type Column<Row> = {
+  title: string;
+  value: (row: Row) => Cell;
+  align?: 'right';
+};
+
+/**
+ * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that exceed the width are
+ * printed below each row, with their titles.
+ *
+ * @param width maximum width of a line; null: no maximum
+ */
+export function table<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  width: number | null = terminalWidth(),
+): string {
+  const cells = rows.map((row) => columns.map((column) => cell(column.value(row))));
+  const titles = columns.map((column) => column.title);
+  const widths = columns.map((_, at) =>
+    [titles, ...cells].reduce((widest, line) => Math.max(widest, length(line[at])), 0),
+  );
+  const shown = columnsWithin(widths, width);
+  const line = (texts: readonly string[]) =>
+    texts
+      .slice(0, shown)
+      .map((text, at) => {
+        const space = ' '.repeat((widths[at] ?? 0) - length(text));
+        return columns[at]?.align === 'right' ? space + text : text + space;
+      })
+      .join('  ')
+      .trimEnd();
+  const below = (texts: readonly string[]) =>
+    titles.flatMap((title, at) =>
+      at < shown || texts[at] === '-'
+        ? []
+        : wrapped(`${title.toLowerCase()}: ${texts[at]}`, width ?? WIDTH_DEFAULT),
+    );
+  return [line(titles), ...cells.flatMap((texts) => [line(texts), ...below(texts)])].join('\n');
+}
+
+/** How many of the first columns fit; at least one. */
+function columnsWithin(widths: readonly number[], width: number | null): number {
+  if (width === null) return widths.length;
+  let used = -2;
+  const overflowing = widths.findIndex((own) => {
+    used += own + 2;
+    return used > width;
+  });
+  return overflowing < 0 ? widths.length : Math.max(1, overflowing);
+}
+
+/** Labels and their values in two aligned columns; null is shown as `-`. */
+export function details(lines: readonly (readonly [label: string, value: Cell])[]): string {
+  const width = Math.max(...lines.map(([label]) => label.length));
+  return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
+}
+
+/** The parts of a text, without those that are null or false. */
+export function joined(separator: string, parts: readonly (string | null | false)[]): string {
+  return parts.filter((part) => part !== null && part !== false).join(separator);
+}
+
+const BELOW_INDENT = '    ';
+
+/**
+ * Lines of at most `width` columns where the words allow it. A command at the end stays on one line, so that it can be
+ * copied.
+ *
+ * @param first what the first line begins with; the others are indented by `indent`
+ */
+export function wrapped(text: string, width: number, indent = BELOW_INDENT, first = indent): string[] {
+  const [command] = /(?<=: )wirewatch .*$/.exec(text) ?? [];
+  const prose = command === undefined ? text : text.slice(0, -command.length - 1);
+  const lines: string[] = [];
+  let line = first;
+  let isFirst = true;
+  for (const word of [...prose.split(' '), ...(command === undefined ? [] : [command])]) {
+    if (!isFirst && length(line) + 1 + length(word) > width) {
+      lines.push(line);
+      line = `${indent}${word}`;
+    } else line = isFirst ? `${line}${word}` : `${line} ${word}`;
+    isFirst = false;
+  }
+  return [...lines, line];
+}
+
+function cell(value: Cell): string {
+  return value === null || value === undefined
+    ? '-'
+    : printable(String(value)).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/** Characters, not UTF-16 units: close enough to columns for names. */
+function length(text: string | undefined): number {
+  return text === undefined ? 0 : [...text].length;
+}
