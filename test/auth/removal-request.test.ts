@@ -13,7 +13,7 @@ import {
   DELETE_STREAM_ROWS,
   removeSubscription,
 } from '../../src/ingest/apply/remove-rows.ts';
-import { addRequest } from '../../src/ingest/requests/requests.ts';
+import { noteOperation } from '../../src/history/operation-note.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
@@ -42,7 +42,7 @@ describe('interrupted', () => {
     const access = openAccess(data);
     writing(access, () => {
       const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
-      addRequest(access, { kind: 'remove', subscriptions }, Date.now());
+      noteOperation(access, { kind: 'remove', subscriptions }, Date.now());
     });
     access.close();
   }
@@ -164,7 +164,7 @@ describe('interrupted', () => {
       await ingest(installation, [newRow()]);
       {
         using access = openAccess(installation.data);
-        addRequest(access, { kind: 'remove', subscriptions: [7001] }, Date.now());
+        noteOperation(access, { kind: 'remove', subscriptions: [7001] }, Date.now());
       }
       installation.cli(['subscription', 'remove', '7002', '--yes']);
       reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));

@@ -260,11 +260,11 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
 function jobs(nowMs: number): Job[] {
   const job = { by: 'kim', subject: '', started_at: iso(nowMs - 2 * MINUTE_MS) };
   return [
-    { ...job, id: 2, kind: 'ingest-replay', state: 'running', text: '431 of 1,200 files' },
+    { ...job, id: 2, operation: 'ingest replay', state: 'running', text: '431 of 1,200 files' },
     {
       ...job,
       id: 1,
-      kind: 'backup',
+      operation: 'backup',
       state: 'done',
       text: 'The backup was brought up to date: 2.1 MiB copied.',
     },
