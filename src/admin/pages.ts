@@ -1,5 +1,6 @@
 /** The pages of the administration port, by path: console, OpenAPI, metrics. */
 import { openApiDocument } from '../openapi/document.ts';
+import { adminDocument } from '../operations/openapi.ts';
 import { consoleFiles } from '../packed.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -17,7 +18,8 @@ export function createPages(metrics: Metrics): (path: string) => Promise<Content
     ['/', once(() => app('index.html', HTML))],
     ['/app.js', once(() => app('app.js', 'text/javascript; charset=utf-8'))],
     ['/style.css', once(() => app('style.css', CSS))],
-    ['/openapi.json', once(openApi)],
+    ['/openapi.json', once(() => json(openApiDocument()))],
+    ['/openapi-admin.json', once(() => json(adminDocument()))],
     ['/metrics', async () => ({ contentType: metrics.contentType, body: await metrics.text() })],
   ]);
   return async (path) => (await pages.get(path)?.()) ?? null;
@@ -32,8 +34,8 @@ function once(make: () => Content): () => Content {
   };
 }
 
-function openApi(): Content {
-  return { contentType: 'application/json', body: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
+function json(document: object): Content {
+  return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
 }
 
 /** A file of the console. */

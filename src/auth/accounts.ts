@@ -19,10 +19,11 @@ export interface Account {
   readonly created_at: number;
 }
 
-export type NewAccount = Pick<Account, 'id' | 'name' | 'daily_rows'>;
-
 /** Absent and undefined members stay as they are. */
 export type Changes<Of> = { readonly [Member in keyof Of]?: Of[Member] | undefined };
+/** Absent members get their default. */
+export type NewAccount = Pick<Account, 'id' | 'name'> &
+  Changes<Pick<Account, 'daily_rows' | 'print_metadata'>>;
 export type AccountChanges = Changes<Pick<Account, 'name' | 'daily_rows' | 'print_metadata'>>;
 
 interface AccountRow extends Omit<Account, 'print_metadata'> {
@@ -36,7 +37,8 @@ const SELECT_ACCOUNTS = `SELECT ${COLUMNS} FROM account ORDER BY id`;
 const SELECT_ACCOUNT = `SELECT ${COLUMNS} FROM account WHERE id = :id`;
 
 const INSERT_ACCOUNT = `
-  INSERT INTO account (id, name, daily_rows, created_at) VALUES (:id, :name, :daily_rows, :created_at)`;
+  INSERT INTO account (id, name, daily_rows, print_metadata, created_at)
+  VALUES (:id, :name, :daily_rows, :print_metadata, :created_at)`;
 
 const UPDATE_ACCOUNT = `
   UPDATE account SET name = :name, daily_rows = :daily_rows, print_metadata = :print_metadata,
@@ -52,8 +54,9 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
         `account ${account.id} already exists. To change it, run: wirewatch account set ${account.id}`,
       );
     }
-    const { id, name, daily_rows } = account;
-    db.prepare(INSERT_ACCOUNT).run({ id, name, daily_rows, created_at: nowMs });
+    const { id, name, daily_rows = null, print_metadata = false } = account;
+    const columns = { id, name, daily_rows, print_metadata: print_metadata ? 1 : 0 };
+    db.prepare(INSERT_ACCOUNT).run({ ...columns, created_at: nowMs });
     return getAccount(db, id);
   });
 }

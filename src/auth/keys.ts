@@ -40,13 +40,23 @@ export interface Key extends KeyTerms {
 /** What tells the status of a key, and whose it is. */
 export type KeyState = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
 
-export interface NewKey extends KeyTerms {
+/** What holds for a new key that does not say otherwise. */
+const TERMS_DEFAULT: Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'> = {
+  expires_at: null,
+  allow_addresses: [],
+  daily_rows: null,
+};
+
+/** The terms of a new key; absent and undefined ones get their default. */
+export type NewKeyTerms = Omit<KeyTerms, keyof typeof TERMS_DEFAULT> & Changes<typeof TERMS_DEFAULT>;
+
+export type NewKey = NewKeyTerms & {
   readonly id: string;
   readonly account_id: string;
   readonly prefix: string;
   /** SHA-256 of the complete key. */
   readonly hash: Buffer;
-}
+};
 
 /** `account_id` repeats the account; a key never moves to another. */
 export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
@@ -100,7 +110,8 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
     getAccount(db, key.account_id);
     if (findKey(db, key.id) !== null) throw new Refused('failed', `key ${key.id} already exists.`);
     const { id, account_id, prefix, hash } = key;
-    db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columnsOf(key) });
+    const columns = columnsOf({ ...key, ...changed(TERMS_DEFAULT, key) });
+    db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columns });
     putSubscriptions(db, id, account_id, key.subscriptions);
     return getKey(db, id);
   });

@@ -6,12 +6,20 @@
  * be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { addKey, findKey, isRemoved, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
-import { addSubscription, findSubscription, isBeingRemoved, type Subscription } from './subscriptions.ts';
+import { addAccount, findAccount, type NewAccount } from './accounts.ts';
+import {
+  addKey,
+  findKey,
+  isRemoved,
+  keyHash,
+  keyStatus,
+  listKeys,
+  type NewKey,
+  type NewKeyTerms,
+} from './keys.ts';
+import { addSubscription, findSubscription, isBeingRemoved, type NewSubscription } from './subscriptions.ts';
 
 interface Placed {
   /** Place of the entry, for a message: `FILE, keys[1]`. */
@@ -19,37 +27,10 @@ interface Placed {
 }
 
 /** Undefined members get their default, and are not compared. */
-export interface SeedAccount extends Placed {
-  readonly id: string;
-  readonly name: string;
-  readonly daily_rows?: number | null | undefined;
-  readonly print_metadata?: boolean | undefined;
-}
-
-export interface SeedSubscription extends Placed {
-  readonly id: number;
-  readonly account_id: string;
-  readonly name?: string | undefined;
-  readonly time_zone?: string | undefined;
-  readonly content_types?: Subscription['content_types'] | undefined;
-}
-
-export interface SeedKeyTerms extends Placed {
-  readonly account_id: string;
-  readonly name: string;
-  readonly scopes: KeyTerms['scopes'];
-  readonly subscriptions: KeyTerms['subscriptions'];
-  readonly expires_at?: number | null | undefined;
-  readonly allow_addresses?: readonly string[] | undefined;
-  readonly daily_rows?: number | null | undefined;
-}
-
-export interface SeedKey extends SeedKeyTerms {
-  readonly id: string;
-  readonly prefix: string;
-  /** SHA-256 of the complete key. */
-  readonly hash: Buffer;
-}
+export type SeedAccount = Placed & NewAccount;
+export type SeedSubscription = Placed & NewSubscription;
+export type SeedKeyTerms = Placed & NewKeyTerms & Pick<NewKey, 'account_id'>;
+export type SeedKey = Placed & NewKey;
 
 export interface Seeds {
   readonly accounts: readonly SeedAccount[];
@@ -167,11 +148,10 @@ function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
       const found = findAccount(db, seed.id);
       if (found === null) return null;
       const suspended = found.suspended_at === null ? [] : ['suspended'];
-      return [...differing(seed, found, ['name', 'daily_rows', 'print_metadata']), ...suspended];
+      return [...differing(seed, found), ...suspended];
     },
-    create({ id, name, daily_rows = null, print_metadata }) {
-      addAccount(db, { id, name, daily_rows }, nowMs);
-      if (print_metadata === true) setAccount(db, id, { print_metadata });
+    create(seed) {
+      addAccount(db, seed, nowMs);
     },
     blamed: () => 'id',
   };
@@ -182,10 +162,10 @@ function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription>
     label: ({ id }) => `subscription ${id}`,
     differences(seed) {
       const found = findSubscription(db, seed.id);
-      return found && differing(seed, found, ['account_id', 'name', 'time_zone', 'content_types']);
+      return found && differing(seed, found);
     },
-    create({ id, account_id, name = null, time_zone = 'UTC', content_types = CONTENT_TYPES }) {
-      addSubscription(db, { id, account_id, name, time_zone, content_types }, nowMs);
+    create(seed) {
+      addSubscription(db, seed, nowMs);
     },
     blamed: () => 'account',
   };
@@ -199,35 +179,22 @@ function keySteps(db: Database, nowMs: number): Steps<SeedKey> {
       if (found === null) return isRemoved(db, seed.id) ? ['removed with its account'] : null;
       const hash = keyHash(db, seed.id)?.equals(seed.hash) === true ? [] : ['hash'];
       const revoked = found.revoked_at === null ? [] : ['revoked'];
-      return [...hash, ...differing(seed, found, KEY_TERMS), ...revoked];
+      return [...hash, ...differing(seed, found), ...revoked];
     },
     create(seed) {
-      const { expires_at = null, allow_addresses = [], daily_rows = null } = seed;
-      addKey(db, { ...seed, expires_at, allow_addresses, daily_rows }, nowMs);
+      addKey(db, seed, nowMs);
     },
     blamed: ({ account_id }) => (findAccount(db, account_id) === null ? 'account' : 'subscriptions'),
   };
 }
 
-const KEY_TERMS = [
-  'account_id',
-  'name',
-  'scopes',
-  'subscriptions',
-  'expires_at',
-  'allow_addresses',
-  'daily_rows',
-] as const;
-
-/** The members that differ, by their names in the configuration. */
-function differing<Member extends string>(
-  seed: Readonly<Partial<Record<Member, unknown>>>,
-  found: Readonly<Record<Member, unknown>>,
-  members: readonly Member[],
-): string[] {
-  return members
-    .filter((member) => seed[member] !== undefined && !isDeepStrictEqual(seed[member], found[member]))
-    .map((member) => MEMBER_NAMES.get(member) ?? member);
+/** The members that the seed gives and that differ, by their names in the configuration. */
+function differing(seed: object, found: object): string[] {
+  const stored = new Map(Object.entries(found));
+  return Object.entries(seed)
+    .filter(([member, value]) => value !== undefined && stored.has(member))
+    .filter(([member, value]) => !isDeepStrictEqual(value, stored.get(member)))
+    .map(([member]) => MEMBER_NAMES.get(member) ?? member);
 }
 
 const MEMBER_NAMES = new Map<string, string>([

@@ -3,7 +3,7 @@
  *
  * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
  */
-import type { ContentType } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
@@ -19,7 +19,15 @@ export interface Subscription {
   readonly created_at: number;
 }
 
-export type NewSubscription = Omit<Subscription, 'created_at'>;
+/** What holds for a new subscription that does not say otherwise. */
+const TERMS_DEFAULT: Pick<Subscription, 'name' | 'time_zone' | 'content_types'> = {
+  name: null,
+  time_zone: 'UTC',
+  content_types: CONTENT_TYPES,
+};
+
+/** Absent and undefined members get their default. */
+export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<typeof TERMS_DEFAULT>;
 
 /** `account_id` repeats the account; a subscription, with its history, never moves to another. */
 export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
@@ -61,8 +69,10 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
         `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
       );
     }
-    const content_types = JSON.stringify(subscription.content_types);
-    db.prepare(INSERT_SUBSCRIPTION).run({ ...subscription, content_types, created_at: nowMs });
+    const { id, account_id } = subscription;
+    const { name, time_zone, content_types } = changed(TERMS_DEFAULT, subscription);
+    const columns = { id, account_id, name, time_zone, content_types: JSON.stringify(content_types) };
+    db.prepare(INSERT_SUBSCRIPTION).run({ ...columns, created_at: nowMs });
     return getSubscription(db, subscription.id);
   });
 }

@@ -1,11 +1,13 @@
-/** `wirewatch openapi`: the OpenAPI document of the API. */
+/** `wirewatch openapi`: the OpenAPI documents of the API and of the administration. */
 import { openApiDocument } from '../openapi/document.ts';
-import { defineCommand } from './command.ts';
+import { adminDocument } from '../operations/openapi.ts';
+import { defineCommand, option } from './command.ts';
 
 export const register = defineCommand({
-  examples: ['openapi > openapi.json'],
-  run() {
-    const value = openApiDocument();
+  options: [option('--admin', 'the document of the administration API')],
+  examples: ['openapi > openapi.json', 'openapi --admin > openapi-admin.json'],
+  run({ admin = false }) {
+    const value = admin ? adminDocument() : openApiDocument();
     return { value, text: () => JSON.stringify(value, null, 2) };
   },
 });

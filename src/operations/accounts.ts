@@ -1,4 +1,5 @@
 /** Accounts: the customers of this installation. Changes apply to the next request. */
+import { Type } from '@sinclair/typebox';
 import {
   accountDocument,
   addAccount,
@@ -12,7 +13,7 @@ import { grouped } from '../counted.ts';
 import type { Column } from '../text-layout.ts';
 import { entryText, listText } from './entries.ts';
 import { hinted, required } from './member.ts';
-import { ACCOUNT_MEMBERS } from './members.ts';
+import { ACCOUNT, ACCOUNT_MEMBERS } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';
 import { endNow, warningOf } from './urgent.ts';
 
@@ -46,12 +47,12 @@ export const ACCOUNTS = [
       daily_rows,
     },
     operands: ['id'],
+    result: ACCOUNT,
     examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
     creates: true,
     form: { label: 'Add an account', will: 'A customer is added. Then it needs a subscription, and a key.' },
-    run(context, { id, daily_rows: rows = null, ...given }) {
-      const added = { id, name: given.name, daily_rows: rows };
-      const account = context.change((db) => addAccount(db, added, context.nowMs));
+    run(context, { id, ...terms }) {
+      const account = context.change((db) => addAccount(db, { id, ...terms }, context.nowMs));
       return {
         value: accountDocument(account),
         done: `Added account ${id}.`,
@@ -64,6 +65,7 @@ export const ACCOUNTS = [
   }),
   reading('account list', {
     summary: 'list all accounts',
+    result: Type.Array(ACCOUNT),
     examples: ['account list', 'account list --json'],
     run: ({ access }) => ({ value: listAccounts(access()).map(accountDocument) }),
     text: listText(COLUMNS, 'There are no accounts yet. Add one with: wirewatch account add ID --name NAME'),
@@ -72,6 +74,7 @@ export const ACCOUNTS = [
     summary: 'show one account',
     members: { id: ID },
     operands: ['id'],
+    result: ACCOUNT,
     examples: ['account show acme'],
     run: ({ access }, { id }) => ({ value: accountDocument(getAccount(access(), id)) }),
     text,
@@ -80,6 +83,7 @@ export const ACCOUNTS = [
     summary: 'change an account. Values that you do not give stay unchanged',
     members: { id: ID, name, daily_rows, print_metadata },
     operands: ['id'],
+    result: ACCOUNT,
     examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
     form: { label: 'Change', title: 'Change account', will: 'The changes apply from the next request on.' },
     run(context, { id, ...changes }) {
@@ -99,6 +103,7 @@ export const ACCOUNTS = [
     summary: 'refuse all keys of an account until it is resumed',
     members: { id: ID },
     operands: ['id'],
+    result: ACCOUNT,
     examples: ['account suspend acme'],
     form: {
       label: 'Suspend account',
@@ -125,6 +130,7 @@ export const ACCOUNTS = [
     summary: 'let the keys of a suspended account work again',
     members: { id: ID },
     operands: ['id'],
+    result: ACCOUNT,
     examples: ['account resume acme'],
     form: {
       label: 'Resume account',

@@ -1,4 +1,5 @@
 /** The API keys of clients. Changes apply to the next request. */
+import { Type } from '@sinclair/typebox';
 import { createKey, parseKey } from '../auth/key.ts';
 import {
   addKey,
@@ -18,7 +19,7 @@ import { type Column, joined } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
 import { entryText, listText } from './entries.ts';
 import { hinted, required, value } from './member.ts';
-import { KEY_MEMBERS } from './members.ts';
+import { KEY, KEY_MEMBERS, NEW_KEY, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 import { endNow, warningOf } from './urgent.ts';
 
@@ -77,6 +78,7 @@ export const KEYS = [
       subscriptions: required(subscriptions),
       expires,
     },
+    result: NEW_KEY,
     examples: [
       'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
       'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
@@ -86,11 +88,10 @@ export const KEYS = [
       title: 'Make a key for',
       will: 'The key works at once. It is shown only once.',
     },
-    run(context, { account: account_id, allow_address: allow_addresses = [], ...given }) {
+    run(context, { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms }) {
       const { config, nowMs, live } = context;
       const { key, ...stored } = createKey(config.keys.prefix);
-      const { expires: expires_at = null, daily_rows: rows = null, ...terms } = given;
-      const added = { ...stored, ...terms, account_id, expires_at, allow_addresses, daily_rows: rows };
+      const added = { ...stored, ...terms, account_id, expires_at, allow_addresses };
       const created = context.change((db) => addKey(db, added, nowMs));
       const url = config.server.base_url || (live?.url ?? 'http://127.0.0.1:PORT');
       return {
@@ -107,6 +108,7 @@ export const KEYS = [
   }),
   reading('key list', {
     summary: 'list all keys',
+    result: Type.Array(KEY),
     examples: ['key list', 'key list --json'],
     run: (context) => ({ value: listKeys(context.access()).map(documentsOf(context)) }),
     text: listText(LIST_COLUMNS, 'There are no keys yet. To create one, see: wirewatch key create --help'),
@@ -115,6 +117,7 @@ export const KEYS = [
     summary: 'show one key, without its secret',
     members: { id: ID },
     operands: ['id'],
+    result: KEY,
     examples: ['key show abcdefghij23'],
     run: (context, { id }) => ({ value: documentsOf(context)(getKey(context.access(), id)) }),
     text,
@@ -128,6 +131,7 @@ export const KEYS = [
       expires,
     },
     operands: ['id'],
+    result: KEY,
     examples: [
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
       'key set abcdefghij23 --allow-address none --daily-rows none',
@@ -156,6 +160,7 @@ export const KEYS = [
       ),
     },
     operands: ['id'],
+    result: Type.Composite([NEW_KEY, Type.Object({ replaces: Type.String(), replaced_expires_at: TIME })]),
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
     form: {
       label: 'Rotate',
@@ -186,6 +191,7 @@ export const KEYS = [
     summary: 'revoke a key permanently',
     members: { id: ID },
     operands: ['id'],
+    result: KEY,
     examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
     form: {
       label: 'Revoke',

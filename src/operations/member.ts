@@ -62,6 +62,9 @@ export function value<Value>(
   };
 }
 
+/** What may stand for a list in JSON. */
+export const COMMA_LIST = Type.String({ description: 'the list with commas, as on the command line' });
+
 /** Several values: in JSON a list, or a text as on the command line. */
 export function list<Value>(
   readItems: (items: readonly string[]) => Reading<Value>,

@@ -19,8 +19,11 @@ import {
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { hinted, list, value } from './member.ts';
 
-const ROWS_OR_NULL = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
-const TIME_OR_NULL = Type.Union([Type.String({ format: 'date-time' }), Type.Null()]);
+export const ROWS_OR_NULL = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
+export const TIME = Type.String({ format: 'date-time' });
+export const TIME_OR_NULL = Type.Union([TIME, Type.Null()]);
+const TEXT_OR_NULL = Type.Union([Type.String(), Type.Null()]);
+const CONTENT_TYPE = Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type)));
 export const ZONE_HINT = 'IANA time zone of periods that clients give as dates';
 export const TYPES_HINT = 'content types: text, image or text,image';
 
@@ -51,7 +54,7 @@ export const SUBSCRIPTION_MEMBERS = {
   content_types: list(readContentTypes, {
     hint: `${TYPES_HINT} (default: text,image)`,
     placeholder: 'types',
-    schema: Type.Array(Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type)))),
+    schema: Type.Array(CONTENT_TYPE),
   }),
 };
 
@@ -82,3 +85,43 @@ export const KEY_MEMBERS = {
     schema: ROWS_OR_NULL,
   }),
 };
+
+/** What operations return of them. */
+export const ACCOUNT = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  daily_rows: ROWS_OR_NULL,
+  print_metadata: Type.Boolean(),
+  status: Type.Union([Type.Literal('active'), Type.Literal('suspended')]),
+  suspended_at: TIME_OR_NULL,
+  created_at: TIME,
+});
+export const SUBSCRIPTION = Type.Object({
+  id: Type.Integer(),
+  account: Type.String(),
+  name: TEXT_OR_NULL,
+  time_zone: Type.String(),
+  content_types: Type.Array(CONTENT_TYPE),
+  created_at: TIME,
+});
+export const KEY = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  account: Type.String(),
+  scopes: Type.Array(Type.String()),
+  subscriptions: Type.Array(
+    Type.Object({ id: Type.Integer(), content_types: Type.Union([Type.Array(CONTENT_TYPE), Type.Null()]) }),
+  ),
+  expires_at: TIME_OR_NULL,
+  status: Type.Union([Type.Literal('active'), Type.Literal('expired'), Type.Literal('revoked')]),
+  revoked_at: TIME_OR_NULL,
+  allow_addresses: Type.Array(Type.String()),
+  daily_rows: ROWS_OR_NULL,
+  created_at: TIME,
+  last_used_at: TIME_OR_NULL,
+  rows_today: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Null where the count is not known.',
+  }),
+});
+/** With the secret, which is shown only once. */
+export const NEW_KEY = Type.Composite([KEY, Type.Object({ key: Type.String() })]);

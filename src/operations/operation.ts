@@ -2,7 +2,7 @@
  * An act or a read of an operator, described once: the command, the form of the console, the request to the
  * administration API, its place in the audit trail and in the manual are made from it.
  */
-
+import { type TSchema, Type } from '@sinclair/typebox';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { Actor } from '../history/actor.ts';
@@ -96,6 +96,8 @@ export interface Description<Own extends Members, Value> {
   /** Null: nothing has to be confirmed. */
   readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
+  /** The form of the value, as JSON. */
+  readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
   /** By word: a line of the text that begins with it is shown in this colour on a terminal. */
@@ -132,6 +134,7 @@ export interface Operation {
   /** Whether a person is asked before it: {@link question}. */
   readonly asks: boolean;
   readonly form: Form | null;
+  readonly result: TSchema;
   readonly colours: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
   /** The subject of its job; null if it takes no longer than a request. */
   readonly job: ((given: unknown) => string) | null;
@@ -178,6 +181,7 @@ function described<Own extends Members, Value>(
     readsDrop: description.readsDrop ?? false,
     asks: question !== undefined,
     form: description.form ?? null,
+    result: description.result ?? Type.Unknown(),
     colours: description.colours ?? {},
     job: job === undefined ? null : (given) => job(values(given)),
     question: (context, given) => question?.(context, values(given)) ?? null,

@@ -1,4 +1,5 @@
 /** The subscriptions of accounts, to which detections belong. Changes apply to the next request. */
+import { Type } from '@sinclair/typebox';
 import {
   addSubscription,
   getSubscription,
@@ -7,12 +8,11 @@ import {
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
 import { type Reading, read, readName } from '../config/option-values.ts';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { endedStreams } from '../history/detection-rows.ts';
 import type { Column } from '../text-layout.ts';
 import { entryText, listText } from './entries.ts';
 import { hinted, required, value } from './member.ts';
-import { SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
+import { SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 
 const { account, name, time_zone, content_types } = SUBSCRIPTION_MEMBERS;
@@ -33,6 +33,7 @@ export const SUBSCRIPTIONS = [
     summary: 'add a subscription to an account',
     members: { id: ID, account: required(account), name, time_zone, content_types },
     operands: ['id'],
+    result: SUBSCRIPTION,
     examples: [
       'subscription add 7001 --account acme',
       'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
@@ -42,9 +43,8 @@ export const SUBSCRIPTIONS = [
       label: 'Add a subscription',
       will: 'Rows of exports with this number belong to the account from now on.',
     },
-    run(context, { id, account: account_id, ...given }) {
-      const { name: shown = null, time_zone: zone = 'UTC', content_types: types = CONTENT_TYPES } = given;
-      const added = { id, account_id, name: shown, time_zone: zone, content_types: types };
+    run(context, { id, account: account_id, ...terms }) {
+      const added = { id, account_id, ...terms };
       const subscription = context.change((db) => addSubscription(db, added, context.nowMs));
       return {
         value: subscriptionDocument(subscription),
@@ -59,6 +59,7 @@ export const SUBSCRIPTIONS = [
   }),
   reading('subscription list', {
     summary: 'list all subscriptions',
+    result: Type.Array(SUBSCRIPTION),
     examples: ['subscription list', 'subscription list --json'],
     run: ({ access }) => ({ value: listSubscriptions(access()).map(subscriptionDocument) }),
     text: listText(
@@ -70,6 +71,7 @@ export const SUBSCRIPTIONS = [
     summary: 'show one subscription',
     members: { id: ID },
     operands: ['id'],
+    result: SUBSCRIPTION,
     examples: ['subscription show 7001'],
     run: ({ access }, { id }) => ({ value: subscriptionDocument(getSubscription(access(), id)) }),
     text,
@@ -87,6 +89,7 @@ export const SUBSCRIPTIONS = [
       content_types: hinted(content_types, TYPES_HINT),
     },
     operands: ['id'],
+    result: SUBSCRIPTION,
     examples: ['subscription set 7001 --time-zone Europe/London'],
     form: {
       label: 'Change',

@@ -18,6 +18,7 @@ import {
 } from '../windows/ledger.ts';
 import { statusPhrase } from '../windows/window-states.ts';
 import { hinted, list, required, toggle, value } from './member.ts';
+import { TIME } from './members.ts';
 import { act, type Context, type Outcome, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
@@ -30,6 +31,14 @@ const EXPORT = value(readExport, {
 const START_HINT =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
+const WINDOW = Type.Object({
+  export: EXPORT.schema,
+  window_start: TIME,
+  window_end: TIME,
+  status: Type.Union(WINDOW_STATUSES.map((status) => Type.Literal(status))),
+  since: TIME,
+  file: Type.Union([Type.Integer(), Type.Null()]),
+});
 const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
   { title: 'EXPORT', value: (window) => window.export },
   { title: 'WINDOW START', value: ({ window_start }) => window_start },
@@ -82,6 +91,7 @@ export const WINDOWS = [
       }),
     },
     operands: ['export'],
+    result: Type.Array(WINDOW),
     examples: ['window list', 'window list newswire --status failed'],
     run({ detections }, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
       const db = detections();

@@ -28,6 +28,11 @@ import { until } from '../support/until.ts';
 
 class Stopping extends Error {}
 
+/** As the audit trail notes it. */
+function requestFor(subscriptions: readonly number[]) {
+  return { kind: 'remove', subscriptions };
+}
+
 /** Reads a file with these rows in a run of the appliance. */
 async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
   const serving = await installation.serve();
@@ -42,7 +47,7 @@ describe('interrupted', () => {
     const access = openAccess(data);
     writing(access, () => {
       const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
-      noteOperation(access, { kind: 'remove', subscriptions }, Date.now());
+      noteOperation(access, requestFor(subscriptions), Date.now());
     });
     access.close();
   }
@@ -164,7 +169,7 @@ describe('interrupted', () => {
       await ingest(installation, [newRow()]);
       {
         using access = openAccess(installation.data);
-        noteOperation(access, { kind: 'remove', subscriptions: [7001] }, Date.now());
+        noteOperation(access, requestFor([7001]), Date.now());
       }
       installation.cli(['subscription', 'remove', '7002', '--yes']);
       reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));

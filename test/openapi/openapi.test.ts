@@ -17,6 +17,7 @@ import {
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
 import { share } from '../../src/openapi/sharing.ts';
+import { adminDocument } from '../../src/operations/openapi.ts';
 import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
 import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import type { ParameterTable } from '../../src/query/parameters.ts';
@@ -43,32 +44,40 @@ function operation(id: string) {
   return found;
 }
 
-test('Redocly finds no error and no warning', async () => {
+test('Redocly finds no error and no warning in either document', async () => {
   await inFolder(async (folder) => {
-    writeFileSync(path.join(folder, 'openapi.json'), JSON.stringify(openApiDocument()));
-    const cli = path.join(root, 'node_modules', '@redocly', 'cli', 'bin', 'cli.js');
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      [cli, 'lint', 'openapi.json', '--extends', 'recommended', '--format', 'json'],
-      {
-        cwd: folder,
-        encoding: 'utf8',
-        timeout: 60_000,
-        env: { PATH: process.env.PATH, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
-      },
-    );
-    assert.equal(status, 0, stderr);
-    const { totals, problems } = JSON.parse(stdout);
-    assert.deepEqual([totals.errors, totals.warnings, totals.ignored], [0, 0, 0], JSON.stringify(problems));
+    for (const document of [openApiDocument(), adminDocument()]) lint(folder, document);
   });
 });
 
+function lint(folder: string, document: object): void {
+  writeFileSync(path.join(folder, 'openapi.json'), JSON.stringify(document));
+  const cli = path.join(root, 'node_modules', '@redocly', 'cli', 'bin', 'cli.js');
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [cli, 'lint', 'openapi.json', '--extends', 'recommended', '--format', 'json'],
+    {
+      cwd: folder,
+      encoding: 'utf8',
+      timeout: 60_000,
+      env: { PATH: process.env.PATH, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+    },
+  );
+  const { totals, problems } = JSON.parse(stdout);
+  assert.deepEqual([totals.errors, totals.warnings, totals.ignored], [0, 0, 0], JSON.stringify(problems));
+  assert.equal(status, 0, stderr);
+}
+
 test('wirewatch openapi prints it, with --json and without', () => {
-  for (const args of [['openapi'], ['openapi', '--json']]) {
+  for (const [args, document] of [
+    [['openapi'], openApiDocument()],
+    [['openapi', '--json'], openApiDocument()],
+    [['openapi', '--admin'], adminDocument()],
+  ] as const) {
     const main = path.join(root, 'dist', 'main.cjs');
     const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);
-    assert.deepEqual(JSON.parse(stdout), openApiDocument());
+    assert.deepEqual(JSON.parse(stdout), JSON.parse(JSON.stringify(document)));
   }
 });
 

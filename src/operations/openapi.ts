@@ -1,0 +1,130 @@
+/** The OpenAPI 3.1 document of the administration API, made from the table of operations. */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { COMMA_LIST } from './member.ts';
+import { type Operation, pathOf } from './operation.ts';
+import { OPERATIONS } from './table.ts';
+
+const DESCRIPTION = `Everything that an operator can do with a running Wirewatch, as requests on its administration port.
+
+A session is needed: redeem the token of a link that \`wirewatch console\` prints (the part after \`#login=\`) with \`POST /console/session\`, and send the secret as \`Authorization: Bearer SECRET\`. A link works once, for ten minutes. With \`wirewatch console --read-only\` the session may only read.
+
+On the control socket, \`control.sock\` in the data folder, the same paths need no session: whoever may open the socket may use it, for example with \`curl --unix-socket control.sock http://wirewatch/operations/key-list\`.
+
+What takes long (\`x-job\`) is answered when it is done. With \`Prefer: respond-async\` the answer is 202 with the job, as soon as it has begun; with \`Accept: application/x-ndjson\` each progress is a line, and the outcome or the problem the last one.
+
+Requests of pages of other origins, and under a host name that the public DNS can have, are refused.`;
+
+const OUTCOME_MEMBERS = {
+  done: Type.Union([Type.String(), Type.Null()], { description: 'What was done, in a sentence.' }),
+  next: Type.Array(Type.String(), { description: 'What comes next, in paragraphs.' }),
+  warning: Type.Union([Type.String(), Type.Null()], { description: 'What its user must know besides.' }),
+  failed: Type.Boolean({ description: 'Whether it did not do all that was asked.' }),
+};
+const PROBLEM = Type.Object({
+  title: Type.String(),
+  status: Type.Integer(),
+  detail: Type.String({ description: 'What is wrong, what was expected, and what to do.' }),
+  code: Type.String(),
+});
+const JOB = Type.Object({
+  id: Type.Integer(),
+  operation: Type.String(),
+  subject: Type.String({ description: 'What it works on; empty where there is only one.' }),
+  by: Type.String(),
+  started_at: Type.String({ format: 'date-time' }),
+  state: Type.Union(['running', 'done', 'failed'].map((state) => Type.Literal(state))),
+  text: Type.String({ description: 'How far it is, or how it ended.' }),
+});
+
+/** The statuses of {@link PROBLEM}, with their reasons. */
+const PROBLEMS: Readonly<Record<number, string>> = {
+  400: 'A member is unknown, missing or wrong: the detail names it, what was expected and what was found.',
+  401: 'There is no session, or it has ended.',
+  403: 'The session may only read, or a page of another origin asked.',
+  404: 'What it names does not exist.',
+  409: 'It is not possible now: the detail says why, and what to do.',
+  503: 'The databases cannot be read or written now.',
+};
+
+export function adminDocument() {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Wirewatch administration',
+      version: 'v1',
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [
+      { url: 'http://127.0.0.1:9090', description: 'The address of the settings admin.host and admin.port.' },
+    ],
+    security: [{ session: [] }],
+    paths: Object.fromEntries([
+      ['/console/session', { post: SESSION }],
+      ...OPERATIONS.map((operation) => [`/operations/${pathOf(operation)}`, { post: described(operation) }]),
+    ]),
+    components: {
+      schemas: { Problem: PROBLEM, Job: JOB },
+      responses: Object.fromEntries(
+        Object.entries(PROBLEMS).map(([status, description]) => [
+          `Problem${status}`,
+          { description, content: { 'application/problem+json': { schema: refer('schemas', 'Problem') } } },
+        ]),
+      ),
+      securitySchemes: { session: { type: 'http', scheme: 'bearer' } },
+    },
+  };
+}
+
+const SESSION = {
+  operationId: 'beginSession',
+  summary: 'Redeem a link into the console.',
+  security: [],
+  requestBody: body(Type.Object({ token: Type.String() })),
+  responses: {
+    200: answer('The session has begun.', Type.Object({ secret: Type.String() })),
+    401: refer('responses', 'Problem401'),
+  },
+};
+
+function described(operation: Operation) {
+  const { name, summary, help, kind, members, job, result } = operation;
+  const isNeeded = Object.values(members).some(({ isRequired }) => isRequired);
+  return {
+    operationId: name.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase()),
+    summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
+    ...(help !== null && { description: help }),
+    'x-kind': kind,
+    'x-job': job !== null,
+    requestBody: body(membersSchema(operation), isNeeded),
+    responses: {
+      200: answer('The outcome.', Type.Object({ value: result, ...OUTCOME_MEMBERS })),
+      ...(job !== null && { 202: answer('The job has begun.', refer('schemas', 'Job')) }),
+      ...Object.fromEntries(
+        Object.keys(PROBLEMS).map((status) => [status, refer('responses', `Problem${status}`)]),
+      ),
+    },
+  };
+}
+
+/** The JSON object that an operation takes. Lists may also be texts with commas, as on the command line. */
+export function membersSchema({ members }: Pick<Operation, 'members'>): TSchema {
+  const properties = Object.entries(members).map(([name, { schema, hint, isRequired, several }]) => {
+    const own = several === 'no' ? schema : Type.Union([schema, COMMA_LIST]);
+    const described = { ...own, description: hint };
+    return [name, isRequired ? described : Type.Optional(described)] as const;
+  });
+  return Type.Object(Object.fromEntries(properties), { additionalProperties: false });
+}
+
+function body(schema: object, required = true) {
+  return { required, content: { 'application/json': { schema } } };
+}
+
+function answer(description: string, schema: object) {
+  return { description, content: { 'application/json': { schema } } };
+}
+
+function refer(kind: 'schemas' | 'responses', name: string) {
+  return { $ref: `#/components/${kind}/${name}` };
+}
