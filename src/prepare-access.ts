@@ -1,15 +1,16 @@
-/** Prepares `access.db` at a start: applies the rest of its log, and creates the missing entries of the configuration. */
+/** Prepares `access.db` at a start: its spare copy, noted revocations, and the missing entries of the configuration. */
 import { existsSync } from 'node:fs';
+import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
+import { findCopy, readAccessState, refreshSpare } from './auth/spare-copy.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
-import { openAccess, type Recovered } from './history/open-access.ts';
 import type { Logger } from './log.ts';
 import { applyRevocations } from './operations/access.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
-import { dataFolder } from './store/folder.ts';
+import { type DataFolder, dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { prepareRevocations } from './store/revocations.ts';
 
@@ -23,33 +24,28 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   // A demonstration has its own entries, and must not contain those of a real configuration.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const folder = dataFolder(root);
-  const isNew = !existsSync(folder.access) && !existsSync(folder.accessLog);
+  const isNew = !existsSync(folder.access) && !existsSync(folder.spare);
   using access = openAccess(root, {
     create: true,
     kind,
     operation: { kind: 'start' },
-    compare: true,
-    onRecovered: (recovered) => logRecovered(recovered, log),
+    onRecovered: (reason) =>
+      log.error({ reason }, 'access.db could not be used: its spare copy took its place'),
   });
   unlessFull(log, () => {
     prepareRevocations(folder);
     applyRevocations(folder, access);
+    completeSpare(access, folder);
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (configured !== null) createConfigured(access, configured, log);
 }
 
-function logRecovered(recovered: Recovered, log: Logger): void {
-  switch (recovered.kind) {
-    case 'rebuilt':
-      log.warn({ reason: recovered.reason }, 'access.db was rebuilt from its log');
-      break;
-    case 'brought up':
-      log.warn({ entries: recovered.entries }, 'access.db was older than its log and was brought up to date');
-      break;
-    case 'log damaged':
-      log.error({ reason: recovered.reason }, 'the access log is damaged, but access.db is complete');
-  }
+/** A full disk or damage may have left it behind. */
+function completeSpare(access: Database, folder: DataFolder): void {
+  const kept = findCopy(folder.spare);
+  if (kept.kind !== 'sound' || kept.state.change !== readAccessState(access)?.change)
+    refreshSpare(access, folder);
 }
 
 function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {

@@ -6,7 +6,7 @@
  */
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 import type { Logger } from '../log.ts';
 import { reasonOf } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';

@@ -10,7 +10,7 @@
  * | `POST /operations/NAME/question` | what a person should confirm before it; null: nothing |
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 import { readBody } from '../http/body.ts';
 import { pathOf, type Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';

@@ -4,7 +4,7 @@
  */
 import type { Worker } from 'node:worker_threads';
 import type { Denials } from '../auth/denials.ts';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { paced } from '../pace.ts';

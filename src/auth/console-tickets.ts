@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../bounded-map.ts';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from './actor.ts';
 import { createSeal, deriveKey, type Seal } from '../seal.ts';
 import { HOUR_MS, MINUTE_MS } from '../time.ts';
 

@@ -151,7 +151,7 @@ function isOf(data: DataFolder, branch: DataFolder): boolean {
   const ends = endsOf(branch);
   if (ends === null || (ends.log === null && ends.access_log === null)) return false;
   return (
-    (ends.log === null || placeOf(data.log, 'detections', ends.log) === 'known') &&
+    (ends.log === null || placeOf(data.log, ends.log) === 'known') &&
     (ends.access_log === null || placeOf(data.accessLog, 'access', ends.access_log) === 'known')
   );
 }
@@ -161,7 +161,7 @@ function endsOf(branch: DataFolder): Pick<BackupState, 'log' | 'access_log'> | n
   try {
     return (
       readState(branch.root) ?? {
-        log: findTail(branch.log, 'detections').last,
+        log: findTail(branch.log).last,
         access_log: findTail(branch.accessLog, 'access').last,
       }
     );

@@ -4,7 +4,7 @@
  */
 import { copyFileSync, existsSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Commit, LogKind, Mark } from '../history/format.ts';
+import type { Commit, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
 import { syncFile } from '../store/folder.ts';
@@ -24,7 +24,7 @@ export interface Continued {
  *
  * @param end the last entry of the copy; @returns null if nothing shows that the log contains it: nothing was changed
  */
-export function continueLog(from: string, to: string, kind: LogKind, end: Mark): Continued | null {
+export function continueLog(from: string, to: string, end: Mark): Continued | null {
   const segments = listSegments(from);
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= end.entry);
   const drafts: string[] = [];
@@ -37,8 +37,8 @@ export function continueLog(from: string, to: string, kind: LogKind, end: Mark):
       const before: Read | null = read;
       read =
         before === null
-          ? continueSegment({ segment, draft, copy: { ...draft, path }, kind, end })
-          : nextSegment(segment, draft, kind, before);
+          ? continueSegment({ segment, draft, copy: { ...draft, path }, end })
+          : nextSegment(segment, draft, before);
       if (read === null) return null;
       // Without an entry, it would be taken for the end of the log.
       if (read.last === before?.last) rmSync(drafts.pop() ?? '', { force: true });
@@ -64,24 +64,23 @@ interface Continuation {
   readonly draft: Segment;
   /** The copy's part of this segment; it may not exist. */
   readonly copy: Segment;
-  readonly kind: LogKind;
   /** The last entry of the copy. */
   readonly end: Mark;
 }
 
 /** @returns null if nothing shows that the segment continues the copy */
-function continueSegment({ segment, draft, copy, kind, end }: Continuation): Read | null {
+function continueSegment({ segment, draft, copy, end }: Continuation): Read | null {
   const total = statSync(segment.path).size;
-  const found = placeIn(segment, kind, end);
+  const found = placeIn(segment, end);
   const appended = (begin: number, at: number) => {
-    const check = () => readDraft(draft, kind, undefined);
+    const check = () => readDraft(draft, undefined);
     return append({ from: segment.path, to: draft.path, begin, at, end: total, check });
   };
   const readThrough = ({ last, rest }: ReturnType<typeof readDraft>): Read | null =>
     last === undefined ? null : { last, rest };
   if (found?.isIntact === true) return readThrough(appended(0, 0));
   if (!existsSync(copy.path)) return null;
-  const own = endOf(copy, kind, end);
+  const own = endOf(copy, end);
   const begin = found?.end ?? own;
   if (begin > total) return null;
   copyFileSync(copy.path, draft.path);
@@ -92,14 +91,14 @@ function continueSegment({ segment, draft, copy, kind, end }: Continuation): Rea
 }
 
 /** A segment behind the one that has the end of the copy. @param before what was read before it */
-function nextSegment(segment: Segment, draft: Segment, kind: LogKind, before: Read): Read {
+function nextSegment(segment: Segment, draft: Segment, before: Read): Read {
   if (segment.firstEntry !== before.last.entry + 1) return { last: before.last, rest: 'damaged' };
   const { last = before.last, rest } = append({
     from: segment.path,
     to: draft.path,
     begin: 0,
     end: statSync(segment.path).size,
-    check: () => readDraft(draft, kind, before.last),
+    check: () => readDraft(draft, before.last),
   });
   return { last, rest: last === before.last && rest === 'nothing' ? before.rest : rest };
 }
@@ -109,8 +108,8 @@ function nextSegment(segment: Segment, draft: Segment, kind: LogKind, before: Re
  *
  * @returns null: it is not there; `isIntact`: whether everything before it is
  */
-function placeIn(segment: Segment, kind: LogKind, { id }: Mark): { end: number; isIntact: boolean } | null {
-  using reader = new EntryReader(segment, kind);
+function placeIn(segment: Segment, { id }: Mark): { end: number; isIntact: boolean } | null {
+  using reader = new EntryReader(segment);
   try {
     while (reader.next(reader.last ?? undefined) !== null)
       if (reader.last?.id === id) return { end: reader.end, isIntact: true };
@@ -124,13 +123,12 @@ function placeIn(segment: Segment, kind: LogKind, { id }: Mark): { end: number; 
 /** Reads a draft up to the first damage, and cuts off the rest. */
 function readDraft(
   draft: Segment,
-  kind: LogKind,
   before: Commit | undefined,
 ): { readonly last: Commit | undefined; readonly rest: Continued['rest'] } {
   let [last, end] = [before, 0];
   let rest: Continued['rest'] = 'damaged';
   try {
-    using reader = new EntryReader(draft, kind);
+    using reader = new EntryReader(draft);
     for (let part = reader.next(last); part !== null; part = reader.next(last)) {
       if (part.kind !== 'commit') continue;
       last = part.commit;

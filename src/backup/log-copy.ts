@@ -21,7 +21,7 @@ import {
   utimesSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Commit, LogKind, Mark } from '../history/format.ts';
+import type { Commit, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
 import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
@@ -30,7 +30,6 @@ import { openFile, syncFile, syncFolder, writeAt } from '../store/folder.ts';
 export interface LogCopyOptions {
   readonly from: string;
   readonly to: string;
-  readonly kind: LogKind;
   /** The last entry to copy; null: there is none. */
   readonly end: Mark | null;
   /** The folder for replaced segments. */
@@ -58,7 +57,7 @@ export function copyLog(options: LogCopyOptions): void {
  * @returns false where one was rewritten after it was read
  */
 function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
-  const { from, to, kind } = options;
+  const { from, to } = options;
   const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
   const copies = segments.map(({ path, firstEntry }) => ({ path: join(to, basename(path)), firstEntry }));
   const first = Math.max(
@@ -77,8 +76,8 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
       files.push([segment.path, stats.ino]);
       const isOpen = next === undefined;
       if (!isOpen && isSameFile(copy.path, stats)) continue;
-      const before = lastBefore(copies[index - 1], kind);
-      const bytes = isOpen ? endOf(segment, kind, end) : stats.size;
+      const before = lastBefore(copies[index - 1]);
+      const bytes = isOpen ? endOf(segment, end) : stats.size;
       const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
       if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
       else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
@@ -91,10 +90,10 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
 }
 
 /** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
-function lastBefore(copy: Segment | undefined, kind: LogKind): Commit | null | undefined {
+function lastBefore(copy: Segment | undefined): Commit | null | undefined {
   if (copy === undefined) return null;
   try {
-    return lastOf(copy, kind);
+    return lastOf(copy);
   } catch (error) {
     if (!isLogError(error)) throw error;
     return undefined;
@@ -115,16 +114,16 @@ interface CopyStep {
 
 /** @returns its own last entry */
 function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
-  const { kind, onBytes = () => {} } = options;
+  const { onBytes = () => {} } = options;
   const { segment, copy, bytes, before, next, isStill } = step;
   const checkOf = (written: Segment) => () => {
-    const end = checked(written, kind, before);
-    if (next !== undefined) requireJoin(next, kind, end);
+    const end = checked(written, before);
+    if (next !== undefined) requireJoin(next, end);
     return end;
   };
   const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;
   if (own > 0 && own <= bytes && beginsAlike(copy.path, segment.path, own)) {
-    if (own === bytes) return lastOf(copy, kind);
+    if (own === bytes) return lastOf(copy);
     return append({
       from: segment.path,
       to: copy.path,
@@ -190,8 +189,8 @@ export function append<Result>(appended: Appended<Result>): Result {
  * @param before null: it is the first segment; undefined: not known
  * @throws LogDamage where it is not whole, or does not join the entry before
  */
-function checked(segment: Segment, kind: LogKind, before: Commit | null | undefined): Commit | null {
-  using reader = new EntryReader(segment, kind);
+function checked(segment: Segment, before: Commit | null | undefined): Commit | null {
+  using reader = new EntryReader(segment);
   let last = before;
   for (let part = reader.next(last ?? undefined); part !== null; part = reader.next(last ?? undefined)) {
     if (part.kind !== 'commit') continue;
@@ -203,18 +202,18 @@ function checked(segment: Segment, kind: LogKind, before: Commit | null | undefi
 }
 
 /** @throws LogDamage where the first entry of a segment does not follow on one */
-function requireJoin(segment: Segment, kind: LogKind, before: Commit | null): void {
-  using reader = new EntryReader(segment, kind);
+function requireJoin(segment: Segment, before: Commit | null): void {
+  using reader = new EntryReader(segment);
   for (let part = reader.next(before); part !== null && part.kind !== 'commit'; part = reader.next(before));
 }
 
-function lastOf(segment: Segment, kind: LogKind): Commit | null {
-  return checked(segment, kind, undefined);
+function lastOf(segment: Segment): Commit | null {
+  return checked(segment, undefined);
 }
 
 /** Where an entry ends in its segment. */
-export function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
-  const { commit, end } = findEntry(segment, kind, entry);
+export function endOf(segment: Segment, { entry, id }: Mark): number {
+  const { commit, end } = findEntry(segment, entry);
   if (commit?.id === id) return end;
   throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
 }

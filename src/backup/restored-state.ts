@@ -8,10 +8,10 @@
 
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
-import { type Commit, isObject, type LogKind, type Mark, parse } from '../history/format.ts';
+import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
-import { openAccess } from '../history/open-access.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
 import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
 import { epochTimes } from '../history/version-epoch.ts';
@@ -73,7 +73,7 @@ const ACCESS_COUNTS = `
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
-  const log = originOf(live, stage, 'detections', ends.log);
+  const log = originOf(live, stage, ends.log);
   const accessLog = originOf(live, stage, 'access', ends.accessLog);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage, accessLog === 'continued' ? null : options.now());
@@ -92,21 +92,21 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
 }
 
 /** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
-function originOf(live: DataFolder | null, stage: DataFolder, kind: LogKind, end: Mark | null): LogOrigin {
-  const made = live === null ? null : continued(live, stage, kind, end);
+function originOf(live: DataFolder | null, stage: DataFolder, end: Mark | null): LogOrigin {
+  const made = live === null ? null : continued(live, stage, end);
   if (live === null || made === null) return 'from the backup';
-  if (hasEnd(live, stage, kind, made)) return 'continued';
+  if (hasEnd(live, stage, made)) return 'continued';
   return made.last?.id === end?.id ? 'from the backup' : 'continued in part';
 }
 
 /** @returns null if the log of the data folder does not continue the new one, which is unchanged then */
-function continued(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark | null): Continued | null {
-  const [from, to] = [logFolder(live, kind), logFolder(stage, kind)];
-  if (end !== null) return continueLog(from, to, kind, end);
+function continued(live: DataFolder, stage: DataFolder, end: Mark | null): Continued | null {
+  const [from, to] = [live.log, stage.log];
+  if (end !== null) return continueLog(from, to, end);
   // Every log continues an empty one; the secret tells whether it is of the same installation.
   if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return null;
   try {
-    const { last, isTorn } = findTail(from, kind);
+    const { last, isTorn } = findTail(from);
     copyLog({ from, to, kind, end: last, aside: stage.root });
     return { last, rest: isTorn ? 'torn' : 'nothing' };
   } catch (error) {
@@ -120,11 +120,11 @@ function continued(live: DataFolder, stage: DataFolder, kind: LogKind, end: Mark
  * Whether the log of the data folder has its last entry. A crash leaves a torn one only where the database lacks it, and
  * a cut may leave nothing of an entry: the database tells which ones there were.
  */
-function hasEnd(live: DataFolder, stage: DataFolder, kind: LogKind, { last, rest }: Continued): boolean {
+function hasEnd(live: DataFolder, stage: DataFolder, { last, rest }: Continued): boolean {
   const mark = readLogMarkOf(kind === 'detections' ? live.detections : live.access);
   if (mark === null || rest === 'damaged') return rest === 'nothing';
   if (mark.id === last?.id) return true;
-  const place = placeOf(logFolder(stage, kind), kind, mark);
+  const place = placeOf(stage.log, mark);
   return place === 'known' || place === 'before';
 }
 
@@ -156,14 +156,14 @@ const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: [] };
 /** Truncates a log after the last entry that was written at or before a time. */
 function cutLog(log: string, untilMs: number): Cut {
   let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
-  for (const { segment, part } of entriesAfter(log, 'detections', null)) {
+  for (const { segment, part } of entriesAfter(log, null)) {
     if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
     kept = { path: segment.path, end: part.end, mark: part.commit };
   }
   if (kept === null) throw new Refused('failed', `it contains nothing from before ${formatMs(untilMs)}`);
   let entries = 0;
   const given = new Given();
-  for (const { part } of entriesAfter(log, 'detections', kept.mark)) {
+  for (const { part } of entriesAfter(log, kept.mark)) {
     if (part.kind === 'commit') entries += 1;
     given.add(part.lines);
   }
@@ -199,7 +199,7 @@ async function makeDetections(
   cut: Cut,
   replaced: Replaced | null,
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans'>> {
-  const state_of = findTail(stage.log, 'detections').last?.at ?? null;
+  const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
     folder: stage,
     program: VERSION,
@@ -284,7 +284,7 @@ function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOption
   const others = commitsOf(stage.log);
   let other = others.next().value;
   try {
-    for (const { part, bytes } of entriesAfter(log, 'detections', null)) {
+    for (const { part, bytes } of entriesAfter(log, null)) {
       given.add(part.lines);
       if (part.kind !== 'commit') continue;
       last = part.commit;
@@ -317,6 +317,6 @@ function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOption
 }
 
 function* commitsOf(log: string): Generator<{ commit: Commit; bytes: number }, undefined, undefined> {
-  for (const { part, bytes } of entriesAfter(log, 'detections', null))
+  for (const { part, bytes } of entriesAfter(log, null))
     if (part.kind === 'commit') yield { commit: part.commit, bytes };
 }

@@ -4,7 +4,7 @@
  */
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { LogKind, Mark } from '../history/format.ts';
+import type { Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
@@ -73,11 +73,11 @@ export async function loadSource(
   const secret = readFileSync(stage.secret);
   if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
     throw new Refused('failed', 'its secret is damaged');
-  const lastEntry = (kind: LogKind, end: Mark | null): Mark | null => {
-    const log = logFolder(stage, kind);
-    if (end !== null && placeOf(log, kind, end) !== 'known')
+  const lastEntry = (end: Mark | null): Mark | null => {
+    const log = stage.log;
+    if (end !== null && placeOf(log, end) !== 'known')
       throw new LogDamage(`the ${kind} log does not reach entry ${end.entry}, the last one of the backup`);
-    return findTail(log, kind).last;
+    return findTail(log).last;
   };
   return {
     at: state?.at ?? null,
@@ -96,10 +96,10 @@ function copyFolder(
     copied += bytes;
     onProgress('copying the log', copied, 0);
   };
-  const copyUpTo = (kind: LogKind, end: Mark | null) =>
+  const copyUpTo = (end: Mark | null) =>
     copyLog({
-      from: logFolder(from, kind),
-      to: logFolder(stage, kind),
+      from: from.log,
+      to: stage.log,
       kind,
       end,
       aside: stage.root,
@@ -107,7 +107,7 @@ function copyFolder(
     });
   // In this order, as for a backup.
   const accessEnd = findTail(from.accessLog, 'access').last;
-  copyUpTo('detections', findTail(from.log, 'detections').last);
+  copyUpTo('detections', findTail(from.log).last);
   copyUpTo('access', accessEnd);
   copyFileSync(from.secret, stage.secret);
   syncFile(stage.secret);

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Commit, LogKind, Mark } from '../history/format.ts';
+import type { Commit, Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter } from '../history/log-reader.ts';
 import { LOG_KINDS, logFolder } from '../history/segment.ts';
@@ -57,17 +57,17 @@ function verifyFolder(root: string, path: string, onProgress: OnProgress): Verif
   let entries = 0;
   for (const kind of LOG_KINDS) {
     const end = (kind === 'detections' ? state?.log : state?.access_log) ?? null;
-    entries += guard(() => readThrough(logFolder(folder, kind), kind, end, onProgress))?.entry ?? 0;
+    entries += guard(() => readThrough(folder.log, end, onProgress))?.entry ?? 0;
   }
   guard(() => checkSecret(folder.secret, state?.secret_sha256 ?? null));
   return { path, at: state?.at ?? null, entries, findings };
 }
 
 /** @param end an entry that must be there; @returns the last one */
-function readThrough(log: string, kind: LogKind, end: Mark | null, onProgress: OnProgress): Commit | null {
+function readThrough(log: string, end: Mark | null, onProgress: OnProgress): Commit | null {
   let last: Commit | null = null;
   let hasEnd = end === null;
-  for (const { segment, part, bytes } of entriesAfter(log, kind, null)) {
+  for (const { segment, part, bytes } of entriesAfter(log, null)) {
     // Unpacks them: a matching checksum does not prove that they can be read.
     if (part.lines.length === 0 && part.kind === 'lines')
       throw new Refused('failed', `${segment.path} is empty`);

@@ -20,7 +20,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import type { LogKind, Mark } from '../history/format.ts';
+import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
@@ -183,13 +183,13 @@ function update(
     written += bytes;
     onProgress('copying the log', written, 0);
   };
-  const copyUpTo = (kind: LogKind, end: Mark | null) => {
-    const to = logFolder(copy, kind);
-    copyLog({ from: logFolder(folder, kind), to, kind, end, aside: join(aside, basename(to)), onBytes });
+  const copyUpTo = (end: Mark | null) => {
+    const to = copy.log;
+    copyLog({ from: folder.log, to, kind, end, aside: join(aside, basename(to)), onBytes });
   };
   // In this order: a removal that the access log no longer has open is in the log of detections.
   const access_log = endOf(folder, 'access', before?.access_log?.entry ?? 0);
-  const log = endOf(folder, 'detections', before?.log?.entry ?? 0);
+  const log = endOf(folder, before?.log?.entry ?? 0);
   copyUpTo('detections', log);
   copyUpTo('access', access_log);
   const secret = readFileSync(folder.secret);
@@ -210,11 +210,11 @@ function update(
  *
  * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
-function endOf(folder: DataFolder, kind: LogKind, least: number): Mark | null {
-  const log = logFolder(folder, kind);
+function endOf(folder: DataFolder, least: number): Mark | null {
+  const log = folder.log;
   const mark = readLogMarkOf(kind === 'detections' ? folder.detections : folder.access);
-  if (mark !== null && mark.entry >= least && placeOf(log, kind, mark) === 'known') return mark;
-  return findTail(log, kind).last;
+  if (mark !== null && mark.entry >= least && placeOf(log, mark) === 'known') return mark;
+  return findTail(log).last;
 }
 
 function requireInstallation(folder: DataFolder): void {

@@ -98,7 +98,6 @@ async function checkInFolder(
     finding('detections.db', detections.outcome),
     finding('access.db', access.outcome),
     finding('log', checkLog(folder.log, hasMark(detectionsDb))),
-    finding('access-log', checkLog(folder.accessLog, hasMark(accessDb))),
     finding('secret', checkSecret(folder, existsSync(folder.detections))),
     ...(seeds === null || access.outcome.status === 'bad' ? [] : checkConfigured(seeds, accessDb, nowMs)),
     ...(accessDb === null ? [] : checkCustomers(accessDb, nowMs)),

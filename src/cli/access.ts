@@ -1,7 +1,6 @@
 /** Opens the access database for a command, in the name of the user who runs it. */
 import type { Command } from 'commander';
-import { openAccess, type Recovered } from '../history/open-access.ts';
-import { printable } from '../printable.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
 import { ensureFolder } from '../store/folder.ts';
@@ -22,17 +21,9 @@ export function openForCommand(command: Command, { create = false }: { create?: 
   if (create) ensureFolder(folder);
   using opening = new DisposableStack();
   opening.defer(keepInPlace(folder, true));
-  const db = opening.use(openAccess(folder.root, { create, operation, onRecovered: reportRecovery }));
+  const db = opening.use(openAccess(folder.root, { create, operation }));
   const open = opening.move();
   return { db, [Symbol.dispose]: () => open.dispose() };
-}
-
-function reportRecovery(recovered: Recovered): void {
-  const message =
-    recovered.kind === 'brought up'
-      ? 'access.db was older than its log and has been updated from it'
-      : `access.db was rebuilt from its log: ${printable(recovered.reason)}`;
-  process.stderr.write(`wirewatch: ${message}\n`);
 }
 
 /** Runs `work` on the access database of the command's data folder. */

@@ -1,6 +1,6 @@
 /** Who runs a command, as the audit trail names it. */
 import { userInfo } from 'node:os';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 
 /** Must come before this process acts as the owner of the data folder. */
 export function actorOfProcess(): Actor {

@@ -8,7 +8,7 @@ import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { Operation } from '../history/format.ts';
-import { openAccess } from '../history/open-access.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';

@@ -44,8 +44,8 @@ export function installationOptions(command: Command, config: Config): string {
 
 /** @throws Refused `configuration` if the data folder contains no installation */
 export function requireInstallation(config: Config): void {
-  const { root, access, accessLog } = folderOf(config);
-  if (existsSync(access) || existsSync(accessLog)) return;
+  const { root, access, spare } = folderOf(config);
+  if (existsSync(access) || existsSync(spare)) return;
   throw new Refused(
     'configuration',
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,

@@ -10,7 +10,7 @@ import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { openAccess } from '../history/open-access.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';

@@ -1,7 +1,7 @@
 /** Does what a command asks on a stopped installation, in the command's own process, under the installation's lock. */
 import type { Command } from 'commander';
-import type { Actor } from '../history/actor.ts';
-import { openAccess, type Recovered } from '../history/open-access.ts';
+import type { Actor } from '../auth/actor.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { applyRevocations } from '../operations/access.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
@@ -34,7 +34,8 @@ export async function operateStopped(
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
-  if (operation.kind === 'act' && !isQuestion) {
+  const isWriter = operation.kind === 'act' && !isQuestion;
+  if (isWriter) {
     if (isLocked(folder.serveLock)) return STARTING;
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);
     if (release === null) {
@@ -50,7 +51,8 @@ export async function operateStopped(
   const options = {
     create: operation.creates,
     operation: { kind: 'command', command: operation.name, ...by },
-    onRecovered: reportRecovery,
+    ...(isWriter && { onRecovered: reportRecovery }),
+    onSpareStale: reportStale,
   };
   const access = opened.use(openAccess(folder.root, options));
   const detections = opened.use(createFileReader(folder.detections));
@@ -83,10 +85,14 @@ export async function operateStopped(
   return outcomeDocument(await operation.run(context, given));
 }
 
-function reportRecovery(recovered: Recovered): void {
-  const message =
-    recovered.kind === 'brought up'
-      ? 'access.db was older than its log and has been updated from it'
-      : `access.db was rebuilt from its log: ${printable(recovered.reason)}`;
-  process.stderr.write(`wirewatch: ${message}\n`);
+function reportRecovery(reason: string): void {
+  process.stderr.write(
+    `wirewatch: access.db could not be used (${printable(reason)}): its spare copy took its place\n`,
+  );
+}
+
+function reportStale(reason: string): void {
+  process.stderr.write(
+    `wirewatch: the change is made, but the spare copy of access.db could not be updated (${printable(reason)}); the next change or start does it\n`,
+  );
 }

@@ -6,7 +6,7 @@ import { type ClientRequest, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 import { type Operation, pathOf, type Question } from '../operations/operation.ts';
 import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';

@@ -94,7 +94,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   rebuild: {
     description:
-      'rebuild detections.db from its log, or with --log the logs from the databases. Wirewatch must be stopped',
+      'rebuild detections.db from its log, or with --log the log from the database. Wirewatch must be stopped',
     load: () => import('./rebuild.ts'),
   },
   pull: {

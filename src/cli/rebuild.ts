@@ -1,4 +1,4 @@
-/** `wirewatch rebuild`: rebuilds detections.db from its log, or the logs from verified databases. */
+/** `wirewatch rebuild`: rebuilds detections.db from its log, or the log from a verified database. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted, grouped } from '../counted.ts';
 import { rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
@@ -9,7 +9,6 @@ import { isThere } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
 import { joined } from '../text-layout.ts';
 import { VERSION } from '../version.ts';
-import { actorOfProcess } from './actor.ts';
 import { defineCommand, option } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { createProgress } from './output.ts';
@@ -18,13 +17,12 @@ const HELP = `
 Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
 stay valid. At each start, Wirewatch does this by itself if the database is missing, damaged or older than the log.
 
-With --log, both logs are replaced by new ones, which start with the contents of detections.db and access.db. Use it if
-a log is damaged or has grown too long. The databases are verified first, and the new log is compared with the database
-before it is used. The old logs are kept beside the new ones: make a backup, then delete them. From then on,
-"wirewatch audit" shows only later changes.`;
+With --log, the log is replaced by a new one, which starts with the contents of detections.db. Use it if the log is
+damaged or has grown too long. The database is verified first, and the new log is compared with it before it is used.
+The old log is kept beside the new one: make a backup, then delete it.`;
 
 export const register = defineCommand({
-  options: [option('--log', 'rebuild the logs from the databases')],
+  options: [option('--log', 'rebuild the log from the database')],
   help: HELP,
   examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
   async run({ log = false }, self) {
@@ -42,11 +40,7 @@ export const register = defineCommand({
     const { update: onProgress } = held.use(createProgress());
     const work = { folder, program: VERSION, onProgress, between: () => nextTurn() };
     if (log) {
-      const rebuilt = await rebuildLog(
-        work,
-        { kind: 'command', command: 'rebuild', ...actorOfProcess() },
-        Date.now(),
-      );
+      const rebuilt = await rebuildLog(work, Date.now());
       return { value: { rebuilt: 'log', data, ...rebuilt }, text: logText(rebuilt) };
     }
     const rebuilt = await rebuildDatabase(work);
@@ -59,16 +53,11 @@ export const register = defineCommand({
 });
 
 function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
-  const { entry, detections, versions, bytes, bytes_before, kept, access_kept } = rebuilt;
-  const { entries_lost, access_entries_lost } = rebuilt;
-  const old = [kept, access_kept].filter((path) => path !== null);
+  const { entry, detections, versions, bytes, bytes_before, kept, entries_lost } = rebuilt;
   return joined('\n\n', [
     `Rebuilt the log. It starts with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${counted(bytes_before, 'byte')}).`,
     entries_lost > 0 &&
-      `The damaged log had ${counted(entries_lost, 'entry', 'entries')} that detections.db lacked: ${entries_lost === 1 ? 'it is' : 'they are'} lost. If clients have seen a lost change, the alert "end of log lost" opens. To keep as much as possible, put the old logs back and restore a backup instead.`,
-    access_entries_lost > 0 &&
-      `The damaged log of accounts and keys had ${counted(access_entries_lost, 'change')} that access.db lacked: a key that was revoked then works again. Revoke it again.`,
-    old.length > 0 &&
-      `The old logs are kept. Make a backup, then delete them:\n${old.map((path) => `  ${path}`).join('\n')}`,
+      `The damaged log had ${counted(entries_lost, 'entry', 'entries')} that detections.db lacked: ${entries_lost === 1 ? 'it is' : 'they are'} lost. If clients have seen a lost change, the alert "end of log lost" opens. To keep as much as possible, put the old log back and restore a backup instead.`,
+    kept !== null && `The old log is kept in ${kept}. Make a backup, then delete it.`,
   ]);
 }

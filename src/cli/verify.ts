@@ -6,7 +6,8 @@ import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERTS } from '../health/alert-texts.ts';
 import { type ScrubResult, scrub } from '../history/scrub.ts';
-import { checkAccess } from '../history/scrub-access.ts';
+import { readTrail } from '../auth/audit.ts';
+import { findCopy } from '../auth/spare-copy.ts';
 import {
   describeFindings,
   FINDING_KINDS,
@@ -18,6 +19,7 @@ import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
+import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
@@ -111,6 +113,18 @@ function requireComplete({ root, access, detections, secret, damage, serveLock }
     );
 }
 
+function checkAccess({ access, spare }: DataFolder, findings: ScrubFindings): void {
+  for (const path of [access, spare]) {
+    const found = findCopy(path);
+    if (found.kind === 'missing') findings.add('access damaged', `${path} is missing`);
+    if (found.kind === 'damaged') findings.add('access damaged', `${path}: ${found.reason}`);
+    if (found.kind !== 'sound') continue;
+    using db = openDatabase(path, 'inspect');
+    const { damage } = readTrail(db);
+    if (damage !== null) findings.add('access damaged', `${path}: ${damage}`);
+  }
+}
+
 function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
   const found = statSync(secret, { throwIfNoEntry: false });
   if (found === undefined) findings.add('secret missing', `${secret} is missing`);
@@ -121,6 +135,8 @@ function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
 const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
   log: ALERTS['log damaged'].what_to_do,
   database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
+  access:
+    'Restart Wirewatch: access.db and its spare copy replace one another. If neither is sound, restore a backup: wirewatch restore BACKUP --replace',
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };
 
@@ -139,7 +155,7 @@ function dataDocument({ root }: DataFolder, { ok, entry, findings, not_compared 
 
 function dataText({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData): string {
   if (ok)
-    return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db matches its log, and the secret is present.`;
+    return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db and its spare copy are sound, and the secret is present.`;
   const parts = findings.map(({ kind, count, first }) => {
     const more = count - first.length;
     return joined('\n', [

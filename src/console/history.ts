@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
-import { actorText } from '../history/actor.ts';
+import { actorText } from '../auth/actor.ts';
 import { choices, PERIOD, useList } from './forms.ts';
 import { foreign, members, soft, value, when } from './inline.ts';
 import { choice } from './parts.ts';

@@ -5,12 +5,9 @@ import { LogDamage } from './log-error.ts';
 /** Increased by a change that makes older builds unable to read the log. */
 export const LOG_FORMAT = 1;
 
-/** The database that a log belongs to. */
-export type LogKind = 'detections' | 'access';
-
 /** The first line of every segment. */
 export interface SegmentHeader {
-  readonly wirewatch_log: LogKind;
+  readonly wirewatch_log: 'detections';
   readonly format: number;
   /** The version of the program that began the segment. */
   readonly program: string;
@@ -49,7 +46,7 @@ export function parseHeader(line: string): SegmentHeader {
     throw new LogDamage('the first line is not a log header');
   const { wirewatch_log, format, program, first_entry } = value;
   if (
-    (wirewatch_log !== 'detections' && wirewatch_log !== 'access') ||
+    wirewatch_log !== 'detections' ||
     typeof program !== 'string' ||
     typeof first_entry !== 'number'
   )

@@ -2,7 +2,7 @@
 import { fsyncSync, readSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
-import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
+import { type Commit, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
 import { type EntryPart, EntryReader, findEntry, listSegments, type Segment } from './segment.ts';
 
@@ -31,14 +31,14 @@ export interface Tail {
  * @param mayBeDoubtful whether the caller can check a doubtful end by other means
  * @throws LogDamage if the end is not merely torn: a complete entry follows an incomplete one
  */
-export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): Tail {
+export function findTail(folder: string, mayBeDoubtful = false): Tail {
   const segments = listSegments(folder);
   const stumps: Segment[] = [];
   let open: Tail['segment'] = null;
   let isTorn = false;
   let isDoubtful = false;
   for (const segment of segments.toReversed()) {
-    using reader = new EntryReader(segment, kind);
+    using reader = new EntryReader(segment);
     reader.skipToEnd();
     if (!reader.isWhole) {
       const behind = Array.from(reader.commitsBehind(), ({ commit }) => commit.entry);
@@ -101,12 +101,12 @@ export type Place =
   | 'beyond';
 
 /** @throws LogDamage if the segment that should have the entry is damaged before it */
-export function placeOf(folder: string, kind: LogKind, mark: Mark): Place {
+export function placeOf(folder: string, mark: Mark): Place {
   const segments = listSegments(folder);
   const index = segments.findLastIndex(({ firstEntry }) => firstEntry <= mark.entry);
   const segment = segments[index];
   if (segment === undefined) return segments.length === 0 ? 'beyond' : 'before';
-  const { commit, end } = findEntry(segment, kind, mark.entry);
+  const { commit, end } = findEntry(segment, mark.entry);
   if (commit !== null) return commit.id === mark.id ? 'known' : 'foreign';
   if (index < segments.length - 1) throw new LogDamage(`${segment.path} is damaged at byte ${end}`);
   return 'beyond';
@@ -126,7 +126,7 @@ export interface LocatedPart {
  * @param after null: from the first entry of the log on
  * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
-export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null): Generator<LocatedPart> {
+export function* entriesAfter(folder: string, after: Mark | null): Generator<LocatedPart> {
   let segments = listSegments(folder);
   const from = after?.entry ?? 0;
   const first = Math.max(
@@ -142,7 +142,7 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
   for (let index = first; index < segments.length; index += 1) {
     const segment = segments[index];
     if (segment === undefined) return;
-    using reader = new EntryReader(segment, kind);
+    using reader = new EntryReader(segment);
     let isYielded = false;
     const next = () => {
       const part = reader.next(previous);
@@ -178,9 +178,9 @@ export function requireBeginning({ entry, after, operation }: Commit): void {
  *
  * @returns null otherwise
  */
-export function snapshotAfter(folder: string, kind: LogKind, mark: Mark): Commit | null {
+export function snapshotAfter(folder: string, mark: Mark): Commit | null {
   const [first] = listSegments(folder);
   if (first === undefined || first.firstEntry !== mark.entry + 1) return null;
-  const { commit } = findEntry(first, kind, first.firstEntry);
+  const { commit } = findEntry(first, first.firstEntry);
   return commit?.operation.kind === SNAPSHOT && commit.after === mark.id ? commit : null;
 }

@@ -11,7 +11,6 @@ import { formatMs } from '../time.ts';
 import {
   type Commit,
   LOG_FORMAT,
-  type LogKind,
   type Mark,
   type Operation,
   type SegmentHeader,
@@ -26,7 +25,6 @@ const SEGMENT_BYTES = 64 * 1024 * 1024;
 
 export interface LogOptions {
   readonly folder: string;
-  readonly kind: LogKind;
   /** The version of this program. */
   readonly program: string;
   readonly segmentBytes?: number;
@@ -192,10 +190,10 @@ export class LogWriter {
       this.#file = openSync(path, 'r+');
       return this.#file;
     }
-    const { folder, kind, program } = this.#options;
+    const { folder, program } = this.#options;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const header: SegmentHeader = {
-      wirewatch_log: kind,
+      wirewatch_log: 'detections',
       format: LOG_FORMAT,
       program,
       first_entry: (this.#last?.entry ?? 0) + 1,

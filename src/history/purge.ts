@@ -72,7 +72,7 @@ async function hasRowsToPurge(
   between: () => Promise<void>,
 ): Promise<boolean> {
   const firstEntries = new Map<StreamName, number>();
-  using reader = new EntryReader(segment, 'detections');
+  using reader = new EntryReader(segment);
   let entry = segment.firstEntry;
   for (let part = reader.next(undefined), frames = 1; part !== null; part = reader.next(undefined)) {
     for (const line of part.lines) {
@@ -110,7 +110,7 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
 /** Replaces the segment by the draft, once that is on the disk and verified. */
 function finish({ path, firstEntry }: Segment, draft: string, file: number, last: Commit | null): void {
   fsyncSync(file);
-  using written = new EntryReader({ path: draft, firstEntry }, 'detections');
+  using written = new EntryReader({ path: draft, firstEntry });
   written.skipToEnd();
   if (!written.isWhole || written.last?.id !== last?.id)
     throw new LogDamage(`${draft} reads back differently from what was written. Check the disk`);

@@ -10,12 +10,10 @@ import { isDamage } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
-import { startNewAccessLog } from './access-log.ts';
-import type { Commit, LogKind, Mark, Operation } from './format.ts';
+import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import type { Commit, Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { LogWriter } from './log-writer.ts';
-import { openAccess } from './open-access.ts';
 import { type Recovered, recoverDetections } from './recover.ts';
 import { acceptDraft, emptyDraft, swapInNewLog } from './replace-log.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
@@ -46,12 +44,10 @@ export interface RebuiltLog {
   readonly versions: number;
   readonly bytes_before: number;
   readonly bytes: number;
-  /** The folders of the old logs; null if there was none. */
+  /** The folder of the old log; null if there was none. */
   readonly kept: string | null;
-  readonly access_kept: string | null;
-  /** Entries of a damaged old log that its database had not applied, as after a power cut: the new log lacks them. */
+  /** Entries of a damaged old log that the database had not applied, as after a power cut: the new log lacks them. */
   readonly entries_lost: number;
-  readonly access_entries_lost: number;
 }
 
 /**
@@ -81,17 +77,11 @@ export async function rebuildDatabase(options: RebuildOptions): Promise<RebuiltD
 }
 
 /**
- * Starts both logs anew. The new log of detections is compared with the database before it replaces the old one, which
- * is kept.
+ * Starts the log anew. The new one is compared with the database before it replaces the old one, which is kept.
  *
- * @param operation the actor and command for the log of access.db
  * @throws Refused if the database differs from the log, as far as that can be read, or is damaged
  */
-export async function rebuildLog(
-  options: RebuildOptions,
-  operation: Operation,
-  nowMs: number,
-): Promise<RebuiltLog> {
+export async function rebuildLog(options: RebuildOptions, nowMs: number): Promise<RebuiltLog> {
   const { folder } = options;
   if (existsSync(folder.damage))
     throw new Refused(
@@ -100,9 +90,7 @@ export async function rebuildLog(
     );
   const bytesBefore = bytesOf(listSegments(folder.log));
   await bringUpToDate(options);
-  bringAccessUpToDate(folder, operation);
-  requireSound(folder.access, 'access.db');
-  requireSound(folder.detections, 'detections.db');
+  requireSound(folder.detections);
   const found = await scrub(options);
   requireAgreement(folder, found);
   using db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
@@ -110,9 +98,7 @@ export async function rebuildLog(
     const mark = readLogMark(db);
     if (mark === null)
       throw new Refused('failed', 'detections.db is still empty, so there is no log to rebuild.');
-    const entries_lost = newestEntry(folder.log, 'detections') - mark.entry;
-    const access_entries_lost =
-      newestEntry(folder.accessLog, 'access') - (readLogMarkOf(folder.access)?.entry ?? 0);
+    const entries_lost = newestEntry(folder.log) - mark.entry;
     const commit = await writeDraft(db, mark, options, { nowMs, isProven: found.findings.length === 0 });
     const compared = await scrub({
       ...options,
@@ -127,16 +113,13 @@ export async function rebuildLog(
     setLogMark(db, commit);
     checkpointNoted(db, 'TRUNCATE');
     writeScrubRecord(folder, compared, nowMs);
-    const access = startNewAccessLog(folder, operation, nowMs);
     return {
       entry: commit.entry,
       ...countRows(db),
       bytes_before: bytesBefore,
       bytes: bytesOf(listSegments(folder.log)),
       kept,
-      access_kept: access.aside,
       entries_lost: Math.max(0, entries_lost),
-      access_entries_lost: Math.max(0, access_entries_lost),
     };
   } finally {
     emptyDraft(folder.log);
@@ -161,21 +144,12 @@ async function bringUpToDate(options: RebuildOptions): Promise<void> {
   }
 }
 
-/** Applies what a killed command left in the log of access.db: a key that it revoked must stay revoked. */
-function bringAccessUpToDate({ root, access }: DataFolder, operation: Operation): void {
-  try {
-    openAccess(root, { operation, compare: true }).close();
-  } catch (error) {
-    if (!isOfLog(error) || !existsSync(access)) throw error;
-  }
-}
-
 /** The number of the last entry with an intact commit line, in a log that may be damaged; 0: there is none. */
-function newestEntry(log: string, kind: LogKind): number {
+function newestEntry(log: string): number {
   let newest = 0;
   for (const segment of listSegments(log).reverse()) {
     try {
-      using reader = new EntryReader(segment, kind);
+      using reader = new EntryReader(segment);
       for (const { commit } of reader.commitsBehind()) newest = Math.max(newest, commit.entry);
     } catch (error) {
       if (!(error instanceof LogDamage)) throw error;
@@ -202,7 +176,7 @@ async function writeDraft(
   how: Pick<SnapshotOptions, 'nowMs' | 'isProven'>,
 ): Promise<Commit> {
   const draft = emptyDraft(folder.log);
-  const log = new LogWriter({ folder: draft, kind: 'detections', program }, { last: mark, segment: null });
+  const log = new LogWriter({ folder: draft, program }, { last: mark, segment: null });
   try {
     return await writeSnapshot(db, log, {
       ...how,
@@ -221,7 +195,7 @@ const WHAT_TO_DO =
   'Nothing was changed. If the log is not damaged, rebuild the database from it (wirewatch rebuild). Otherwise restore a backup (wirewatch restore BACKUP --replace).';
 
 /** If the log is damaged, only the database itself can show whether it is intact. */
-function requireSound(path: string, name: string): void {
+function requireSound(path: string): void {
   let found: string | null;
   try {
     using db = openDatabase(path, 'inspect');
@@ -230,7 +204,7 @@ function requireSound(path: string, name: string): void {
     if (!isDamage(error)) throw error;
     found = reasonOf(error);
   }
-  if (found !== null) throw new Refused('failed', `${name} is damaged: ${found}. ${WHAT_TO_DO}`);
+  if (found !== null) throw new Refused('failed', `detections.db is damaged: ${found}. ${WHAT_TO_DO}`);
 }
 
 /** A damaged log is the reason for the command, but a database that differs from the log cannot start a new one. */

@@ -83,7 +83,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   let db: Database | null = null;
   try {
     swapInNewLog(folder.log, now());
-    const tail = findTail(folder.log, 'detections', true);
+    const tail = findTail(folder.log, true);
     const isOurs = isNotedFile(folder.detections) && !existsSync(journalOf(folder.detections));
     const found = open(options, tail, isOurs);
     db = found.kind === 'usable' ? found.db : null;
@@ -113,7 +113,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
     rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
     forgetBoot(draftOf(folder.detections));
-    const log = new LogWriter({ folder: folder.log, kind: 'detections', program }, tail);
+    const log = new LogWriter({ folder: folder.log, program }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
     db?.close();
@@ -133,7 +133,7 @@ export function applyPending(db: Database, folder: string): number {
 function* applyEntries(db: Database, folder: string): Generator<LocatedPart> {
   const applier = new LogApplier(db);
   try {
-    for (const located of entriesAfter(folder, 'detections', readLogMark(db))) {
+    for (const located of entriesAfter(folder, readLogMark(db))) {
       applier.apply(located.part);
       yield located;
     }
@@ -187,7 +187,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const place = mark === null ? 'known' : placeBefore(tail, log, mark);
   if (mark === null || place === 'known' || place === 'beyond') return null;
   if (place === 'foreign') return 'it belongs to another log';
-  const snapshot = snapshotAfter(log, 'detections', mark);
+  const snapshot = snapshotAfter(log, mark);
   if (snapshot === null) return 'it is older than the first entry of the log';
   setLogMark(db, snapshot);
   return null;
@@ -195,7 +195,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
 
 /** Most databases have applied the last entry: then the log need not be read again. */
 function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
-  return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, 'detections', mark);
+  return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, mark);
 }
 
 /**
@@ -294,7 +294,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
       rollBackJournal(draft);
       const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
       const mark = readLogMark(db);
-      if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
+      if (mark === null || placeOf(log, mark) === 'known') return { db, isResumed: true };
       db.close();
     } catch (error) {
       if (!isDamage(error) && !(error instanceof UnknownSchema)) throw error;
@@ -336,7 +336,7 @@ async function apply(db: Database, { folder, onProgress, between }: RecoverOptio
 /** Reads the log to its end. @throws LogDamage */
 async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
   let last: Commit | null = null;
-  for (const { part } of entriesAfter(folder.log, 'detections', null)) {
+  for (const { part } of entriesAfter(folder.log, null)) {
     if (part.kind === 'commit') last = part.commit;
     await between();
   }

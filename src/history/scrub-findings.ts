@@ -5,7 +5,7 @@ import { isDamage, isDiskFull } from '../store/database-errors.ts';
 
 export interface FindingKind {
   /** What is damaged. */
-  readonly of: 'log' | 'database' | 'secret';
+  readonly of: 'log' | 'database' | 'access' | 'secret';
   readonly means: string;
 }
 
@@ -24,6 +24,10 @@ export const FINDING_KINDS = {
   'index disagrees': {
     of: 'database',
     means: 'An index of the database does not match its table.',
+  },
+  'access damaged': {
+    of: 'access',
+    means: 'Part of access.db or of its spare copy, with accounts, keys and the audit trail, is missing or changed.',
   },
   'secret missing': {
     of: 'secret',

@@ -147,7 +147,7 @@ class ExpectedDatabase {
       this.giveUp(NO_ROOM);
     }
     this.#totalBytes = bytesOf(listSegments(log));
-    this.#parts = entriesAfter(log, 'detections', null);
+    this.#parts = entriesAfter(log, null);
   }
 
   /** Null if there was no room for it. */
@@ -244,7 +244,7 @@ async function problemOf(
 ): Promise<LogDamage | LogFailure | null> {
   const { path } = segment;
   try {
-    using reader = new EntryReader(segment, 'detections');
+    using reader = new EntryReader(segment);
     while (reader.next(reader.last ?? undefined) !== null) await between();
     const isClosed = path !== listSegments(folder.log).at(-1)?.path;
     if (!reader.isWhole && (isClosed || reader.commitsBehind().next().done !== true))

@@ -5,11 +5,9 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
-import type { DataFolder } from '../store/folder.ts';
 import {
   type Commit,
   LOG_FORMAT,
-  type LogKind,
   parseCommit,
   parseHeader,
   type SegmentHeader,
@@ -63,14 +61,6 @@ export function listSegments(folder: string): Segment[] {
   }
 }
 
-/** Both logs, in the order in which they are copied: detections first, so that no account they name is missing. */
-export const LOG_KINDS: readonly LogKind[] = ['detections', 'access'];
-
-/** The folder of a log in a data folder, or in a backup, which has the same layout. */
-export function logFolder(data: Pick<DataFolder, 'log' | 'accessLog'>, kind: LogKind): string {
-  return kind === 'detections' ? data.log : data.accessLog;
-}
-
 /**
  * Finds an entry in its segment.
  *
@@ -78,10 +68,9 @@ export function logFolder(data: Pick<DataFolder, 'log' | 'accessLog'>, kind: Log
  */
 export function findEntry(
   segment: Segment,
-  kind: LogKind,
   entry: number,
 ): { readonly commit: Commit | null; readonly end: number } {
-  using reader = new EntryReader(segment, kind);
+  using reader = new EntryReader(segment);
   while (reader.next(reader.last ?? undefined) !== null)
     if (reader.last?.entry === entry) return { commit: reader.last, end: reader.end };
   return { commit: null, end: reader.end };
@@ -187,12 +176,12 @@ export class EntryReader {
   readonly header: SegmentHeader | null;
 
   /** @throws LogDamage if the segment belongs to another log, or has a newer format */
-  constructor(segment: Segment, kind: LogKind) {
+  constructor(segment: Segment) {
     this.#path = segment.path;
     this.#reader = new FrameReader(segment.path);
     try {
       const frame = this.#reader.next();
-      this.header = frame === null ? null : this.#checkHeader(frame, segment, kind);
+      this.header = frame === null ? null : this.#checkHeader(frame, segment);
     } catch (error) {
       this[Symbol.dispose]();
       throw error;
@@ -294,13 +283,13 @@ export class EntryReader {
     this.#reader[Symbol.dispose]();
   }
 
-  #checkHeader(frame: Frame, { path, firstEntry }: Segment, kind: LogKind): SegmentHeader {
+  #checkHeader(frame: Frame, { path, firstEntry }: Segment): SegmentHeader {
     const header = parseHeader(decodeLines(frame.packed)[0] ?? '');
     if (header.format > LOG_FORMAT)
       throw new LogDamage(
         `${path} has log format ${header.format}, but this version of Wirewatch supports format ${LOG_FORMAT}. Version ${header.program} wrote the file: use that version. Nothing was changed`,
       );
-    if (frame.kind !== 'header' || header.wirewatch_log !== kind || header.first_entry !== firstEntry)
+    if (frame.kind !== 'header' || header.first_entry !== firstEntry)
       throw new LogDamage(`${path} contains another segment than its name says`);
     return header;
   }

@@ -12,8 +12,8 @@ import { removeSubscription } from '../auth/removal.ts';
 import { moveClock, now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
-import { openAccess } from '../history/open-access.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { openAccess } from '../auth/open-access.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { epochAt } from '../history/version-epoch.ts';
 import type { Interventions } from '../http/interventions.ts';
 import type { Exchange } from '../http/reply.ts';
@@ -236,7 +236,7 @@ export class Lab implements Interventions {
     this.#withAccess((db) =>
       writing(db, () => {
         first(db);
-        noteOperation(db, request, now());
+        noteOperation(db, request);
       }),
     );
     const outcome = await this.#running().ingest.ask(request, () => {});

@@ -2,7 +2,7 @@
 import { findAccount, suspendAccount } from '../auth/accounts.ts';
 import type { Denied } from '../auth/denials.ts';
 import { findKey, revokeKey } from '../auth/keys.ts';
-import { type OpenAccessOptions, openAccess } from '../history/open-access.ts';
+import { type OpenAccessOptions, openAccess } from '../auth/open-access.ts';
 import { type Database, writing } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { emptyRevocations, readEnded } from '../store/revocations.ts';

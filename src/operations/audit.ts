@@ -1,10 +1,8 @@
 /** The audit trail: who changed which account, subscription, key or window, and when. */
 import { Type } from '@sinclair/typebox';
 import { readInstant } from '../config/option-values.ts';
-import { actorText } from '../history/actor.ts';
-import { type AuditedChange, readTrail } from '../history/audit.ts';
-import { listSegments } from '../history/segment.ts';
-import { Refused } from '../refused.ts';
+import { actorText } from '../auth/actor.ts';
+import { type AuditedChange, readTrail } from '../auth/audit.ts';
 import { parseInstant } from '../time.ts';
 import { value } from './member.ts';
 import { reading } from './operation.ts';
@@ -27,13 +25,8 @@ export const AUDIT = reading('audit', {
     to: value(readInstant, { hint: 'only entries written before this time', ...TIME }),
   },
   examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
-  run({ folder }, { from = 0, to = Number.POSITIVE_INFINITY }) {
-    if (listSegments(folder.accessLog).length === 0)
-      throw new Refused(
-        'configuration',
-        `there is no log in ${folder.accessLog}. Name the data folder of the installation with --data.`,
-      );
-    const { changes, damage } = readTrail(folder);
+  run({ access }, { from = 0, to = Number.POSITIVE_INFINITY }) {
+    const { changes, damage } = readTrail(access());
     const isWanted = ({ at }: AuditedChange) => {
       const ms = parseInstant(at) ?? 0;
       return ms >= from && ms < to;

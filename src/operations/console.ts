@@ -2,8 +2,8 @@
 import { endConsoleSession, endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { LINK_MS, makeLink, type Person } from '../auth/console-tickets.ts';
 import { readName } from '../config/option-values.ts';
-import { actorText } from '../history/actor.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { actorText } from '../auth/actor.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { readSecret } from '../store/secret.ts';
@@ -49,7 +49,7 @@ export const CONSOLE_OPERATIONS = [
       context.change((access) =>
         writing(access, () => {
           endConsoleSession(access, id, nowMs);
-          noteOperation(access, { kind: 'session-end' }, nowMs);
+          noteOperation(access, { kind: 'session-end' });
         }),
       );
       return { value: { ended: true }, done: 'The session has ended.' };
@@ -68,7 +68,7 @@ function linkInto(
   const nowMs = Date.now();
   const link = change((access) => {
     const asked = { kind: 'console-link', as: as ?? null, read_only };
-    noteOperation(access, asked, nowMs);
+    noteOperation(access, asked);
     return makeLink(readSecret(folder), person, { epoch: readConsoleEpoch(access), run }, nowMs);
   });
   const value = {

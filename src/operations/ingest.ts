@@ -1,7 +1,7 @@
 /** Reading of dropped files: its state, a pause, and reading archived files again. */
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
@@ -32,7 +32,7 @@ export const INGEST = [
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
       const request = { kind: 'replay', from, to } as const;
-      context.change((access) => noteOperation(access, request, context.nowMs));
+      context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);
       if (!('replay' in answer)) throw new Error('the answer to a replay is of another kind');
       const { replay: counts } = answer;

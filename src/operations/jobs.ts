@@ -2,7 +2,7 @@
  * Jobs: operations that may take longer than a request. They go on when whoever asked has gone. Of each kind one runs
  * for each subject: who asks for it again waits for the same one.
  */
-import { type Actor, actorText } from '../history/actor.ts';
+import { type Actor, actorText } from '../auth/actor.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import type { Outcome } from './operation.ts';

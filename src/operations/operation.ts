@@ -5,7 +5,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { Actor } from '../history/actor.ts';
+import type { Actor } from '../auth/actor.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';

@@ -1,7 +1,7 @@
 /** Operations that are the program's own commands in processes of low priority: a backup, a verification. */
 import { type BackupProcess, runCommand } from '../backup/backup-process.ts';
 import { counted, grouped } from '../counted.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { Refused } from '../refused.ts';
 import { act, type Context, type Outcome } from './operation.ts';
 
@@ -58,7 +58,7 @@ async function inProcess(
   args: readonly string[],
   outcomeOf: (printed: Readonly<Record<string, unknown>>) => Outcome,
 ): Promise<Outcome> {
-  context.change((access) => noteOperation(access, { kind }, context.nowMs));
+  context.change((access) => noteOperation(access, { kind }));
   const process = runCommand(args);
   running.add(process);
   const outcome = await process.outcome.finally(() => running.delete(process));

@@ -8,7 +8,7 @@ import { openRemovals, type Removed, removeAccount, removeSubscription } from '.
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { required } from './member.ts';
@@ -123,7 +123,7 @@ async function remove<Id extends string | number>(
   const removed = context.change((access) =>
     writing(access, () => {
       const result = removable.remove(access, id);
-      noteOperation(access, requestFor(result.subscriptions), context.nowMs);
+      noteOperation(access, requestFor(result.subscriptions));
       return result;
     }),
   );
@@ -150,7 +150,7 @@ async function finish<Id extends string | number>(
   id: Id,
   subscriptions: readonly number[],
 ): Promise<Outcome> {
-  context.change((access) => noteOperation(access, requestFor(subscriptions), context.nowMs));
+  context.change((access) => noteOperation(access, requestFor(subscriptions)));
   const left_in_log = await deleteRows(context, subscriptions);
   return {
     value: { [noun]: id, subscriptions, left_in_log },

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
-import { noteOperation } from '../history/operation-note.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
@@ -126,7 +126,7 @@ export const WINDOWS = [
       if (start > context.nowMs)
         throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
-      context.change((access) => noteOperation(access, request, context.nowMs));
+      context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);
       if (!('expected' in answer)) throw new Error('the answer to an expect is of another kind');
       const { forgotten } = answer.expected;
@@ -243,7 +243,7 @@ async function releaseWindow(
   start: number,
 ): Promise<Released> {
   const request = { kind: 'reset', export: exportName, window_start: start, from } as const;
-  context.change((access) => noteOperation(access, request, context.nowMs));
+  context.change((access) => noteOperation(access, request));
   const answer = await context.ingest(request);
   if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
   const { file, outcome, reason } = answer.reset;

@@ -1,14 +1,15 @@
 /**
- * The schema of `access.db`: accounts, subscriptions, keys, and what operators asked for. It is a separate database so that
- * creating or revoking a key never waits for an ingest.
+ * The schema of `access.db`: accounts, subscriptions, keys, and the audit trail. It is a separate database so that creating or
+ * revoking a key never waits for an ingest.
  */
-import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
 
 const SQL = `
 CREATE TABLE installation (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   kind TEXT NOT NULL CHECK (kind IN ('appliance', 'demo', 'lab')),
+  -- Random: tells the copies of one installation from those of another.
+  uid TEXT NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT;
 
@@ -83,14 +84,6 @@ CREATE TABLE ingest_pause (
   paused_at INTEGER NOT NULL
 ) STRICT;
 
--- The last operation on the whole appliance that was requested; the log has each, with its actor.
-CREATE TABLE operation (
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  -- JSON: { kind, … }.
-  request TEXT NOT NULL,
-  asked_at INTEGER NOT NULL
-) STRICT;
-
 -- The epoch of the console: links and sessions of other epochs are invalid. No row: 0.
 CREATE TABLE console (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -104,21 +97,25 @@ CREATE TABLE ended_session (
   ended_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-${CREATE_LOG_MARK}`;
+-- The audit trail: an entry for each transaction that changed something which it shows.
+CREATE TABLE audit (
+  -- Without gaps.
+  entry INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  -- JSON: { kind, command, actor, … }.
+  operation TEXT NOT NULL,
+  -- JSON array, as auth/audit.ts describes it.
+  changes TEXT NOT NULL,
+  -- CRC-32 of the entry.
+  checksum INTEGER NOT NULL
+) STRICT;
+
+-- How many transactions have changed the database: of two copies, the later one has more.
+CREATE TABLE change (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  number INTEGER NOT NULL
+) STRICT;
+INSERT INTO change VALUES (1, 0);
+`;
 
 export const ACCESS_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL, synchronous: 'FULL' };
-
-/** The tables that the access log records, each after those that it refers to. */
-export const ACCESS_TABLES = [
-  'installation',
-  'account',
-  'subscription',
-  'api_key',
-  'api_key_subscription',
-  'ended_key',
-  'removal',
-  'ingest_pause',
-  'operation',
-  'console',
-  'ended_session',
-] as const;

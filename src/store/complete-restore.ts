@@ -19,10 +19,9 @@ export const RESTORED_NAMES: readonly string[] = [
   'detections.db-identity',
   'access.db',
   'secret',
-  'access-log',
   'log',
 ];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|(access-)?log(-new)?|(alerts|verified)\.json)$/;
+const STATE = /^((detections|access)\.db([.-].*)?|secret|log(-new)?|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */
 export function stateFiles(folder: DataFolder): string[] {

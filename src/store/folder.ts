@@ -28,12 +28,12 @@ export interface DataFolder {
   readonly root: string;
   /** Detections, stream, windows, files: written by the ingest thread alone. */
   readonly detections: string;
-  /** Accounts, subscriptions, keys. */
+  /** Accounts, subscriptions, keys, audit trail. */
   readonly access: string;
+  /** The copy that takes its place when it is damaged. */
+  readonly spare: string;
   /** The log of detections.db, from which the database can be rebuilt. */
   readonly log: string;
-  /** The log of access.db. */
-  readonly accessLog: string;
   /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
   readonly damage: string;
   /** Counts that may be lost; in no backup. */
@@ -58,8 +58,8 @@ export function dataFolder(root: string): DataFolder {
     root,
     detections: join(root, 'detections.db'),
     access: join(root, 'access.db'),
+    spare: join(root, 'access.db-spare'),
     log: join(root, 'log'),
-    accessLog: join(root, 'access-log'),
     damage: join(root, 'detections.db-damage'),
     usage: join(root, 'usage.db'),
     secret: join(root, 'secret'),
@@ -80,7 +80,7 @@ export function dataFolder(root: string): DataFolder {
  * @throws Refused `configuration` if this user cannot write to it, or to the files in it
  */
 export function ensureFolder(folder: DataFolder): boolean {
-  const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
+  const { root, detections, access, log, lock, serveLock, stateLock, secret } = folder;
   let first: string | undefined;
   try {
     first = mkdirSync(root, { recursive: true, mode: 0o700 });
@@ -89,7 +89,7 @@ export function ensureFolder(folder: DataFolder): boolean {
       if (first === undefined || path === resolve(first) || path === dirname(path)) break;
     }
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
-    for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
+    for (const path of [detections, access, log, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
@@ -119,11 +119,10 @@ export function refuseFile(root: string): void {
  *
  * @throws Refused `configuration`
  */
-export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): void {
+export function refuseLinks({ root, log, ...files }: DataFolder): void {
   const databases = [files.detections, files.access, files.usage];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
-  const inLogs = [log, accessLog].flatMap((path) => linksIn(path));
-  const link = [log, accessLog, ...Object.values(files), ...beside].find(isLink) ?? inLogs[0];
+  const link = [log, ...Object.values(files), ...beside].find(isLink) ?? linksIn(log)[0];
   if (link === undefined) return;
   throw new Refused(
     'configuration',

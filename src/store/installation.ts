@@ -2,6 +2,7 @@
  * The kind of installation of a data folder. The keys of a demonstration and of a lab are public, so an appliance must
  * never serve their folders, and they never write to an appliance's.
  */
+import { randomBytes } from 'node:crypto';
 import { now } from '../clock.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA } from './access-schema.ts';
@@ -13,7 +14,7 @@ import { UnknownSchema } from './schema.ts';
 export type InstallationKind = 'appliance' | 'demo' | 'lab';
 
 const INSERT_INSTALLATION = `
-  INSERT INTO installation (id, kind, created_at) VALUES (1, :kind, :created_at) ON CONFLICT DO NOTHING`;
+  INSERT INTO installation (id, kind, uid, created_at) VALUES (1, :kind, :uid, :created_at) ON CONFLICT DO NOTHING`;
 
 const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
 
@@ -25,7 +26,7 @@ const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
  */
 export function ensureInstallation(db: Database, kind: InstallationKind): void {
   const found = writing(db, () => {
-    db.prepare(INSERT_INSTALLATION).run({ kind, created_at: now() });
+    db.prepare(INSERT_INSTALLATION).run({ kind, uid: randomBytes(8).toString('hex'), created_at: now() });
     return installationKind(db);
   });
   if (found === kind) return;

@@ -13,7 +13,7 @@ import {
   DELETE_STREAM_ROWS,
   removeSubscription,
 } from '../../src/ingest/apply/remove-rows.ts';
-import { noteOperation } from '../../src/history/operation-note.ts';
+import { noteOperation } from '../../src/auth/audit.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
@@ -47,7 +47,7 @@ describe('interrupted', () => {
     const access = openAccess(data);
     writing(access, () => {
       const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
-      noteOperation(access, requestFor(subscriptions), Date.now());
+      noteOperation(access, requestFor(subscriptions));
     });
     access.close();
   }
@@ -169,7 +169,7 @@ describe('interrupted', () => {
       await ingest(installation, [newRow()]);
       {
         using access = openAccess(installation.data);
-        noteOperation(access, requestFor([7001]), Date.now());
+        noteOperation(access, requestFor([7001]));
       }
       installation.cli(['subscription', 'remove', '7002', '--yes']);
       reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));

@@ -134,7 +134,7 @@ describe('a folder', () => {
       await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
       const { path } = backUpOwn();
       const linesOf = (log: string) =>
-        [...entriesAfter(log, 'detections', null)]
+        [...entriesAfter(log, null)]
           .flatMap(({ part }) => part.lines)
           .filter((line) => line.includes('"t.9001.'));
       assert.equal(linesOf(join(path, 'log')).length, 1);

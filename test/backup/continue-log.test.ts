@@ -20,11 +20,11 @@ const copyOf = (folder: string) => {
   return copy;
 };
 const kind = 'detections';
-const lastOf = (folder: string) => findTail(folder, kind).last ?? assert.fail();
+const lastOf = (folder: string) => findTail(folder).last ?? assert.fail();
 const pathOf = (folder: string, index = -1) => join(folder, readdirSync(folder).at(index) ?? '');
 const bytesOf = (folder: string, index = -1) => readFileSync(pathOf(folder, index));
 const add = (folder: string, entries: number, line = `{"row":"${Math.random()}"}\n`) => {
-  const writer = new LogWriter({ folder, kind, program: '1' }, findTail(folder, kind));
+  const writer = new LogWriter({ folder, kind, program: '1' }, findTail(folder));
   for (let added = 0; added < entries; added += 1) {
     writer.append(line);
     writer.commit('', { kind: 'test' }, 0);
@@ -37,7 +37,7 @@ const damage = (folder: string, at: number, index = -1) => {
   writeFileSync(pathOf(folder, index), bytes);
 };
 const continued = (from: string, to: string) => {
-  const made = continueLog(from, to, kind, lastOf(to));
+  const made = continueLog(from, to, lastOf(to));
   return made === null ? null : [made.last?.entry, made.rest];
 };
 const newLog = (entries: number) => {

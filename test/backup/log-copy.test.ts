@@ -13,7 +13,7 @@ import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
 describe('segments', () => {
   const copy = (from: string, to: string) => {
     let written = 0;
-    const end = findTail(from, 'detections').last;
+    const end = findTail(from).last;
     const onBytes = (bytes: number) => {
       written += bytes;
     };
@@ -71,7 +71,7 @@ describe('segments', () => {
 
   test('damaged after the end of the copy leave the copy unchanged', () => {
     const [from, to] = [target('log-5'), target('copy-5')];
-    const options = { folder: from, kind: 'detections', program: '1' } as const;
+    const options = { folder: from, program: '1' } as const;
     const writer = new LogWriter(options, { last: null, segment: null });
     const add = () => {
       writer.append(`{"row":"${Math.random()}"}\n`);
@@ -85,7 +85,7 @@ describe('segments', () => {
     for (let count = 0; count < 3; count += 1) add();
     writer.closeSegment();
     add();
-    const end = findTail(from, 'detections').last;
+    const end = findTail(from).last;
     writer.close();
     const damaged = readFileSync(join(from, name));
     damaged[bytes + 30] = (damaged[bytes + 30] ?? 0) ^ 1;

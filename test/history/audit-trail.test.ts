@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { setAccount } from '../../src/auth/accounts.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
-import { readTrail } from '../../src/history/audit.ts';
+import { readTrail } from '../../src/auth/audit.ts';
 import { FRAME_MAGIC } from '../../src/history/frame.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
 import {

@@ -30,7 +30,7 @@ const NOW = Date.UTC(2026, 10, 20);
 
 function writerOn(folder: string, program = '1', segmentBytes = 600): LogWriter {
   const options = { folder, kind: 'detections', program, segmentBytes } as const;
-  return new LogWriter(options, findTail(folder, 'detections'));
+  return new LogWriter(options, findTail(folder));
 }
 
 function append(writer: LogWriter, ...lines: string[]): Mark {
@@ -41,7 +41,7 @@ function append(writer: LogWriter, ...lines: string[]): Mark {
 /** The last entry of a log whose doubtful end may be cut, as with a matching database; infinite if it is damaged. */
 function doubtfulEnd(folder: string): number {
   try {
-    return findTail(folder, 'detections', true).last?.entry ?? 0;
+    return findTail(folder, true).last?.entry ?? 0;
   } catch (error) {
     if (error instanceof LogDamage) return Number.POSITIVE_INFINITY;
     throw error;
@@ -52,7 +52,7 @@ function doubtfulEnd(folder: string): number {
 function entriesOf(folder: string, after: Mark | null = null): Record<number, string[]> {
   const entries: Record<number, string[]> = {};
   let lines: string[] = [];
-  for (const { part } of entriesAfter(folder, 'detections', after)) {
+  for (const { part } of entriesAfter(folder, after)) {
     lines.push(...part.lines.map((line) => JSON.parse(line).line));
     if (part.kind !== 'commit') continue;
     entries[part.commit.entry] = lines;
@@ -79,7 +79,7 @@ test('entries are read as written, across segments and restarts', () =>
     assert.deepEqual(all[2], []);
     assert.deepEqual(Object.keys(all).length, 12);
     assert.deepEqual(Object.keys(entriesOf(folder, third)), Object.keys(all).slice(3));
-    assert.equal(findTail(folder, 'detections').last?.entry, 12);
+    assert.equal(findTail(folder).last?.entry, 12);
   }));
 
 test('zstd prints the log without Wirewatch', { skip: spawnSync('zstd', ['-V']).error !== undefined }, () =>
@@ -120,7 +120,7 @@ test('rolled back bytes are cut, however short the next entry', () =>
     writer.rollback();
     append(writer, 'b');
     writer.close();
-    assert.equal(findTail(folder, 'detections').isTorn, false);
+    assert.equal(findTail(folder).isTorn, false);
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
@@ -129,7 +129,7 @@ test('a reader follows a segment that closes shorter than it was', () =>
     const writer = writerOn(folder);
     append(writer, 'a');
     append(writer, 'b');
-    const parts = entriesAfter(folder, 'detections', null);
+    const parts = entriesAfter(folder, null);
     parts.next();
     writer.append(`${JSON.stringify({ line: randomBytes(4000).toString('hex') })}\n`);
     parts.next();
@@ -167,9 +167,9 @@ test('a torn end is cut anywhere, and the entries before it stay', () =>
       const torn = whole.subarray(0, bytes);
       // A file may have its length before its content.
       writeFileSync(last(folder), Buffer.concat([torn, Buffer.alloc(whole.length - bytes)]));
-      assert.equal(findTail(folder, 'detections').last?.entry, 1);
+      assert.equal(findTail(folder).last?.entry, 1);
       writeFileSync(last(folder), torn);
-      const tail = findTail(folder, 'detections');
+      const tail = findTail(folder);
       assert.equal(tail.last?.entry, 1);
       assert.equal(tail.isTorn, bytes > size);
       trustTail(folder, tail);
@@ -193,7 +193,7 @@ test('a segment without a header after a crash is removed', () =>
       encodeFrame('header', '{}\n').subarray(0, 22),
     ]) {
       writeFileSync(stump, bytes);
-      const tail = findTail(folder, 'detections');
+      const tail = findTail(folder);
       assert.equal(tail.last?.entry, 1);
       trustTail(folder, tail);
       assert.equal(existsSync(stump), false);
@@ -213,7 +213,7 @@ test('a flipped bit before the end is damage, not a torn end', () =>
       flipped[at] = (flipped[at] ?? 0) ^ 0x10;
       writeFileSync(last(folder), flipped);
       try {
-        const { last: found } = findTail(folder, 'detections');
+        const { last: found } = findTail(folder);
         // After the last entry but one, it cannot be distinguished from a torn end.
         assert.equal(found?.entry, 4);
       } catch (error) {
@@ -262,11 +262,11 @@ test('a mark is known, of another history, or beyond the end', () =>
     const marks = Array.from({ length: 8 }, (_, entry) => append(writer, `${entry}`.padEnd(120, `${entry}`)));
     writer.close();
     for (const mark of marks) {
-      assert.equal(placeOf(folder, 'detections', mark), 'known');
-      assert.equal(placeOf(folder, 'detections', { ...mark, id: 'f'.repeat(16) }), 'foreign');
+      assert.equal(placeOf(folder, mark), 'known');
+      assert.equal(placeOf(folder, { ...mark, id: 'f'.repeat(16) }), 'foreign');
     }
-    assert.equal(placeOf(folder, 'detections', { entry: 9, id: '0'.repeat(16) }), 'beyond');
-    assert.equal(placeOf(join(folder, 'none'), 'detections', { entry: 1, id: '0'.repeat(16) }), 'beyond');
+    assert.equal(placeOf(folder, { entry: 9, id: '0'.repeat(16) }), 'beyond');
+    assert.equal(placeOf(join(folder, 'none'), { entry: 1, id: '0'.repeat(16) }), 'beyond');
   }));
 
 test('a log of another database, and a newer format, are refused', () =>
@@ -276,7 +276,7 @@ test('a log of another database, and a newer format, are refused', () =>
     const header = { wirewatch_log: 'detections', format: 2, program: '9', first_entry: 1 };
     writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify(header)}\n`));
     assert.throws(
-      () => findTail(folder, 'detections'),
+      () => findTail(folder),
       /format 2, but this version of Wirewatch supports format 1.*[Vv]ersion 9/,
     );
   }));
@@ -292,7 +292,7 @@ test('an entry whose frames do not add up is damage', () =>
     const commit = {
       entry: 3,
       id: 'x',
-      after: findTail(folder, 'detections').last?.id,
+      after: findTail(folder).last?.id,
       at: '',
       operation: OPERATION,
     };
@@ -300,13 +300,13 @@ test('an entry whose frames do not add up is damage', () =>
       last(folder),
       encodeFrame('commit', `${JSON.stringify({ commit: { ...commit, frames: 0, checksum: 0 } })}\n`),
     );
-    assert.throws(() => findTail(folder, 'detections'), LogDamage);
+    assert.throws(() => findTail(folder), LogDamage);
     truncateSync(last(folder), size);
     appendFileSync(
       last(folder),
       encodeFrame('commit', `${JSON.stringify({ commit: { ...commit, frames: 1, checksum: 0 } })}\n`),
     );
-    assert.throws(() => findTail(folder, 'detections'), LogDamage);
+    assert.throws(() => findTail(folder), LogDamage);
   }));
 
 test('finding the end of a long log does not unpack all entries', () =>
@@ -317,7 +317,7 @@ test('finding the end of a long log does not unpack all entries', () =>
     const unpack = mock.method(zlib, 'zstdDecompressSync');
     syncBuiltinESMExports();
     try {
-      assert.equal(findTail(folder, 'detections').last?.entry, 200);
+      assert.equal(findTail(folder).last?.entry, 200);
       assert.ok(unpack.mock.callCount() < 5, `${unpack.mock.callCount()}`);
     } finally {
       unpack.mock.restore();

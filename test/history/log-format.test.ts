@@ -13,7 +13,7 @@ import { after, before, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
 import { ENDED_TABLE, LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { encodeFrame } from '../../src/history/frame.ts';
-import { openAccess } from '../../src/history/open-access.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { rebuildLog } from '../../src/history/rebuild.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { listSegments } from '../../src/history/segment.ts';

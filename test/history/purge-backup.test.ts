@@ -32,14 +32,14 @@ describe('a backup of a log that is being rewritten', () => {
 
   function copy(from: string, onBytes: () => void = () => {}): void {
     mkdirSync(copyTo(), { recursive: true });
-    const end = findTail(from, 'detections').last;
+    const end = findTail(from).last;
     copyLog({ from, to: join(copyTo(), 'log'), kind: 'detections', end, aside: asideOf(), onBytes });
   }
 
   /** The backup must reach as far as before, and be consistent: each stream is complete or removed. */
   async function assertGood(what: string, least: number): Promise<void> {
     const place = dataFolder(copyTo());
-    assert.ok((findTail(place.log, 'detections').last?.entry ?? 0) >= least, what);
+    assert.ok((findTail(place.log).last?.entry ?? 0) >= least, what);
     const { stream = [], stream_row = [], detection = [] } = await contentOfLog(place);
     for (const { ordinal, subscription_id, sequence, removed } of stream.map(streamOf)) {
       const isOfIt = (row: unknown) => ordinalOf(Number(Object(row).place)) === ordinal;
@@ -61,7 +61,7 @@ describe('a backup of a log that is being rewritten', () => {
     await fill();
     const { log } = history.folder;
     copy(log);
-    const least = findTail(log, 'detections').last?.entry ?? 0;
+    const least = findTail(log).last?.entry ?? 0;
     const old = `${liveCopy()}-old`;
     cpSync(join(copyTo(), 'log'), old, { recursive: true, preserveTimestamps: true });
     history.apply([...rowsOf([7001, 7002], 7000, 80), ...rowsOf([7002], 1000, 30, rescored(16))]);

@@ -115,7 +115,7 @@ describe('a segment', () => {
     await fill();
     const { log } = history.folder;
     const read: string[] = [];
-    const reader = entriesAfter(log, 'detections', null);
+    const reader = entriesAfter(log, null);
     for (let count = 0; count < 3; count += 1) read.push(JSON.stringify(reader.next().value?.part.lines));
     await history.remove(7002);
     await history.purge();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
-import { openAccess } from '../../src/history/open-access.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { findEntry, listSegments } from '../../src/history/segment.ts';
@@ -103,7 +103,7 @@ describe('rebuild', () => {
     db.exec("UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'; DELETE FROM delivery");
     db.close();
     const { entries, detections, versions } = await rebuildDatabase(options());
-    assert.equal(entries, findTail(history.folder.log, 'detections').last?.entry);
+    assert.equal(entries, findTail(history.folder.log).last?.entry);
     assert.equal(detections, content.detection?.length);
     assert.equal(versions, content.stream_row?.length);
     assertSame();
@@ -128,7 +128,7 @@ describe('rebuild', () => {
 
   test('a new log gives the same database, and continues', async () => {
     restoreFolder();
-    const before = findTail(history.folder.log, 'detections').last;
+    const before = findTail(history.folder.log).last;
     const { entry, kept, access_kept, detections } = await newLog();
     assert.equal(entry, (before?.entry ?? 0) + 1);
     assert.equal(detections, content.detection?.length);
@@ -222,7 +222,7 @@ describe('rebuild', () => {
       const mark = readLogMarkOf(join(root, name)) ?? assert.fail();
       const segment =
         listSegments(log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ?? assert.fail();
-      const { end } = findEntry(segment, kind, mark.entry);
+      const { end } = findEntry(segment, mark.entry);
       const bytes = readFileSync(segment.path);
       bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
       writeFileSync(segment.path, bytes);
@@ -308,7 +308,7 @@ describe('rebuild', () => {
     assert.equal(await history.purge(), null);
     history.stop();
     await assertClean();
-    const lines = [...entriesAfter(history.folder.log, 'detections', null)].flatMap(({ part }) => part.lines);
+    const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines);
     assert.deepEqual(
       lines.filter((line) => /^\{"\w+":"[ti]\.700[12]\./.test(line)),
       [],
@@ -383,7 +383,7 @@ function withoutMark({ log_mark: _, ...others }: Content): Content {
 }
 
 function* entriesOf(log: string) {
-  for (const { part } of entriesAfter(log, 'detections', null)) if (part.kind === 'commit') yield part.commit;
+  for (const { part } of entriesAfter(log, null)) if (part.kind === 'commit') yield part.commit;
 }
 
 function flip(path: string): void {

@@ -102,9 +102,9 @@ test('the check of a large database is logged before it starts', () =>
 describe('an entry with an intact end and damaged rows', () => {
   /** The log after a power cut before the entry is durable: a disk writes in any order. */
   const write = ({ folder }: History) => {
-    const tail = findTail(folder.log, 'detections');
+    const tail = findTail(folder.log);
     const { path = '', bytes = 0 } = tail.segment ?? {};
-    const options = { folder: folder.log, kind: 'detections', program: tail.segment?.program ?? '' } as const;
+    const options = { folder: folder.log, program: tail.segment?.program ?? '' } as const;
     const log = new LogWriter({ ...options, segmentBytes: 1_000_000 }, tail);
     for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
     log.commit('', { kind: 'test' }, Date.now());
@@ -155,7 +155,7 @@ describe('an entry with an intact end and damaged rows', () => {
   test('is damage otherwise', () =>
     withHistory(async (history) => {
       write(history);
-      assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
+      assert.throws(() => findTail(history.folder.log), LogDamage);
       const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
       utimesSync(history.folder.detections, 1, 1);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);

@@ -115,7 +115,7 @@ function checkProjection({ db, folder: own }: Store): void {
   const made = openStore();
   try {
     const projection = new LogApplier(made.db);
-    for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
+    for (const { part } of entriesAfter(join(own, 'log'), null)) projection.apply(part);
     projection.commit();
     assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
   } finally {

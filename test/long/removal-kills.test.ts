@@ -57,7 +57,7 @@ async function fill(installation: Installation): Promise<void> {
 
 function linesOf(data: string, subscription: number): number {
   const beginning = new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`);
-  return [...entriesAfter(join(data, 'log'), 'detections', null)]
+  return [...entriesAfter(join(data, 'log'), null)]
     .flatMap(({ part }) => part.lines)
     .filter((line) => beginning.test(line)).length;
 }

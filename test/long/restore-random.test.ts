@@ -13,7 +13,7 @@ import { test } from 'node:test';
 import { restore } from '../../src/backup/restore.ts';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
-import { openAccess } from '../../src/history/open-access.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { rebuildLog } from '../../src/history/rebuild.ts';
 import { type Recovered, recoverDetections } from '../../src/history/recover.ts';
 import type { StreamPosition } from '../../src/history/version-epoch.ts';

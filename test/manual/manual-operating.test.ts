@@ -119,7 +119,7 @@ test('a removed customer leaves nothing in the files of database and log', () =>
       const path = join(installation.data, name);
       if (existsSync(path)) assert.equal(readFileSync(path).includes(marker), false, name);
     }
-    const lines = [...entriesAfter(join(installation.data, 'log'), 'detections', null)].flatMap(
+    const lines = [...entriesAfter(join(installation.data, 'log'), null)].flatMap(
       ({ part }) => part.lines,
     );
     assert.ok(lines.every((line) => !line.includes(marker)));

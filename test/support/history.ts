@@ -167,7 +167,7 @@ export function streamWriterOn(
   { now = Date.now, onDelivered = () => {}, segmentBytes = 1_000_000 }: TestWriterOptions = {},
 ): StreamWriter {
   const log = join(folder, 'log');
-  const options = { folder: log, kind: 'detections', program: '1', segmentBytes } as const;
-  const writer = new LogWriter(options, findTail(log, 'detections'));
+  const options = { folder: log, program: '1', segmentBytes } as const;
+  const writer = new LogWriter(options, findTail(log));
   return new StreamWriter({ db, log: writer, folder: log, now, onDelivered });
 }

@@ -56,7 +56,7 @@ function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   if (!existsSync(join(data, 'detections.db'))) return true;
   const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
-    const { last } = findTail(join(data, 'log'), 'detections');
+    const { last } = findTail(join(data, 'log'));
     return applyingFiles(db).length > 0 || readLogMark(db)?.id !== last?.id;
   } finally {
     db.close();
@@ -80,7 +80,7 @@ export function isErrorLine({ level }: LogLine): boolean {
 /** Every file record in the log, in order: one for each state of a file. */
 export function loggedFiles(data: string): LoggedFile[] {
   const files: LoggedFile[] = [];
-  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+  for (const { part } of entriesAfter(join(data, 'log'), null)) {
     for (const text of part.lines) {
       const line = parse(text);
       if (isObject(line) && line.put === 'ingest_file') files.push(JSON.parse(JSON.stringify(line.row)));
@@ -98,7 +98,7 @@ export function loggedDestinations(data: string): string[] {
 /** The last position that each entry of the log issued; entries without one are omitted. */
 export function loggedPositions(data: string): number[] {
   const positions: number[] = [];
-  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+  for (const { part } of entriesAfter(join(data, 'log'), null)) {
     for (const text of part.lines) {
       const line = parse(text);
       if (!isObject(line) || line.put !== 'delivery' || !isObject(line.row)) continue;

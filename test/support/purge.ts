@@ -112,7 +112,7 @@ export const streamOf = (row: unknown) => {
 export function linesOf(subscription: number): number[] {
   const found: number[] = [];
   let entry = 1;
-  for (const { part } of entriesAfter(history.folder.log, 'detections', null)) {
+  for (const { part } of entriesAfter(history.folder.log, null)) {
     for (const line of part.lines)
       if (new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`).test(line)) found.push(entry);
     if (part.kind === 'commit') entry = part.commit.entry + 1;
@@ -121,7 +121,7 @@ export function linesOf(subscription: number): number[] {
 }
 
 export const commits = () =>
-  [...entriesAfter(history.folder.log, 'detections', null)].flatMap(({ part }) =>
+  [...entriesAfter(history.folder.log, null)].flatMap(({ part }) =>
     part.kind === 'commit'
       ? [[part.commit.entry, part.commit.id, part.commit.at, part.commit.operation]]
       : [],

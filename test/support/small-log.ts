@@ -11,7 +11,7 @@ const SEGMENT_BYTES = 600;
 /** Opens or creates a log, and adds entries. */
 export function makeLog(folder: string, entries: number, kind: LogKind = 'detections'): LogWriter {
   const options = { folder, kind, program: '1', segmentBytes: SEGMENT_BYTES };
-  const writer = new LogWriter(options, findTail(folder, kind));
+  const writer = new LogWriter(options, findTail(folder));
   addEntries(writer, entries);
   return writer;
 }

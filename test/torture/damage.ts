@@ -21,7 +21,7 @@ import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import type { Prng } from '../../src/generate/prng.ts';
 import { LogDamage } from '../../src/history/log-error.ts';
-import { openAccess } from '../../src/history/open-access.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';

@@ -362,7 +362,7 @@ class History {
   }
 
   #lastEntry(): number {
-    return findTail(join(this.#installation.data, 'log'), 'detections').last?.entry ?? 0;
+    return findTail(join(this.#installation.data, 'log')).last?.entry ?? 0;
   }
 
   #beside(name: string): string {

@@ -3,7 +3,7 @@ import type { accountDocument } from '../../auth/accounts.ts';
 import type { keyDocument } from '../../auth/keys.ts';
 import type { subscriptionDocument } from '../../auth/subscriptions.ts';
 import type { ContentType } from '../../detection/content-type.ts';
-import type { AuditedChange } from '../../history/audit.ts';
+import type { AuditedChange } from '../../auth/audit.ts';
 import type { FollowerState } from '../followers.ts';
 import type { Action, Time } from './api.ts';
 

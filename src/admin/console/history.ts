@@ -1,12 +1,9 @@
 /** The audit trail, and the log of operations on detections, the newest first (api-records.ts). */
-import { statSync } from 'node:fs';
-import { type AuditedChange, readTrail } from '../../history/audit.ts';
+import { type AuditedChange, readTrail } from '../../auth/audit.ts';
 import { newestCommits } from '../../history/entries.ts';
-import { listSegments } from '../../history/segment.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
-import type { DataFolder } from '../../store/folder.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
 import { PERIOD, readEnd } from './period.ts';
@@ -32,7 +29,7 @@ const OPERATION_PARAMETERS = {
   kind: ANY_TEXT,
 };
 
-export function readAudit({ folder }: Sources, { query }: Read): AuditPage {
+export function readAudit({ access }: Sources, { query }: Read): AuditPage {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const isInTime = timeFilter(parameters);
   const { actor } = parameters;
@@ -41,7 +38,8 @@ export function readAudit({ folder }: Sources, { query }: Read): AuditPage {
     isInTime(change.at) &&
     (actor === null || [change.actor, change.sudo_user, change.as].includes(actor)) &&
     wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name]);
-  const trail = wholeTrail(folder);
+  const { changes: trail, damage } = readTrail(access());
+  if (damage !== null) throw new Refused('failed', damage);
   // An index in the trail, which only grows at its end.
   const end = Math.min(parameters.after ?? Infinity, trail.length);
   const entries: AuditedChange[] = [];
@@ -52,20 +50,6 @@ export function readAudit({ folder }: Sources, { query }: Read): AuditPage {
     if (change !== undefined && isWanted(change)) entries.push(change);
   }
   return { entries, next: at === 0 ? null : `${at}` };
-}
-
-let known: { readonly state: string; readonly trail: readonly AuditedChange[] } | null = null;
-
-/** Earlier entries have a member's earlier value, so the whole trail is read: once for each state of the log. */
-function wholeTrail(folder: DataFolder): readonly AuditedChange[] {
-  const state = listSegments(folder.accessLog)
-    .map(({ path }) => `${path} ${statSync(path).size}`)
-    .join();
-  if (known?.state === state) return known.trail;
-  const { changes: trail, damage } = readTrail(folder);
-  if (damage !== null) throw new Refused('failed', damage);
-  known = { state, trail };
-  return trail;
 }
 
 export function readOperations({ folder }: Sources, { query }: Read): OperationsPage {

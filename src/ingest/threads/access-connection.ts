@@ -2,7 +2,7 @@
  * Ingest's connection to `access.db`. An error of SQLite does not name its database, and this thread has two open: errors
  * of this one are marked, so that they are not taken for damage of `detections.db`.
  */
-import { logTransactions } from '../../history/access-log.ts';
+import { auditChanges } from '../../auth/open-access.ts';
 import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
 import { type Database, openDatabase } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
@@ -23,11 +23,11 @@ export class AccessConnection {
     return marked(() => work(this.#db));
   }
 
-  /** For changes that are logged. */
+  /** For changes, which the audit trail has. */
   useLogged<Result>(work: (access: Database) => Result): Result {
     return marked(() => {
       using db = openDatabase(this.#folder.access, 'write', ACCESS_SCHEMA);
-      logTransactions(db, this.#folder, { kind: 'ingest' });
+      auditChanges(db, this.#folder, { operation: { kind: 'ingest' } });
       return work(db);
     });
   }

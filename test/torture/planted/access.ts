@@ -245,7 +245,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'console-sessions',
     ],
   ]),
-  ...faultsIn('history/audit.ts', [
+  ...faultsIn('auth/audit.ts', [
     [
       'mark !== null && mark.entry > last',
       'false',

@@ -31,7 +31,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
   ]),
-  ...faultsIn('history/open-access.ts', [
+  ...faultsIn('auth/open-access.ts', [
     ['  syncFile(draft);\n', '', 'access.db is synced before it gets its name', 'durability'],
     ['  syncFolder(root);\n', '', 'the name of access.db is synced', 'durability'],
     [

@@ -182,7 +182,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'access-log-rebuild',
     ],
   ]),
-  ...faultsIn('history/open-access.ts', [
+  ...faultsIn('auth/open-access.ts', [
     [
       '    const [table] = compare ? differingTables(db, accessLog) : [];\n',
       '    const [table]: string[] = [];\n',

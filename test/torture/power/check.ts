@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { findSource } from '../../../src/backup/source.ts';
 import { verifyBackup } from '../../../src/backup/verify-backup.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
-import { openAccess } from '../../../src/history/open-access.ts';
+import { openAccess } from '../../../src/auth/open-access.ts';
 import { recoverDetections } from '../../../src/history/recover.ts';
 import { scrub } from '../../../src/history/scrub.ts';
 import { jsonBaseUrl } from '../../../src/query/base-url.ts';

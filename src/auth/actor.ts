@@ -1,4 +1,4 @@
-/** Who did something, as the access log names it: part of the audit trail. */
+/** Who did something, as the audit trail names it. */
 
 export interface Actor {
   /** The user of the operating system. */
@@ -7,6 +7,14 @@ export interface Actor {
   readonly sudo_user?: string;
   /** The name that the link of a console gives (`--as`). Nobody has checked it. */
   readonly as?: string;
+}
+
+/** What is being done, and by whom; without secrets. */
+export interface Doing extends Partial<Actor> {
+  /** `command`, `console`, `api`; `start`: by the configuration. */
+  readonly kind: string;
+  /** The operation. */
+  readonly command?: string;
 }
 
 type Shown = { readonly [Name in keyof Actor]: Actor[Name] | null };

@@ -1,0 +1,280 @@
+/**
+ * The audit trail: who changed which account, subscription or key, paused ingest or asked for an operation, and when. It
+ * is a table of `access.db`, written in the transaction of the change itself from what triggers noted, so that no code
+ * can forget it and nothing can part the two. It has only the members that are listed here, so never a hash.
+ */
+import { crc32 } from 'node:zlib';
+import { counted } from '../counted.ts';
+import { type Database, writing } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import type { Doing } from './actor.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation' | 'console';
+
+/** One thing that a transaction changed. */
+interface Change {
+  readonly subject: Subject;
+  /** Null: there is only one. */
+  readonly id: string | number | null;
+  readonly change: 'added' | 'changed' | 'removed' | 'asked for';
+  /** The members that changed; null: no value. */
+  readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
+}
+
+export interface AuditedChange extends Change {
+  readonly at: string;
+  /** The number of the entry: changes of one transaction have the same. */
+  readonly entry: number;
+  /** `command`, `console`, `api`; `start`: by the configuration. */
+  readonly kind: string;
+  readonly command: string | null;
+  /** The user of the operating system; for the console, the one who made the link. */
+  readonly actor: string | null;
+  /** The user who ran sudo. */
+  readonly sudo_user: string | null;
+  /** The name that the link gives. */
+  readonly as: string | null;
+}
+
+interface Watched {
+  readonly subject: Subject;
+  /** The column with the id of the subject; null: there is only one. */
+  readonly id: string | null;
+  readonly columns: readonly string[];
+}
+
+const WATCHED: Readonly<Record<string, Watched>> = {
+  installation: { subject: 'installation', id: null, columns: ['kind'] },
+  account: {
+    subject: 'account',
+    id: 'id',
+    columns: ['name', 'daily_rows', 'print_metadata', 'suspended_at'],
+  },
+  subscription: {
+    subject: 'subscription',
+    id: 'id',
+    columns: ['account_id', 'name', 'time_zone', 'content_types'],
+  },
+  api_key: {
+    subject: 'key',
+    id: 'id',
+    columns: ['account_id', 'name', 'scopes', 'expires_at', 'revoked_at', 'allow_addresses', 'daily_rows'],
+  },
+  api_key_subscription: { subject: 'key', id: 'key_id', columns: ['subscription_id', 'content_types'] },
+  ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
+  console: { subject: 'console', id: null, columns: ['epoch'] },
+};
+/** The table whose rows a key has several of. */
+const RIGHTS = 'api_key_subscription';
+const REQUESTS = 'operation';
+
+const CREATE_TOUCHED = `
+  CREATE TEMP TABLE touched (number INTEGER PRIMARY KEY, place TEXT NOT NULL, id ANY, before TEXT, after TEXT) STRICT`;
+const SELECT_TOUCHED = 'SELECT place, id, before, after FROM temp.touched ORDER BY number';
+const DELETE_TOUCHED = 'DELETE FROM temp.touched';
+const INSERT_REQUEST = `INSERT INTO temp.touched (place, after) VALUES ('${REQUESTS}', ?)`;
+const INSERT_ENTRY = `
+  INSERT INTO audit (entry, at, operation, changes, checksum)
+  VALUES (:entry, :at, :operation, :changes, :checksum)`;
+const SELECT_LAST = 'SELECT coalesce(max(entry), 0) FROM audit';
+const SELECT_ENTRIES = 'SELECT entry, at, operation, changes, checksum FROM audit ORDER BY entry';
+const SELECT_ROW = (table: string, { columns, id }: Watched) =>
+  `SELECT ${columns.join(', ')} FROM ${table} WHERE ${id} = ?`;
+
+interface Touched {
+  readonly place: string;
+  readonly id: string | number | null;
+  readonly before: Row | null;
+  readonly after: Row | null;
+}
+
+/** Notes what the connection changes from now on, until {@link writeEntry} takes it. */
+export function watchChanges(db: Database): void {
+  db.pragma('temp_store = MEMORY');
+  db.exec(CREATE_TOUCHED);
+  for (const [table, { id, columns }] of Object.entries(WATCHED)) {
+    const row = (of: string) => `json_object(${columns.map((name) => `'${name}', ${of}.${name}`).join(', ')})`;
+    const note = (event: string, of: string, before: string, after: string) =>
+      db.exec(`CREATE TEMP TRIGGER ${event.toLowerCase()}_of_${table} AFTER ${event} ON main.${table} BEGIN
+        INSERT INTO touched (place, id, before, after)
+        VALUES ('${table}', ${id === null ? 'NULL' : `${of}.${id}`}, ${before}, ${after}); END`);
+    note('INSERT', 'NEW', 'NULL', row('NEW'));
+    note('UPDATE', 'NEW', row('OLD'), row('NEW'));
+    note('DELETE', 'OLD', row('OLD'), 'NULL');
+  }
+}
+
+/**
+ * Notes an operation on the whole appliance that an operator asks for, which changes no row here.
+ *
+ * @param access a writer that {@link watchChanges}
+ * @param request `{ kind, … }`, without a secret; times in it are epoch milliseconds
+ */
+export function noteOperation(access: Database, request: { readonly kind: string }): void {
+  writing(access, () => access.prepare(INSERT_REQUEST).run(JSON.stringify(request)));
+}
+
+/** Writes what was noted, in the transaction that is open. @param nowMs epoch milliseconds */
+export function writeEntry(db: Database, doing: Doing, nowMs: number): void {
+  const touched = db.prepare<[], Record<keyof Touched, string | null>>(SELECT_TOUCHED).all().map(touchedOf);
+  db.prepare(DELETE_TOUCHED).run();
+  const changes = changesOf(db, touched);
+  if (changes.length === 0) return;
+  const entry = (db.prepare<[], number>(SELECT_LAST).pluck().get() ?? 0) + 1;
+  const texts = { operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
+  const stored = { entry, at: nowMs, ...texts };
+  db.prepare(INSERT_ENTRY).run({ ...stored, checksum: checksumOf(stored) });
+}
+
+interface StoredEntry {
+  readonly entry: number;
+  readonly at: number;
+  readonly operation: string;
+  readonly changes: string;
+}
+
+function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
+  return crc32(JSON.stringify([entry, at, operation, changes]));
+}
+
+export interface Trail {
+  /** The oldest first. */
+  readonly changes: readonly AuditedChange[];
+  /** Which part is damaged, in a sentence; null: none is. */
+  readonly damage: string | null;
+}
+
+/** @param db a reader on access.db */
+export function readTrail(db: Database): Trail {
+  const changes: AuditedChange[] = [];
+  const damaged: number[] = [];
+  let last = 0;
+  for (const row of db
+    .prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES)
+    .iterate()) {
+    // Entries are numbered without gaps.
+    for (last += 1; last < row.entry; last += 1) damaged.push(last);
+    if (checksumOf(row) === row.checksum) changes.push(...entryOf(row));
+    else damaged.push(row.entry);
+  }
+  if (damaged.length === 0) return { changes, damage: null };
+  const numbers = damaged.slice(0, 10).join(', ') + (damaged.length > 10 ? ', …' : '');
+  const damage = `the audit trail is damaged: ${counted(damaged.length, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+  return { changes, damage };
+}
+
+function entryOf({ entry, at, operation, changes }: StoredEntry): AuditedChange[] {
+  const doing: Doing = JSON.parse(operation);
+  const own: Change[] = JSON.parse(changes);
+  const { kind, command = null, actor = null, sudo_user = null, as = null } = doing;
+  return own.map((change) => ({ at: formatMs(at), entry, kind, command, actor, sudo_user, as, ...change }));
+}
+
+function touchedOf({ place, id, before, after }: Record<keyof Touched, string | number | null>): Touched {
+  const row = (text: unknown): Row | null => (typeof text === 'string' ? JSON.parse(text) : null);
+  return { place: String(place), id, before: row(before), after: row(after) };
+}
+
+/** One change a subject, in the order in which they were first touched. */
+function changesOf(db: Database, touched: readonly Touched[]): Change[] {
+  const bySubject = Map.groupBy(touched, ({ place, id }) => JSON.stringify([subjectOf(place), id]));
+  return [...bySubject.values()].flatMap((own) => changeOf(db, own));
+}
+
+function subjectOf(place: string): Subject {
+  return WATCHED[place]?.subject ?? 'operation';
+}
+
+function changeOf(db: Database, touched: readonly Touched[]): Change[] {
+  const [first] = touched;
+  if (first === undefined) return [];
+  const { place, id } = first;
+  const subject = subjectOf(place);
+  if (subject === 'operation')
+    return touched.map(({ after }) => ({
+      subject,
+      id: null,
+      change: 'asked for',
+      members: membersOf(null, requestView(after ?? {})),
+    }));
+  const rows = touched.filter((one) => one.place !== RIGHTS);
+  const [table = 'api_key'] = rows.map((one) => one.place);
+  const watched = WATCHED[table];
+  if (watched === undefined) return [];
+  const now = rows.length > 0 ? null : (db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).get(id) ?? null);
+  const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
+  const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);
+  const rights = subject === 'key' ? rightsOf(db, id, touched) : null;
+  const members = membersOf(
+    before && { ...before, ...(rights && { subscriptions: rights.before }) },
+    after && { ...after, ...(rights && { subscriptions: rights.after }) },
+  );
+  if (Object.keys(members).length === 0) return [];
+  const change = before === null ? 'added' : after === null ? 'removed' : 'changed';
+  return [{ subject, id, change, members }];
+}
+
+/** The subscriptions of a key before and after, as `key create --subscriptions` takes them. */
+function rightsOf(db: Database, key: Touched['id'], touched: readonly Touched[]) {
+  const watched = WATCHED[RIGHTS];
+  const present =
+    watched === undefined ? [] : db.prepare<unknown[], Row>(SELECT_ROW(RIGHTS, watched)).all(key);
+  const rows = new Map(present.map((row) => [row.subscription_id, row.content_types]));
+  const texts = () => [...rows].flatMap(([subscription, types]) => rightsText(subscription, types)).sort();
+  const after = texts();
+  for (const { place, before: was, after: is } of touched.toReversed()) {
+    if (place !== RIGHTS) continue;
+    if (is !== null) rows.delete(is.subscription_id);
+    if (was !== null) rows.set(was.subscription_id, was.content_types);
+  }
+  return { before: texts(), after };
+}
+
+function rightsText(subscription: unknown, contentTypes: unknown): string[] {
+  const types: unknown = typeof contentTypes === 'string' ? JSON.parse(contentTypes) : null;
+  return Array.isArray(types) ? types.map((type) => `${subscription}:${type}`) : [`${subscription}`];
+}
+
+function membersOf(before: Row | null, after: Row | null): Change['members'] {
+  const members: Record<string, { from: unknown; to: unknown }> = {};
+  for (const name of Object.keys(after ?? before ?? {})) {
+    const [from, to] = [before?.[name] ?? null, after?.[name] ?? null];
+    if (JSON.stringify(from) !== JSON.stringify(to)) members[name] = { from, to };
+  }
+  return members;
+}
+
+/** The members as they are shown; null: it does not exist. */
+function viewOf(subject: Subject, row: Row | null): Row | null {
+  // There is always one of each.
+  if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
+  if (subject === 'console') return { sessions_ended_at: timeText(row?.epoch) };
+  return row && Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), shown(name, value)]));
+}
+
+function nameOf(column: string): string {
+  return column === 'account_id' ? 'account' : column;
+}
+
+function shown(name: string, value: unknown): unknown {
+  if (name.endsWith('_at')) return timeText(value);
+  if (name === 'print_metadata') return value === 1;
+  const isList = typeof value === 'string' && ['scopes', 'content_types', 'allow_addresses'].includes(name);
+  return isList ? JSON.parse(value) : (value ?? null);
+}
+
+const TIMES: readonly string[] = ['window_start', 'from', 'to'];
+
+/** The operation that was requested, without time bounds that exclude nothing. */
+function requestView(request: Row): Row {
+  const members = Object.entries(request).flatMap(([name, value]) => {
+    if (!TIMES.includes(name) || typeof value !== 'number') return [[name, value]];
+    return value > 0 && value < Number.MAX_SAFE_INTEGER ? [[name, formatMs(value)]] : [];
+  });
+  return Object.fromEntries(members);
+}
+
+function timeText(value: unknown): string | null {
+  return typeof value === 'number' ? formatMs(value) : null;
+}

@@ -1,0 +1,169 @@
+/**
+ * Opens `access.db` for writing. It is the truth for accounts, subscriptions and keys; one process at a time writes it, at
+ * `synchronous=FULL`. Every transaction writes its entry of the audit trail, and then the spare copy.
+ *
+ * | state | action where the caller may recover it, see {@link OpenAccessOptions} |
+ * |---|---|
+ * | it is sound | none |
+ * | it is damaged or missing, or older than the spare copy | the spare copy takes its place; a damaged file is kept aside |
+ * | both are damaged | refused; nothing is changed |
+ */
+import { existsSync, renameSync } from 'node:fs';
+import { now } from '../clock.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { type Database, openDatabase, removeBeside, writeThrough } from '../store/database.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
+import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
+import type { Doing } from './actor.ts';
+import { watchChanges, writeEntry } from './audit.ts';
+import { contentOf, findCopy, refreshSpare } from './spare-copy.ts';
+
+export interface OpenAccessOptions {
+  /** Whom the audit trail names for changes. */
+  readonly operation: Doing;
+  /** Default: every kind is accepted, and a new folder becomes an appliance's. */
+  readonly kind?: InstallationKind;
+  /** Whether to create a missing folder or database. */
+  readonly create?: boolean;
+  /**
+   * Given by a start, and by a command that holds the lock of a stopped installation: whether the spare copy may take the
+   * place of the file. Called with what was wrong with it.
+   */
+  readonly onRecovered?: (reason: string) => void;
+  /** Called when the spare copy could not be brought up to date, with what the disk said; the change itself is durable. */
+  readonly onSpareStale?: (reason: string) => void;
+}
+
+const UPDATE_CHANGE = 'UPDATE change SET number = number + 1';
+const SELECT_CHANGES = 'SELECT total_changes()';
+
+/**
+ * Opens `access.db` in a data folder; the caller closes it. If an appliance is running, its next request sees changes.
+ *
+ * @throws Refused `configuration` if there is no database (unless `create`), it is damaged, it cannot be opened, it
+ *   belongs to another program, or the folder is of another kind; `failed` if the disk is full
+ */
+export function openAccess(root: string, options: OpenAccessOptions): Database {
+  const folder = dataFolder(root);
+  refuseHalfRestored(folder);
+  if (options.create === true) ensureFolder(folder);
+  else if (!existsSync(folder.access) && !existsSync(folder.spare)) {
+    throw new Refused(
+      'configuration',
+      `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
+    );
+  }
+  const db = explained(folder, () => open(folder, options));
+  try {
+    if (options.kind !== undefined) ensureInstallation(db, options.kind);
+    else if (installationKind(db) === null) ensureInstallation(db, 'appliance');
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Has the changes of a connection noted in the audit trail and in the spare copy. */
+export function auditChanges(
+  db: Database,
+  folder: DataFolder,
+  { operation, onSpareStale = () => {} }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
+): void {
+  watchChanges(db);
+  const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
+  writeThrough(db, (work) => {
+    let isChanged = false;
+    const result = db
+      .transaction(() => {
+        const before = totalChanges.get();
+        const made = work();
+        isChanged = totalChanges.get() !== before;
+        if (isChanged) {
+          writeEntry(db, operation, now());
+          db.prepare(UPDATE_CHANGE).run();
+        }
+        return made;
+      })
+      .immediate();
+    if (isChanged) {
+      try {
+        refreshSpare(db, folder);
+      } catch (error) {
+        // It never stops a change: a revocation on a full disk above all.
+        onSpareStale(reasonOf(error));
+      }
+    }
+    return result;
+  });
+}
+
+function open(folder: DataFolder, options: OpenAccessOptions): Database {
+  const { onRecovered } = options;
+  if (onRecovered !== undefined) recover(folder, onRecovered);
+  else if (!existsSync(folder.access) && existsSync(folder.spare)) throw damaged(folder, 'it is missing');
+  const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+  auditChanges(db, folder, options);
+  return db;
+}
+
+/** Puts the spare copy in place where the file is damaged, missing or older. @throws Refused if both are damaged */
+function recover(folder: DataFolder, onRecovered: (reason: string) => void): void {
+  const { access, spare } = folder;
+  const found = findCopy(access);
+  const kept = findCopy(spare);
+  const isOlder =
+    found.kind === 'sound' &&
+    kept.kind === 'sound' &&
+    kept.state.installation === found.state.installation &&
+    kept.state.change > found.state.change;
+  if (found.kind === 'sound' && !isOlder) return;
+  if (found.kind === 'missing' && kept.kind === 'missing') return;
+  const reason =
+    found.kind === 'sound' ? 'it is older than its spare copy' : found.kind === 'missing' ? 'it is missing' : found.reason;
+  if (kept.kind !== 'sound') throw damaged(folder, reason);
+  const content = readCopy(spare);
+  // What is left of the file may be of use to somebody; its write-ahead log must not join the copy.
+  if (found.kind !== 'missing') renameSync(access, `${access}-damaged`);
+  removeBeside(access);
+  writeWhole(access, content);
+  onRecovered(reason);
+}
+
+function readCopy(path: string): Buffer {
+  using db = openDatabase(path, 'inspect');
+  return contentOf(db);
+}
+
+function damaged({ root, access }: DataFolder, reason: string): Refused {
+  return new Refused(
+    'configuration',
+    `${access} cannot be used: ${reason}. A start puts its spare copy in place, if that is sound: restart Wirewatch. Otherwise restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
+  );
+}
+
+/** @throws Refused in place of errors of SQLite and the disk */
+function explained<Result>({ access, root }: DataFolder, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    const cause = { cause: error };
+    if (isDiskFull(error))
+      throw new Refused('failed', `cannot open ${access}: the disk is full. Free space and try again.`, cause);
+    if (isDamage(error))
+      throw new Refused(
+        'configuration',
+        `${access} is damaged or not a database. Restart Wirewatch, which puts its spare copy in place; or restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
+        cause,
+      );
+    throw new Refused(
+      'configuration',
+      `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`,
+      cause,
+    );
+  }
+}
