@@ -1,5 +1,6 @@
 /** Prepares `access.db` at a start: its spare copy, noted revocations, and the missing entries of the configuration. */
 import { existsSync } from 'node:fs';
+import { applyRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
 import { findCopy, readAccessState, refreshSpare } from './auth/spare-copy.ts';
@@ -7,7 +8,6 @@ import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import type { Logger } from './log.ts';
-import { applyRevocations } from './operations/access.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import { type DataFolder, dataFolder } from './store/folder.ts';

@@ -3,8 +3,8 @@
  * it again at once, or a timer if a console waits for changes.
  */
 import type { Worker } from 'node:worker_threads';
-import type { Denials } from '../auth/denials.ts';
 import type { Actor } from '../auth/actor.ts';
+import type { Denials } from '../auth/denials.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { paced } from '../pace.ts';

@@ -1,7 +1,8 @@
 /** The messages between the main thread and the operations thread. */
+
+import type { Actor } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { Actor } from '../auth/actor.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';

@@ -94,7 +94,8 @@ export function watchChanges(db: Database): void {
   db.pragma('temp_store = MEMORY');
   db.exec(CREATE_TOUCHED);
   for (const [table, { id, columns }] of Object.entries(WATCHED)) {
-    const row = (of: string) => `json_object(${columns.map((name) => `'${name}', ${of}.${name}`).join(', ')})`;
+    const row = (of: string) =>
+      `json_object(${columns.map((name) => `'${name}', ${of}.${name}`).join(', ')})`;
     const note = (event: string, of: string, before: string, after: string) =>
       db.exec(`CREATE TEMP TRIGGER ${event.toLowerCase()}_of_${table} AFTER ${event} ON main.${table} BEGIN
         INSERT INTO touched (place, id, before, after)
@@ -150,9 +151,7 @@ export function readTrail(db: Database): Trail {
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];
   let last = 0;
-  for (const row of db
-    .prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES)
-    .iterate()) {
+  for (const row of db.prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES).iterate()) {
     // Entries are numbered without gaps.
     for (last += 1; last < row.entry; last += 1) damaged.push(last);
     if (checksumOf(row) === row.checksum) changes.push(...entryOf(row));
@@ -202,7 +201,8 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
   const [table = 'api_key'] = rows.map((one) => one.place);
   const watched = WATCHED[table];
   if (watched === undefined) return [];
-  const now = rows.length > 0 ? null : (db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).get(id) ?? null);
+  const now =
+    rows.length > 0 ? null : (db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).get(id) ?? null);
   const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
   const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);
   const rights = subject === 'key' ? rightsOf(db, id, touched) : null;
@@ -250,7 +250,9 @@ function viewOf(subject: Subject, row: Row | null): Row | null {
   // There is always one of each.
   if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
   if (subject === 'console') return { sessions_ended_at: timeText(row?.epoch) };
-  return row && Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), shown(name, value)]));
+  return (
+    row && Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), shown(name, value)]))
+  );
 }
 
 function nameOf(column: string): string {

@@ -5,9 +5,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../bounded-map.ts';
-import type { Actor } from './actor.ts';
 import { createSeal, deriveKey, type Seal } from '../seal.ts';
 import { HOUR_MS, MINUTE_MS } from '../time.ts';
+import type { Actor } from './actor.ts';
 
 export const LINK_MS = 10 * MINUTE_MS;
 export const SESSION_MS = 12 * HOUR_MS;

@@ -2,8 +2,12 @@
  * Keys and accounts that are refused although access.db does not say so: the disk could not take their revocation or
  * suspension (store/revocations.ts).
  */
-import type { Ended } from '../store/revocations.ts';
+import { type Database, writing } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { type Ended, emptyRevocations, readEnded } from '../store/revocations.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
+import { findAccount, suspendAccount } from './accounts.ts';
+import { findKey, revokeKey } from './keys.ts';
 
 export type Denied = Pick<Ended, 'kind' | 'id'>;
 
@@ -31,4 +35,24 @@ export class Denials {
     };
     return { ...reader, findKey: (id, proves) => denied(reader.findKey(id, proves)) };
   }
+}
+
+/** Gives access.db what was revoked or suspended while it could not be written. @returns what it was */
+export function applyRevocations(folder: DataFolder, access: Database): readonly Denied[] {
+  const ended = readEnded(folder);
+  if (ended.length === 0) return [];
+  applyEnded(access, ended);
+  emptyRevocations(folder);
+  return ended;
+}
+
+/** @param access a writer on access.db */
+export function applyEnded(access: Database, ended: readonly Ended[]): void {
+  writing(access, () => {
+    for (const { kind, id, at } of ended) {
+      // It may have been removed since.
+      if (kind === 'key' && findKey(access, id) !== null) revokeKey(access, id, at);
+      if (kind === 'account' && findAccount(access, id) !== null) suspendAccount(access, id, at);
+    }
+  });
 }

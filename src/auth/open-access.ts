@@ -123,7 +123,11 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): voi
   if (found.kind === 'sound' && !isOlder) return;
   if (found.kind === 'missing' && kept.kind === 'missing') return;
   const reason =
-    found.kind === 'sound' ? 'it is older than its spare copy' : found.kind === 'missing' ? 'it is missing' : found.reason;
+    found.kind === 'sound'
+      ? 'it is older than its spare copy'
+      : found.kind === 'missing'
+        ? 'it is missing'
+        : found.reason;
   if (kept.kind !== 'sound') throw damaged(folder, reason);
   const content = readCopy(spare);
   // What is left of the file may be of use to somebody; its write-ahead log must not join the copy.
@@ -153,7 +157,11 @@ function explained<Result>({ access, root }: DataFolder, work: () => Result): Re
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
     if (isDiskFull(error))
-      throw new Refused('failed', `cannot open ${access}: the disk is full. Free space and try again.`, cause);
+      throw new Refused(
+        'failed',
+        `cannot open ${access}: the disk is full. Free space and try again.`,
+        cause,
+      );
     if (isDamage(error))
       throw new Refused(
         'configuration',

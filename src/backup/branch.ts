@@ -1,11 +1,12 @@
 /**
- * The branches of a backup folder. Each branch is one history: a folder with `log/`, `access-log/`, `secret` and
+ * The branches of a backup folder. Each branch is one history: a folder with `log/`, `access.db`, `secret` and
  * `backup.json`, which names its last entries. Only an installation whose log contains these entries continues the
  * branch; any other one starts a new branch beside it.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type AccessState, findCopy } from '../auth/spare-copy.ts';
 import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
@@ -24,6 +25,11 @@ const EXPIRED = 'expired.json';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
 const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
+/** A copy of `access.db`. */
+export interface CopiedAccess extends AccessState {
+  readonly sha256: string;
+}
+
 /** The state of a backup: written when everything that it names is on the disk. */
 export interface BackupState {
   readonly format: typeof FORMAT;
@@ -32,9 +38,10 @@ export interface BackupState {
   readonly program: string;
   /** The backup contains everything up to this time. */
   readonly at: string;
-  /** The last entry of each log. */
+  /** The last entry of the log. */
   readonly log: Mark | null;
-  readonly access_log: Mark | null;
+  /** `access.db`. An interrupted run may have left a later one. */
+  readonly access: CopiedAccess;
   readonly secret_sha256: string;
 }
 
@@ -59,12 +66,12 @@ export function readState(folder: string): BackupState | null {
       'failed',
       `its ${STATE} has format version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it: ${value.program}`,
     );
-  const { program, at, log, access_log, secret_sha256 } = value;
+  const { program, at, log, access, secret_sha256 } = value;
   return newState({
     program: String(program),
     at: String(at),
     log: markOf(log),
-    access_log: markOf(access_log),
+    access: accessOf(access),
     secret_sha256: String(secret_sha256),
   });
 }
@@ -83,6 +90,12 @@ function markOf(value: unknown): Mark | null {
   if (value === null) return null;
   if (isObject(value) && typeof value.entry === 'number' && typeof value.id === 'string')
     return { entry: value.entry, id: value.id };
+  throw new Refused('failed', `its ${STATE} is damaged`);
+}
+
+function accessOf(value: unknown): CopiedAccess {
+  if (isObject(value) && typeof value.change === 'number')
+    return { installation: String(value.installation), change: value.change, sha256: String(value.sha256) };
   throw new Refused('failed', `its ${STATE} is damaged`);
 }
 
@@ -132,7 +145,7 @@ export function newestBranch(folder: string): string | null {
 }
 
 /**
- * The branch that an installation continues; a new one if its logs contain the end of none.
+ * The branch that an installation continues; a new one if none is an earlier state of it.
  *
  * @returns its name, and whether it is a new one beside others
  */
@@ -146,25 +159,23 @@ export function branchFor(data: DataFolder, folder: string, nowMs: number): { na
   return { name, isNew: branches.length > 0 };
 }
 
-/** Whether both logs of a branch end with an entry that the installation has. */
+/** Whether a branch is an earlier state of the installation. */
 function isOf(data: DataFolder, branch: DataFolder): boolean {
   const ends = endsOf(branch);
-  if (ends === null || (ends.log === null && ends.access_log === null)) return false;
-  return (
-    (ends.log === null || placeOf(data.log, ends.log) === 'known') &&
-    (ends.access_log === null || placeOf(data.accessLog, 'access', ends.access_log) === 'known')
-  );
+  if (ends === null) return false;
+  const { log, access } = ends;
+  const own = findCopy(data.access);
+  if (access !== null && own.kind === 'sound') {
+    const { installation, change } = own.state;
+    if (access.installation !== installation || access.change > change) return false;
+  }
+  return log === null ? access !== null : placeOf(data.log, log) === 'known';
 }
 
-/** The last entries of a branch, even if its first run was interrupted; null if they are not known. */
-function endsOf(branch: DataFolder): Pick<BackupState, 'log' | 'access_log'> | null {
+/** The end of a branch, even if its first run was interrupted; null if it is not known. */
+function endsOf(branch: DataFolder): { log: Mark | null; access: AccessState | null } | null {
   try {
-    return (
-      readState(branch.root) ?? {
-        log: findTail(branch.log).last,
-        access_log: findTail(branch.accessLog, 'access').last,
-      }
-    );
+    return readState(branch.root) ?? { log: findTail(branch.log).last, access: null };
   } catch (error) {
     if (error instanceof Refused || isLogError(error)) return null;
     throw error;

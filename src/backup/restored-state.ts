@@ -1,26 +1,30 @@
 /**
- * The state that a restore puts in place, built in a separate folder: the logs of the backup, continued by those of the
- * data folder if they continue the backup, and the databases that are built from them.
+ * The state that a restore puts in place, built in a separate folder: the log of the backup, continued by that of the
+ * data folder if it continues the backup, the database that is built from it, and the later `access.db` of both.
  *
- * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
+ * The database is built here, and not at the next start, because only that proves that the log can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
 
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
+import { applyEnded } from '../auth/denials.ts';
+import { openAccess } from '../auth/open-access.ts';
+import { contentOf, findCopy } from '../auth/spare-copy.ts';
 import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
-import { openAccess } from '../auth/open-access.ts';
 import { recoverDetections } from '../history/recover.ts';
-import { bytesOf, listSegments, logFolder } from '../history/segment.ts';
+import { bytesOf, listSegments } from '../history/segment.ts';
 import { epochTimes } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
+import { openDatabase } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
-import { type DataFolder, syncFile } from '../store/folder.ts';
+import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
+import { type Ended, readEnded } from '../store/revocations.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { type Continued, continueLog } from './continue-log.ts';
@@ -55,7 +59,8 @@ export interface NewState {
   /** The newest change of accounts, subscriptions and keys; null: there is none. */
   readonly access_state_of: string | null;
   readonly log: LogOrigin;
-  readonly access_log: LogOrigin;
+  /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the backup's. */
+  readonly access: 'continued' | 'from the backup';
   /** Entries that were cut off. */
   readonly entries_cut: number;
   /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
@@ -67,25 +72,34 @@ export interface NewState {
 const COUNTS = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows`;
 const ACCESS_COUNTS = `
-  SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys`;
+  SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys,
+    (SELECT max(at) FROM audit) AS state_ms`;
+
+const SELECT_ENDED = `
+  SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
+  UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
+
+interface AccessCounts {
+  readonly accounts: number;
+  readonly keys: number;
+  readonly state_ms: number | null;
+}
 
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
   const log = originOf(live, stage, ends.log);
-  const accessLog = originOf(live, stage, 'access', ends.accessLog);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
-  const ofAccess = makeAccess(stage, accessLog === 'continued' ? null : options.now());
+  const access = makeAccess(stage, live, options.now());
   const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
   const replaced = log !== 'from the backup' || live === null ? null : replacedHistory(live, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
     ...made,
-    ...ofAccess,
+    ...access,
     log,
-    access_log: accessLog,
     entries_cut: cut.entries,
     raised: lost !== null,
   };
@@ -107,7 +121,7 @@ function continued(live: DataFolder, stage: DataFolder, end: Mark | null): Conti
   if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return null;
   try {
     const { last, isTorn } = findTail(from);
-    copyLog({ from, to, kind, end: last, aside: stage.root });
+    copyLog({ from, to, end: last, aside: stage.root });
     return { last, rest: isTorn ? 'torn' : 'nothing' };
   } catch (error) {
     if (!(error instanceof LogDamage)) throw error;
@@ -121,7 +135,7 @@ function continued(live: DataFolder, stage: DataFolder, end: Mark | null): Conti
  * a cut may leave nothing of an entry: the database tells which ones there were.
  */
 function hasEnd(live: DataFolder, stage: DataFolder, { last, rest }: Continued): boolean {
-  const mark = readLogMarkOf(kind === 'detections' ? live.detections : live.access);
+  const mark = readLogMarkOf(live.detections);
   if (mark === null || rest === 'damaged') return rest === 'nothing';
   if (mark.id === last?.id) return true;
   const place = placeOf(stage.log, mark);
@@ -174,23 +188,55 @@ function cutLog(log: string, untilMs: number): Cut {
   return { entries, position: given.position, epochs: given.epochs };
 }
 
-/** @param lostAtMs now, where the end of the log may be lost; null: it is not */
+/**
+ * Puts the later of both states of `access.db` in place, so that no restore revives a revoked key: that of the data
+ * folder, if it is of the same installation and sound, and what was revoked there while it could not be written.
+ */
 function makeAccess(
   stage: DataFolder,
-  lostAtMs: number | null,
-): Pick<NewState, 'access_state_of' | 'accounts' | 'keys'> {
-  const access_state_of = findTail(stage.accessLog, 'access').last?.at ?? null;
-  const db = openAccess(stage.root, { operation: { kind: 'restore' } });
-  try {
-    // It may have said that sessions have ended, which must not come back to life.
-    if (lostAtMs !== null) endConsoleSessions(db, lostAtMs);
-    const counts = db.prepare<[], { accounts: number; keys: number }>(ACCESS_COUNTS).get();
-    db.pragma('wal_checkpoint(TRUNCATE)');
-    return { access_state_of, accounts: 0, keys: 0, ...counts };
-  } finally {
-    db.close();
-    syncFile(stage.access);
+  live: DataFolder | null,
+  nowMs: number,
+): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'keys'> {
+  const isContinued = live !== null && takeLater(stage.access, live);
+  using db = openAccess(stage.root, { operation: { kind: 'restore' } });
+  if (live !== null) applyEnded(db, [...endedIn(live), ...readEnded(live)]);
+  // What is lost may have said that sessions have ended, which must not come back to life.
+  if (!isContinued) endConsoleSessions(db, nowMs);
+  const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
+  db.pragma('wal_checkpoint(TRUNCATE)');
+  const { state_ms = null, ...rows } = counts ?? {};
+  return {
+    access: isContinued ? 'continued' : 'from the backup',
+    access_state_of: state_ms === null ? null : formatMs(state_ms),
+    accounts: 0,
+    keys: 0,
+    ...rows,
+  };
+}
+
+/** @param made the copy of the backup @returns whether the data folder has the same state or a later one */
+function takeLater(made: string, { access, spare }: DataFolder): boolean {
+  const own = findCopy(made);
+  for (const path of [access, spare]) {
+    const found = findCopy(path);
+    if (found.kind !== 'sound' || own.kind !== 'sound') continue;
+    const { installation, change } = found.state;
+    if (installation !== own.state.installation || change < own.state.change) continue;
+    using db = openDatabase(path, 'inspect');
+    writeWhole(made, contentOf(db));
+    return true;
   }
+  return false;
+}
+
+/** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
+function endedIn({ access, spare }: DataFolder): Ended[] {
+  return [access, spare]
+    .filter((path) => findCopy(path).kind === 'sound')
+    .flatMap((path) => {
+      using db = openDatabase(path, 'inspect');
+      return db.prepare<[], Ended>(SELECT_ENDED).all();
+    });
 }
 
 async function makeDetections(

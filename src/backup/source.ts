@@ -1,18 +1,19 @@
 /**
- * Where a restore, a rehearsal and `verify` start: the logs and the secret of a backup, in a folder of their own, as in
+ * Where a restore, a rehearsal and `verify` start: the log, `access.db` and the secret of a backup, in a folder of their own, as in
  * a data folder.
  */
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { contentOf, findCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
-import { logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { actsAsOwner } from '../store/acting-user.ts';
-import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
+import { openDatabase } from '../store/database.ts';
+import { type DataFolder, dataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { newestBranch, readState, sha256 } from './branch.ts';
+import { type CopiedAccess, newestBranch, readState, sha256 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
 import { unpackTar } from './tar-file.ts';
 
@@ -48,9 +49,8 @@ export function findSource(given: string): Source {
 export interface Loaded {
   /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
-  /** The last entry of each log. */
+  /** The last entry of the log. */
   readonly log: Mark | null;
-  readonly accessLog: Mark | null;
 }
 
 /**
@@ -73,17 +73,24 @@ export async function loadSource(
   const secret = readFileSync(stage.secret);
   if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
     throw new Refused('failed', 'its secret is damaged');
-  const lastEntry = (end: Mark | null): Mark | null => {
-    const log = stage.log;
-    if (end !== null && placeOf(log, end) !== 'known')
-      throw new LogDamage(`the ${kind} log does not reach entry ${end.entry}, the last one of the backup`);
-    return findTail(log).last;
-  };
-  return {
-    at: state?.at ?? null,
-    log: lastEntry('detections', state?.log ?? null),
-    accessLog: lastEntry('access', state?.access_log ?? null),
-  };
+  requireAccess(stage.access, state?.access ?? null);
+  const end = state?.log ?? null;
+  if (end !== null && placeOf(stage.log, end) !== 'known')
+    throw new LogDamage(`the log does not reach entry ${end.entry}, the last one of the backup`);
+  return { at: state?.at ?? null, log: findTail(stage.log).last };
+}
+
+/** @param expected what the backup names; null: a data folder names nothing. @throws Refused `failed` */
+export function requireAccess(path: string, expected: CopiedAccess | null): void {
+  const found = findCopy(path);
+  if (found.kind !== 'sound')
+    throw new Refused(
+      'failed',
+      `its access.db is ${found.kind === 'missing' ? 'missing' : `damaged: ${found.reason}`}`,
+    );
+  if (expected === null || found.state.change > expected.change) return;
+  if (sha256(readFileSync(path)) !== expected.sha256)
+    throw new Refused('failed', 'its access.db is damaged: its content has changed');
 }
 
 function copyFolder(
@@ -96,19 +103,17 @@ function copyFolder(
     copied += bytes;
     onProgress('copying the log', copied, 0);
   };
-  const copyUpTo = (end: Mark | null) =>
-    copyLog({
-      from: from.log,
-      to: stage.log,
-      kind,
-      end,
-      aside: stage.root,
-      onBytes,
-    });
   // In this order, as for a backup.
-  const accessEnd = findTail(from.accessLog, 'access').last;
-  copyUpTo('detections', findTail(from.log).last);
-  copyUpTo('access', accessEnd);
+  copyAccess(from, stage);
+  copyLog({ from: from.log, to: stage.log, end: findTail(from.log).last, aside: stage.root, onBytes });
   copyFileSync(from.secret, stage.secret);
   syncFile(stage.secret);
+}
+
+/** Of a data folder, with what its write-ahead log has, and from its spare copy where it is damaged. */
+function copyAccess(from: DataFolder, stage: DataFolder): void {
+  const path = [from.access, from.spare].find((one) => findCopy(one).kind === 'sound');
+  if (path === undefined) return;
+  using db = openDatabase(path, 'inspect');
+  writeWhole(stage.access, contentOf(db));
 }

@@ -1,16 +1,15 @@
-/** Whether a backup is intact: every checksum, every entry, and that both logs reach the end that it names. */
+/** Whether a backup is intact: every checksum, every entry, and that the log reaches the end that it names. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Commit, Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter } from '../history/log-reader.ts';
-import { LOG_KINDS, logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { readState, sha256 } from './branch.ts';
-import type { Source } from './source.ts';
+import { requireAccess, type Source } from './source.ts';
 import { unpackTar } from './tar-file.ts';
 
 export interface VerifiedBackup {
@@ -18,7 +17,7 @@ export interface VerifiedBackup {
   readonly path: string;
   /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
-  /** Entries of both logs. */
+  /** Entries of the log. */
   readonly entries: number;
   /** What is wrong with it, in words; empty if nothing is. */
   readonly findings: readonly string[];
@@ -54,11 +53,8 @@ function verifyFolder(root: string, path: string, onProgress: OnProgress): Verif
     }
   };
   const state = guard(() => readState(root));
-  let entries = 0;
-  for (const kind of LOG_KINDS) {
-    const end = (kind === 'detections' ? state?.log : state?.access_log) ?? null;
-    entries += guard(() => readThrough(folder.log, end, onProgress))?.entry ?? 0;
-  }
+  const entries = guard(() => readThrough(folder.log, state?.log ?? null, onProgress))?.entry ?? 0;
+  guard(() => requireAccess(folder.access, state?.access ?? null));
   guard(() => checkSecret(folder.secret, state?.secret_sha256 ?? null));
   return { path, at: state?.at ?? null, entries, findings };
 }

@@ -1,6 +1,5 @@
 /**
- * Writes a backup: the log of detections and that of accounts and keys, each up to the entry that its database has
- * applied, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
+ * Writes a backup: a copy of `access.db`, the log up to the entry that the database has applied, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
  *
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
@@ -20,13 +19,14 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
+import { contentOf, findCopy, readAccessState } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
-import { logFolder } from '../history/segment.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
@@ -37,6 +37,7 @@ import { VERSION } from '../version.ts';
 import {
   type BackupState,
   branchFor,
+  type CopiedAccess,
   deleteOld,
   newState,
   noteNewest,
@@ -183,15 +184,12 @@ function update(
     written += bytes;
     onProgress('copying the log', written, 0);
   };
-  const copyUpTo = (end: Mark | null) => {
-    const to = copy.log;
-    copyLog({ from: folder.log, to, kind, end, aside: join(aside, basename(to)), onBytes });
-  };
-  // In this order: a removal that the access log no longer has open is in the log of detections.
-  const access_log = endOf(folder, 'access', before?.access_log?.entry ?? 0);
+  // In this order: a removal that access.db no longer has open is in the log.
+  const { content, ...access } = readAccess(folder);
   const log = endOf(folder, before?.log?.entry ?? 0);
-  copyUpTo('detections', log);
-  copyUpTo('access', access_log);
+  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });
+  if (!existsSync(copy.access) || sha256(readFileSync(copy.access)) !== access.sha256)
+    written += writeWhole(copy.access, content);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw new Refused(
@@ -200,9 +198,24 @@ function update(
     );
   if (!existsSync(copy.secret) || !readFileSync(copy.secret).equals(secret))
     written += writeWhole(copy.secret, secret);
-  const state = newState({ program: VERSION, at, log, access_log, secret_sha256: sha256(secret) });
+  const state = newState({ program: VERSION, at, log, access, secret_sha256: sha256(secret) });
   if (JSON.stringify(before) !== JSON.stringify(state)) written += writeState(target, state);
   return { state, written };
+}
+
+/** @throws Refused `failed` if neither it nor its spare copy is sound */
+function readAccess({ access, spare }: DataFolder): CopiedAccess & { readonly content: Buffer } {
+  const path = [access, spare].find((one) => findCopy(one).kind === 'sound');
+  if (path === undefined)
+    throw new Refused(
+      'failed',
+      `${access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
+    );
+  using db = openDatabase(path, 'inspect');
+  const content = contentOf(db);
+  const state = readAccessState(db);
+  if (state === null) throw new Error(`${path} was sound a moment ago`);
+  return { ...state, sha256: sha256(content), content };
 }
 
 /**
@@ -210,18 +223,18 @@ function update(
  *
  * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
-function endOf(folder: DataFolder, least: number): Mark | null {
-  const log = folder.log;
-  const mark = readLogMarkOf(kind === 'detections' ? folder.detections : folder.access);
+function endOf({ log, detections }: DataFolder, least: number): Mark | null {
+  const mark = readLogMarkOf(detections);
   if (mark !== null && mark.entry >= least && placeOf(log, mark) === 'known') return mark;
   return findTail(log).last;
 }
 
 function requireInstallation(folder: DataFolder): void {
   refuseHalfRestored(folder);
-  const { root, log, accessLog, access, secret } = folder;
-  if (existsSync(secret) && existsSync(accessLog)) return;
-  if (!existsSync(accessLog) && !existsSync(access))
+  const { root, log, access, spare, secret } = folder;
+  const hasAccess = existsSync(access) || existsSync(spare);
+  if (existsSync(secret) && hasAccess) return;
+  if (!hasAccess)
     throw new Refused(
       'configuration',
       `there is no installation in ${root}. Name its data folder with --data.`,
@@ -229,17 +242,17 @@ function requireInstallation(folder: DataFolder): void {
   throw new Refused(
     'configuration',
     existsSync(log)
-      ? `${root} cannot be backed up: ${existsSync(secret) ? accessLog : secret} is missing.`
+      ? `${root} cannot be backed up: ${secret} is missing.`
       : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
   );
 }
 
 /** Not over a part of the installation, and not where ingest moves every file away. */
-function requireOutside({ root, log, accessLog }: DataFolder, { target, drop }: BackupOptions): void {
+function requireOutside({ root, log }: DataFolder, { target, drop }: BackupOptions): void {
   const at = realPath(target);
   const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
   const isFile = dirname(at) === realPath(root) && target.endsWith('.tar');
-  if (at !== realPath(root) && !within(log) && !within(accessLog) && !isFile && !within(drop)) return;
+  if (at !== realPath(root) && !within(log) && !isFile && !within(drop)) return;
   throw new Refused(
     'failed',
     `${target} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,

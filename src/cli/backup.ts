@@ -59,13 +59,13 @@ export function lowerPriority(): void {
 }
 
 function documentOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup) {
-  const { at, log, access_log } = state;
+  const { at, log, access } = state;
   return {
     path: written_to,
     at,
     written,
     entries: log?.entry ?? 0,
-    access_entries: access_log?.entry ?? 0,
+    access_changes: access.change,
     new_branch: isNewBranch,
     deleted,
   };

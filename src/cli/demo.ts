@@ -1,6 +1,7 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openAccess } from '../auth/open-access.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
@@ -8,7 +9,6 @@ import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { Operation } from '../history/format.ts';
-import { openAccess } from '../auth/open-access.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';

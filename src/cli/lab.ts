@@ -4,13 +4,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { openAccess } from '../auth/open-access.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';

@@ -79,7 +79,7 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}${ORIGIN_TEXTS[restored.log]}.`,
     detectionsText(restored, untilMs),
-    restored.access_log !== 'continued' && accessText(restored),
+    restored.access !== 'continued' && accessText(restored),
     orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);
@@ -92,9 +92,9 @@ const ORIGIN_TEXTS: Readonly<Record<LogOrigin, string>> = {
   'from the backup': ' alone: the data folder had no intact log that continues it',
 };
 
-function detectionsText({ raised, log, access_log, state_of }: Restored, untilMs: number | null): string {
+function detectionsText({ raised, log, access, state_of }: Restored, untilMs: number | null): string {
   if (!raised)
-    return `${access_log === 'continued' ? 'Nothing' : 'No detection'} was lost, and clients notice nothing: positions, versions and cursors are the same.`;
+    return `${access === 'continued' ? 'Nothing' : 'No detection'} was lost, and clients notice nothing: positions, versions and cursors are the same.`;
   const why =
     untilMs === null
       ? `Changes after ${log === 'from the backup' ? 'the end of the backup' : state_of} are lost, and clients may have seen them.`

@@ -1,13 +1,13 @@
 /** `wirewatch verify`: whether an installation matches its logs, or a backup is intact. */
 import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { readTrail } from '../auth/audit.ts';
+import { findCopy } from '../auth/spare-copy.ts';
 import { findSource } from '../backup/source.ts';
 import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERTS } from '../health/alert-texts.ts';
 import { type ScrubResult, scrub } from '../history/scrub.ts';
-import { readTrail } from '../auth/audit.ts';
-import { findCopy } from '../auth/spare-copy.ts';
 import {
   describeFindings,
   FINDING_KINDS,

@@ -45,11 +45,7 @@ export function parseHeader(line: string): SegmentHeader {
   if (!isObject(value) || typeof value.format !== 'number')
     throw new LogDamage('the first line is not a log header');
   const { wirewatch_log, format, program, first_entry } = value;
-  if (
-    wirewatch_log !== 'detections' ||
-    typeof program !== 'string' ||
-    typeof first_entry !== 'number'
-  )
+  if (wirewatch_log !== 'detections' || typeof program !== 'string' || typeof first_entry !== 'number')
     throw new LogDamage('the first line is not a log header');
   return { wirewatch_log, format, program, first_entry };
 }

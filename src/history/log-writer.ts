@@ -8,13 +8,7 @@ import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync } from 'node:f
 import { dirname } from 'node:path';
 import { syncFolder, writeAt } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
-import {
-  type Commit,
-  LOG_FORMAT,
-  type Mark,
-  type Operation,
-  type SegmentHeader,
-} from './format.ts';
+import { type Commit, LOG_FORMAT, type Mark, type Operation, type SegmentHeader } from './format.ts';
 import { chainChecksum, encodeFrame } from './frame.ts';
 import { LogFailure } from './log-error.ts';
 import type { Tail } from './log-reader.ts';

@@ -27,7 +27,8 @@ export const FINDING_KINDS = {
   },
   'access damaged': {
     of: 'access',
-    means: 'Part of access.db or of its spare copy, with accounts, keys and the audit trail, is missing or changed.',
+    means:
+      'Part of access.db or of its spare copy, with accounts, keys and the audit trail, is missing or changed.',
   },
   'secret missing': {
     of: 'secret',

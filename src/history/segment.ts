@@ -5,13 +5,7 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
-import {
-  type Commit,
-  LOG_FORMAT,
-  parseCommit,
-  parseHeader,
-  type SegmentHeader,
-} from './format.ts';
+import { type Commit, LOG_FORMAT, parseCommit, parseHeader, type SegmentHeader } from './format.ts';
 import {
   chainChecksum,
   decodeFrameHeader,

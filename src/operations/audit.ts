@@ -1,8 +1,8 @@
 /** The audit trail: who changed which account, subscription, key or window, and when. */
 import { Type } from '@sinclair/typebox';
-import { readInstant } from '../config/option-values.ts';
 import { actorText } from '../auth/actor.ts';
 import { type AuditedChange, readTrail } from '../auth/audit.ts';
+import { readInstant } from '../config/option-values.ts';
 import { parseInstant } from '../time.ts';
 import { value } from './member.ts';
 import { reading } from './operation.ts';

@@ -1,9 +1,10 @@
 /** Links into the console of the running Wirewatch, and the end of its sessions. */
+
+import { actorText } from '../auth/actor.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { endConsoleSession, endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { LINK_MS, makeLink, type Person } from '../auth/console-tickets.ts';
 import { readName } from '../config/option-values.ts';
-import { actorText } from '../auth/actor.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { readSecret } from '../store/secret.ts';

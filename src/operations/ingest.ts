@@ -1,7 +1,8 @@
 /** Reading of dropped files: its state, a pause, and reading archived files again. */
+
+import { noteOperation } from '../auth/audit.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';

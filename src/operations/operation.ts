@@ -3,9 +3,9 @@
  * administration API, its place in the audit trail and in the manual are made from it.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
+import type { Actor } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { Actor } from '../auth/actor.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';

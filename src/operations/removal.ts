@@ -3,12 +3,12 @@
  * deleted. If it is interrupted, the ingest thread deletes the rest, and the same operation waits for that.
  */
 import { findAccount, getAccount } from '../auth/accounts.ts';
+import { noteOperation } from '../auth/audit.ts';
 import { listKeys } from '../auth/keys.ts';
 import { openRemovals, type Removed, removeAccount, removeSubscription } from '../auth/removal.ts';
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { required } from './member.ts';

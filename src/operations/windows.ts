@@ -1,9 +1,9 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
+import { noteOperation } from '../auth/audit.ts';
 import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';

@@ -1,9 +1,9 @@
 /** The second half of api.ts: customers, detections, history, manual, lab. */
 import type { accountDocument } from '../../auth/accounts.ts';
+import type { AuditedChange } from '../../auth/audit.ts';
 import type { keyDocument } from '../../auth/keys.ts';
 import type { subscriptionDocument } from '../../auth/subscriptions.ts';
 import type { ContentType } from '../../detection/content-type.ts';
-import type { AuditedChange } from '../../auth/audit.ts';
 import type { FollowerState } from '../followers.ts';
 import type { Action, Time } from './api.ts';
 

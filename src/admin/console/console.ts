@@ -3,8 +3,8 @@
  * operations then run on the operations thread (admin/thread.ts).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { NotReadable, type OpenSession, type Sessions } from '../../auth/console-tickets.ts';
 import { actorText } from '../../auth/actor.ts';
+import { NotReadable, type OpenSession, type Sessions } from '../../auth/console-tickets.ts';
 import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
 import type { Logger } from '../../log.ts';
