@@ -4,10 +4,10 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { counted, grouped } from '../counted.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { takeLock } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { noteRehearsal, readState } from './branch.ts';
 import { explained, makeSound, type RestoreOptions } from './restore.ts';
@@ -47,7 +47,7 @@ interface Stream {
 /** @throws Refused `failed` if the backup cannot be restored */
 export async function rehearse(options: Omit<RestoreOptions, 'replace' | 'untilMs'>): Promise<Rehearsed> {
   const live = dataFolder(options.data);
-  actAsOwner(live);
+  requireOwner(live);
   const source = findSource(options.source);
   const isNewFolder = !existsSync(live.root);
   const place = join(live.root, '.rehearsal');

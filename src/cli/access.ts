@@ -2,10 +2,10 @@
 import type { Command } from 'commander';
 import { openAccess, type Recovered } from '../history/open-access.ts';
 import { printable } from '../printable.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
 import { ensureFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { actorOfProcess } from './actor.ts';
 import { commandFolder } from './installation.ts';
 
@@ -18,7 +18,7 @@ import { commandFolder } from './installation.ts';
 export function openForCommand(command: Command, { create = false }: { create?: boolean } = {}) {
   const folder = commandFolder(command);
   const operation = { kind: 'command', command: command.name(), ...actorOfProcess() };
-  actAsOwner(folder);
+  requireOwner(folder);
   if (create) ensureFolder(folder);
   using opening = new DisposableStack();
   opening.defer(keepInPlace(folder, true));

@@ -6,20 +6,23 @@ import type { SettingFlags } from '../config/schema.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, refuseFile } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { readRunning } from '../store/noted-address.ts';
+import { refuseUnreadable } from '../store/owner.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions } from './options.ts';
 
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
+  const folder = resolveDataFolder(common, { kind });
+  refuseUnreadable({ root: folder });
   return loadConfig({
     // As typed; the settings' schema checks them.
     flags: command.opts<SettingFlags>(),
     env: process.env,
     file: common.config,
-    dataFolder: resolveDataFolder(common, { kind }),
+    dataFolder: folder,
   });
 }
 
@@ -46,6 +49,7 @@ export function installationOptions(command: Command, config: Config): string {
 export function requireInstallation(config: Config): void {
   const { root, access, accessLog } = folderOf(config);
   if (existsSync(access) || existsSync(accessLog)) return;
+  refuseFile(root);
   throw new Refused(
     'configuration',
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,

@@ -3,10 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted, grouped } from '../counted.ts';
 import { rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isThere } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './actor.ts';
@@ -35,7 +35,7 @@ export const register = defineCommand({
         'configuration',
         `there is no data folder ${data}. Name the data folder of the installation with --data.`,
       );
-    actAsOwner(folder);
+    requireOwner(folder);
     using held = new DisposableStack();
     held.defer(takeStopped(folder));
     refuseHalfRestored(folder);

@@ -15,11 +15,11 @@ import {
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
@@ -67,7 +67,7 @@ interface VerifiedData extends ScrubResult {
 
 /** Fails if there are findings, or if not everything could be compared. */
 async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
-  actAsOwner(folder);
+  requireOwner(folder);
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
