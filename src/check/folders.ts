@@ -1,7 +1,6 @@
-/** The data folder and the photo folder: whether this user, and no other, can use them. */
-import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { counted } from '../counted.ts';
+/** The data folder: whether this user, and no other, can use it; the log file and the alert command. */
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { reasonOf } from '../refused.ts';
 import { dataFolder, refuseLinks } from '../store/folder.ts';
 import { bad, type Outcome, ok, warn } from './finding.ts';
@@ -78,19 +77,19 @@ function checkOwner(root: string, found: Stats): Outcome {
   return ok(detail);
 }
 
-/** @param isNeeded whether the image export is in use */
-export function checkPhotoFolder(folder: string, isNeeded: boolean): Outcome {
-  if (!isNeeded) return ok('not needed: [exports.imagewire] is switched off');
-  try {
-    return ok(`${folder}, ${counted(readdirSync(folder).length, 'entry', 'entries')}`);
-  } catch (error) {
-    if (statOf(folder) === null)
-      return ok(`${folder} does not exist: photo addresses of Wirewatch return 404`);
-    return bad(
-      `${folder}: ${reasonOf(error, folder)}`,
-      'Give the user that Wirewatch runs as read access, or set [photos] folder.',
-    );
-  }
+/** Looked for as the system does when it runs the command. */
+export function checkAlertCommand([program = '']: readonly string[]): Outcome {
+  const isPath = program.includes('/');
+  const places = isPath
+    ? [program]
+    : (process.env.PATH ?? '').split(delimiter).map((at) => join(at, program));
+  const found = places.find((path) => isAllowed(path, constants.X_OK));
+  return found === undefined
+    ? bad(
+        isPath ? `${program} does not exist, or this user cannot run it` : `no folder of PATH has ${program}`,
+        'Install the program, or correct [alerts] command: until then, nobody is told of alerts.',
+      )
+    : ok(found);
 }
 
 /** The file is not opened, since that would create it. */
@@ -123,9 +122,9 @@ function isOpen(folder: string): boolean {
   return isAllowed(folder, constants.R_OK | constants.X_OK);
 }
 
-function isAllowed(folder: string, mode: number): boolean {
+function isAllowed(path: string, mode: number): boolean {
   try {
-    accessSync(folder, mode);
+    accessSync(path, mode);
     return true;
   } catch {
     return false;

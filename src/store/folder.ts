@@ -45,8 +45,6 @@ export interface DataFolder {
   readonly stateLock: string;
   /** The socket through which commands operate the running appliance. */
   readonly control: string;
-  /** The open alerts of the running appliance. */
-  readonly alerts: string;
   /** The result of the last scrub. */
   readonly verified: string;
   /** The address of the running appliance: see noted-address.ts. */
@@ -67,7 +65,6 @@ export function dataFolder(root: string): DataFolder {
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
     control: join(root, 'control.sock'),
-    alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
     address: join(root, 'address'),
   };
