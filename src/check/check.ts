@@ -60,7 +60,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     ...(config === null || state === 'closed' || access?.outcome.status === 'bad'
       ? []
       : checkConfigured(config.preseed, accessDb, nowMs)),
-    ...(config === null ? [] : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
+    ...(config === null || !isOpen ? [] : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }

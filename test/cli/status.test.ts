@@ -177,8 +177,8 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
   assert.equal(
     text,
     `Wirewatch  running
-settings   running with other values than configured:
-           ingest.quiet_ms (1000, configured: 2000). Restart it.
+settings   running with other values than configured: ingest.quiet_ms
+           (1000, configured: 2000). Restart it.
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
