@@ -2,10 +2,10 @@
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { FileDocument } from '../ingest/file-record.ts';
-import { joined, table, wrapped } from '../text-layout.ts';
+import { type Column, joined, table, wrapped } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import type { Status } from './status.ts';
+import type { NotApplied, Status } from './status.ts';
 
 /** The part of the status that `ingest status` shows, with the files processed last. */
 export type IngestStatus = Pick<Status, 'running' | 'exports' | 'not_applied'> &
@@ -187,22 +187,26 @@ export function ingestText(status: IngestStatus): string {
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
     lines.map(([label, text]) => `${label.padEnd(13)}${text}`).join('\n'),
-    failures.length > 0 && `Files not applied:\n${fileTable(failures)}`,
+    failures.length > 0 &&
+      `Files that are held, or were not applied in the last 24 hours:\n${table(failures.toReversed(), [...FILE_COLUMNS, WHAT_TO_DO])}`,
     status.files.length > 0 && `Files processed last:\n${fileTable(status.files)}`,
   ]);
 }
 
+const FILE_COLUMNS: readonly Column<FileDocument>[] = [
+  { title: 'NUMBER', value: (file) => file.number, align: 'right' },
+  { title: 'FILE', value: (file) => file.file },
+  { title: 'OUTCOME', value: (file) => file.outcome },
+  { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
+  { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
+  { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
+  { title: 'WHY', value: (file) => file.report.reason },
+];
+const WHAT_TO_DO: Column<NotApplied> = { title: 'WHAT TO DO', value: (file) => file.what_to_do };
+
 /** Files in a table, the newest last. */
 export function fileTable(files: readonly FileDocument[]): string {
-  return table(files.toReversed(), [
-    { title: 'NUMBER', value: (file) => file.number, align: 'right' },
-    { title: 'FILE', value: (file) => file.file },
-    { title: 'OUTCOME', value: (file) => file.outcome },
-    { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
-    { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
-    { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
-    { title: 'WHY', value: (file) => file.report.reason },
-  ]);
+  return table(files.toReversed(), FILE_COLUMNS);
 }
 
 function shownCount(count: number | undefined): string | undefined {
