@@ -42,8 +42,8 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
   const { configured, root, nowMs, askStatus } = options;
   const config = typeof configured === 'string' ? null : configured;
   const folder = dataFolder(root);
-  const { outcome, state } = checkDataFolder(root);
-  const isOpen = state === 'open';
+  const outcome = checkDataFolder(folder);
+  const isOpen = outcome.status !== 'bad' && existsSync(root);
   const detections = isOpen ? checkDatabase(folder.detections, DETECTIONS_SCHEMA) : null;
   const access = isOpen ? checkDatabase(folder.access, ACCESS_SCHEMA) : null;
   using detectionsDb = detections?.db ?? null;
@@ -57,10 +57,12 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     ...(detections === null ? [] : [finding('detections.db', detections.outcome)]),
     ...(access === null ? [] : [finding('access.db', access.outcome)]),
     ...(isOpen ? checkBesideDatabases(folder, databases) : []),
-    ...(config === null || state === 'closed' || access?.outcome.status === 'bad'
+    ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
       : checkConfigured(config.preseed, accessDb, nowMs)),
-    ...(config === null || !isOpen ? [] : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
+    ...(config === null || !isOpen
+      ? []
+      : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }

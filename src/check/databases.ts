@@ -1,22 +1,15 @@
-/** The contents of the data folder: whether both databases open, and whether their logs and the secret are there. */
-import { existsSync, readFileSync } from 'node:fs';
+/** The contents of a usable data folder: whether both databases open, and whether their logs and the secret are there. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { isForbidden } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { requireSchema, type Schema, UnknownSchema } from '../store/schema.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { bad, type Outcome, ok, warn } from './finding.ts';
-import { statOf } from './folders.ts';
 
-const RESTART =
-  'Restart Wirewatch: it rebuilds a damaged database from its log. To find all damage, run: wirewatch verify';
-/** A file that cannot be read because of its owner is not lost; a restored backup would lose the latest changes. */
-const CHOWN =
-  'Give the file and its folder to the user that Wirewatch runs as (chown -R), and run this command as that user.';
 const FIRST_START = 'does not exist yet: the first start creates it';
 
 export interface CheckedDatabase {
@@ -42,37 +35,30 @@ export function checkDatabase(path: string, schema: Schema): CheckedDatabase {
 function unusable(path: string, error: unknown): Outcome {
   if (error instanceof UnknownSchema)
     return warn('from another version of Wirewatch', 'The next start rebuilds it from the log.');
-  if (error instanceof Refused && error.cause === undefined)
-    return bad(error.message, 'Name the right data folder with --data, or restore a backup.');
-  return bad(`${path}: ${reasonOf(error, path)}`, isForbidden(error) ? CHOWN : RESTART);
+  return error instanceof Refused
+    ? bad(error.message, 'Name the right data folder with --data, or restore a backup.')
+    : bad(
+        `${path}: ${reasonOf(error, path)}`,
+        'Restart Wirewatch: it rebuilds a damaged database from its log. To find all damage, run: wirewatch verify',
+      );
 }
 
 /** @param db of the log; null if nothing can be read from it */
 export function checkLog(folder: string, db: Database | null): Outcome {
-  try {
-    const segments = listSegments(folder);
-    if (segments.length > 0) return ok(counted(segments.length, 'segment'));
-    return db !== null && readLogMark(db) !== null
-      ? bad('missing, although its database exists', 'Restore a backup: wirewatch restore BACKUP --replace')
-      : ok('does not exist yet: the first change creates it');
-  } catch (error) {
-    return bad(reasonOf(error), CHOWN);
-  }
+  const segments = listSegments(folder);
+  if (segments.length > 0) return ok(counted(segments.length, 'segment'));
+  return db !== null && readLogMark(db) !== null
+    ? bad('missing, although its database exists', 'Restore a backup: wirewatch restore BACKUP --replace')
+    : ok('does not exist yet: the first change creates it');
 }
 
 export function checkSecret({ secret }: DataFolder, isNeeded: boolean): Outcome {
-  const found = statOf(secret);
   const todo = 'Restore it from a backup: without it, Wirewatch refuses all cursors that clients have.';
-  if (found === null)
+  if (!existsSync(secret))
     return isNeeded ? bad('missing, although the databases are in use', todo) : ok(FIRST_START);
-  if (typeof found === 'string') return bad(found, CHOWN);
-  try {
-    const { length } = readFileSync(secret);
-    if (length !== SECRET_BYTES) return bad(`has ${counted(length, 'byte')}, expected ${SECRET_BYTES}`, todo);
-  } catch (error) {
-    return bad(reasonOf(error), isForbidden(error) ? CHOWN : todo);
-  }
-  return (found.mode & 0o077) === 0
+  const { length } = readFileSync(secret);
+  if (length !== SECRET_BYTES) return bad(`has ${counted(length, 'byte')}, expected ${SECRET_BYTES}`, todo);
+  return (statSync(secret).mode & 0o077) === 0
     ? ok('present, and private to its user')
     : warn('other users can read it, and so forge cursors and photo addresses', `chmod 0600 ${secret}`);
 }
