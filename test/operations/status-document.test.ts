@@ -16,22 +16,11 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { setWindow, type WindowStatus } from '../../src/windows/ledger.ts';
 import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
+import { LIVE } from '../support/live.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const START = NOW_MS - 3 * DAY_MS;
 const DISK_FULL = alertDocument({ name: 'disk full', of: '', since: NOW_MS, detail: 'no room' });
-const LIVE: Live = {
-  url: 'http://127.0.0.1:1',
-  console: null,
-  alerts: [],
-  health: {
-    status: 'ok',
-    exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
-    alerts: { open: 0, page_worthy: 0, paused: 0 },
-  },
-  reading: null,
-};
-
 let store: TestStore;
 beforeEach(() => {
   store = createTestStore();
