@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
+import { listeningUrl } from '../config/listening.ts';
 import { integer } from '../config/option-values.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
@@ -12,7 +13,7 @@ import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand, option, type ValuesOf } from './command.ts';
-import { commandFolder, configOf, listeningUrl } from './installation.ts';
+import { commandFolder, configOf } from './installation.ts';
 import { commonOptions, readUrl } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
@@ -77,7 +78,7 @@ function askedOf(command: Command, { url, host, port }: ValuesOf<typeof OPTIONS>
     if (running.kind === 'stopped' && existsSync(folder.access)) return null;
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
-  const own = listeningUrl(configOf(command));
+  const own = listeningUrl(configOf(command).server);
   if (own === null) {
     throw new Refused(
       'usage',

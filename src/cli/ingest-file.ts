@@ -17,7 +17,7 @@ import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
-import { fileTable } from '../operations/ingest-status.ts';
+import { fileTable } from '../operations/status-text.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';

@@ -71,6 +71,13 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
   }
 }
 
+/** What a read of a running appliance gives; null if none runs on the folder. @throws Refused */
+export async function askIfRunning<Value>(folder: DataFolder, read: Operation): Promise<Value | null> {
+  const asking = { given: {}, isQuestion: false, onProgress: () => {} };
+  const answer = await askRunning<{ value: Value }>(folder, read, asking, actorOfProcess());
+  return answer === NOT_RUNNING ? null : answer.value;
+}
+
 const NOT_RUNNING = Symbol('not running');
 
 /** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, or left over by a crash */

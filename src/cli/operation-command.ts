@@ -40,7 +40,7 @@ function describe(command: Command, operation: Operation): void {
   if (operation.asks) command.addOption(new Option('--yes', 'do not ask for confirmation'));
   if (operation.help !== null) command.addHelpText('after', `\n${operation.help}`);
   addExamples(command, operation.examples);
-  command.action(() => run(command, operation));
+  command.action(() => runOperation(command, operation));
 }
 
 function memberOf({ name, members }: Operation, member: string): Member {
@@ -71,7 +71,7 @@ function parserOf(member: Member): (text: string, previous: unknown) => unknown 
   });
 }
 
-async function run(command: Command, operation: Operation): Promise<void> {
+export async function runOperation(command: Command, operation: Operation): Promise<void> {
   const given = givenOf(command, operation);
   const { yes = false } = command.opts<{ yes?: boolean }>();
   if (operation.asks && !yes) {

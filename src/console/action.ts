@@ -99,8 +99,8 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
     try {
       const answer = await send<Outcome>(pathOf(form), given, form.isJob);
       if (form.isJob) return onDone(`${form.label}: it has started. The overview shows its progress.`);
-      if (keyIn(answer) !== null || answer.warning !== null) return setMade(answer);
-      onDone(answer.done ?? 'Done.');
+      if (keyIn(answer) !== null || answer.warning !== null || answer.failed) return setMade(answer);
+      onDone([answer.done ?? 'Done.', ...answer.next].join(' '));
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       setRefusal(error.message);
@@ -150,7 +150,7 @@ function useQuestion(
 /** What cannot be shown again, or must not be missed. */
 function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): VNode {
   const key = keyIn(outcome);
-  const [title, end] = key === null ? ['Done, with a warning', 'Close'] : ['The new key', 'I have copied it'];
+  const [title, end] = key === null ? ['Look at this', 'Close'] : ['The new key', 'I have copied it'];
   return html`<${Dialog} key="made" title=${title} class="question" onClose=${onClose} isKept>
     <p>${outcome.done}</p>
     ${outcome.warning !== null && failed(outcome.warning)}

@@ -17,7 +17,12 @@ export function commandWords(form: OperationForm, given: Readonly<Record<string,
       if (placeholder === null) return texts.includes('on') ? [flag] : [];
       return (several === 'repeated' ? texts : [texts.join(',')]).map((text) => option(flag, text));
     });
-  return [`wirewatch ${command}`, ...subjects, ...options];
+  // Otherwise it would be read as an option.
+  const isOption = subjects.some((text) => text.startsWith('-'));
+  return [
+    `wirewatch ${command}`,
+    ...(isOption ? [...options, '--', ...subjects] : [...subjects, ...options]),
+  ];
 }
 
 function option(flag: string, text: string): string {

@@ -351,12 +351,10 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-const DISK_LOW = 0.05;
-
 function system({ database, disks, version, backup, scrub }: Answer): Facts {
-  const disk = ({ folder, free_bytes: free, bytes: all }: Answer['disks'][number]) => {
+  const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
-    return ['Disk', state(free < all * DISK_LOW ? 'warning' : 'done', text)] as const;
+    return ['Disk', state(low ? 'warning' : 'done', text)] as const;
   };
   return [
     ...disks.map(disk),

@@ -4,7 +4,7 @@ import { integer, type Reading, read, readWindowStart, wrong } from '../config/o
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { noteOperation } from '../history/operation-note.ts';
-import { windowsWithHeldFile } from '../ingest/file-record.ts';
+import { heldFiles } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
@@ -201,7 +201,9 @@ function releaseOperation(release: Release) {
 
 function heldWindows({ detections }: Context, exportName: ExportName, from: ResettableStatus): number[] {
   const db = detections();
-  return db === null ? [] : windowsWithHeldFile(db, exportName, from);
+  const held = db === null ? [] : heldFiles(db);
+  const own = held.filter(({ export: name, status }) => name === exportName && status === from);
+  return [...new Set(own.map(({ window_start }) => window_start))];
 }
 
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */

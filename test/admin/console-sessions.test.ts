@@ -1,7 +1,7 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { renameSync, writeFileSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
+import { openAccess } from '../support/access.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import {
   consoleOf,
@@ -25,6 +26,7 @@ import {
   withSecret,
 } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
+import { LIVE } from '../support/live.ts';
 import { inFolder } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -155,7 +157,7 @@ describe('the console of a running appliance', () => {
       `rebound.example.com:${new URL(origin).port}`,
       FAR.concat('.nip.io'),
     ])
-      for (const path of ['/', '/console/session', '/console/overview'])
+      for (const path of ['/', '/console/session', '/console/overview', '/operations/key-list'])
         assert.equal(
           (await send('GET', `${origin}${path}`, { host, ...withSecret(secret) })).status,
           421,
@@ -341,7 +343,7 @@ describe('the operations thread', () => {
           settings,
           ingest: { ask: async () => outcome, wake: () => {} },
           denials: new Denials(),
-          live: () => ({ url: settings.base_url, console: null }),
+          live: () => LIVE,
           unreadable: () => null,
           onFault: ({ message }) => assert.fail(message),
         },
@@ -357,7 +359,7 @@ describe('the operations thread', () => {
         const ask = () => thread.view('jobs', '', false);
         await ask();
         noticed = [];
-        writeFileSync(join(folder, 'alerts.json'), '{}');
+        openAccess(folder, { create: true }).close();
         await until('a change is noticed', () => noticed.includes('overview'));
         thread.watch(null);
         await threads[1]?.terminate();

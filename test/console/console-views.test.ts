@@ -8,7 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
 import { HOSTILE } from '../support/console-list-responses.ts';
 import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
+import { type ConsoleServer, OUTCOME, type Posted, startConsoleServer } from '../support/console-server.ts';
 import { until } from '../support/until.ts';
 
 const VIEWS = [
@@ -210,7 +210,10 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog button', { hasText: 'Cancel' }).click();
     await page.locator('dialog').waitFor({ state: 'detached' });
     const isQuestion = ({ path }: Posted) => path.endsWith('/question');
-    assert.deepEqual(server.posted.filter((one) => !isQuestion(one)), []);
+    assert.deepEqual(
+      server.posted.filter((one) => !isQuestion(one)),
+      [],
+    );
     await revoke.click();
     server.results['/operations/key-revoke'] = {
       status: 409,

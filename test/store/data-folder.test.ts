@@ -156,7 +156,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
     const [segment = ''] = readdirSync(join(data, 'log'));
-    for (const name of ['alerts.json', 'verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
+    for (const name of ['verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
       const path = join(data, name);
       const before = existsSync(path) ? readFileSync(path) : null;
       rmSync(path, { force: true });

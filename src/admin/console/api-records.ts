@@ -4,7 +4,7 @@ import type { keyDocument } from '../../auth/keys.ts';
 import type { subscriptionDocument } from '../../auth/subscriptions.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import type { AuditedChange } from '../../history/audit.ts';
-import type { FollowerState } from '../followers.ts';
+import type { FollowerState } from '../../operations/followers.ts';
 import type { Action, Time } from './api.ts';
 
 /** `GET customers` */

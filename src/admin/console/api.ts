@@ -12,11 +12,10 @@
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alert-texts.ts';
 import type { FileDocument } from '../../ingest/file-record.ts';
-import type { IngestStatus } from '../../ingest/ingest-status.ts';
 import type { OperationForm } from '../../operations/forms.ts';
 import type { Job } from '../../operations/jobs.ts';
 import type { OutcomeDocument } from '../../operations/problem.ts';
-import type { Reach } from '../../windows/reach.ts';
+import type { Status } from '../../operations/status.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type { FileOutcome, FileReport } from '../../ingest/file-record.ts';
@@ -78,58 +77,11 @@ export interface Jobs {
   readonly jobs: readonly Job[];
 }
 
-/** `GET overview` */
-export interface Overview {
-  readonly at: Time;
-  readonly version: string;
-  readonly health: {
-    readonly status: 'ok' | 'degraded';
-    readonly paused_since: Time | null;
-    /** The reason, in a sentence. */
-    readonly reason: string;
-  };
-  readonly exports: Readonly<Record<ExportName, ExportState>>;
+/** `GET overview`: the status (operations/status.ts), with the actions for its alerts and counts by the minute. */
+export interface Overview extends Omit<Status, 'alerts'> {
   readonly alerts: readonly AlertState[];
-  readonly ingest: Pick<IngestStatus, 'drop' | 'waiting' | 'waiting_files' | 'reading' | 'applying'>;
-  /** Files of the last day that failed, were refused or are held, the newest first, at most 20. */
-  readonly not_applied: readonly FileEntry[];
   /** The last 24 hours, oldest first, including the current minute. */
   readonly minutes: Minutes;
-  readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
-  readonly database: {
-    readonly bytes: number;
-    readonly wal_bytes: number;
-    readonly log_bytes: number;
-    /** Rows of all streams: versions of detections. */
-    readonly versions: number;
-    /** Why it cannot be read now: then exports and files are empty. */
-    readonly unreadable: string | null;
-  };
-  /** Null where none is scheduled. */
-  readonly backup: {
-    readonly folder: string;
-    readonly newest_at: Time | null;
-    readonly rehearsed_at: Time | null;
-  } | null;
-  /** Null: not yet. */
-  readonly scrub: {
-    readonly at: Time;
-    readonly findings: number;
-    readonly not_compared: string | null;
-  } | null;
-  readonly keys: {
-    readonly active: number;
-    readonly used_in_last_day: number;
-    readonly last_used_at: Time | null;
-    /** Active keys with a follower that is behind, see {@link Follower}. */
-    readonly behind: number;
-  };
-}
-
-export interface ExportState extends Reach {
-  readonly enabled: boolean;
-  /** How long after its end the newest window was read, in seconds; null without one. */
-  readonly newest_late_seconds: number | null;
 }
 
 export interface AlertState extends AlertDocument {
@@ -162,7 +114,7 @@ export interface WindowMap {
       {
         readonly enabled: boolean;
         readonly windows: string;
-        /** Rows of each window's file; 0 without one. */
+        /** Rows of all files that were applied for each window. */
         readonly rows: readonly number[];
       }
     >

@@ -13,10 +13,10 @@ import {
   readKeyUsage,
   readRequestHistory,
 } from '../../limits/usage.ts';
+import { followerState, streamsOfKey } from '../../operations/followers.ts';
 import { readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
-import { followerState, streamsOfKey } from '../followers.ts';
 import type { Action } from './api.ts';
 import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
 import type { Read } from './reads.ts';

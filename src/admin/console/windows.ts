@@ -119,8 +119,10 @@ export interface WindowState {
 }
 
 export const WINDOWS_WITH_ROWS = `
-  SELECT known.window_start, status, since, coalesce(report ->> '$.rows', 0) AS rows,
-    iif(status = 'failed', report ->> '$.reason', NULL) AS reason
+  SELECT known.window_start, status, since, iif(status = 'failed', report ->> '$.reason', NULL) AS reason,
+    (SELECT coalesce(sum(report ->> '$.rows'), 0) FROM ingest_file AS file
+      WHERE file.export = known.export AND file.window_start = known.window_start
+        AND file.outcome = 'applied') AS rows
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
