@@ -2,8 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { OPERATIONS, type Operation } from './operations.ts';
-import type { Parameter } from './parameters.ts';
+import { OPERATIONS, type Operation, type Parameter } from './operations.ts';
 import { type Response, UNROUTED } from './responses.ts';
 import { SCHEMAS } from './schemas.ts';
 import { type Shared, share } from './sharing.ts';
@@ -95,13 +94,13 @@ function paths(shared: SharedParts): Json {
 }
 
 function printedOperation(operation: Operation, shared: SharedParts): Json {
-  const { id, tag, summary, description, access, parameters, body, responses } = operation;
+  const { id, tag, summary, description, security, parameters, body, responses } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     description,
-    security: security(access),
+    security,
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))) }),
@@ -152,19 +151,6 @@ function printedMedia({ schema, examples }: NonNullable<Response['content']>[str
 
 function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: Value) => Json): Json {
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, print(value)]));
-}
-
-function security(access: Operation['access']): Json[] {
-  switch (access) {
-    case 'none':
-      return [];
-    case 'client credentials':
-      return [{ client: [] }, {}];
-    case 'any scope':
-      return [{ bearer: [] }, { token: [] }];
-    default:
-      return [{ bearer: [] }, { token: [access] }];
-  }
 }
 
 function securitySchemes(): Json {
