@@ -27,7 +27,10 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
-  const start = [actionButton({ kind: 'backup' }), actionButton({ kind: 'scrub' })];
+  const start = [
+    actionButton({ operation: 'backup', given: {} }),
+    actionButton({ operation: 'verify', given: {} }),
+  ];
   return read(
     overview,
     (answer) => html`${health(answer)}
@@ -47,7 +50,10 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
 }
 
 function pauseButton({ health }: Answer): VNode {
-  return actionButton({ kind: health.paused_since === null ? 'ingest-pause' : 'ingest-resume' });
+  return actionButton({
+    operation: health.paused_since === null ? 'ingest pause' : 'ingest resume',
+    given: {},
+  });
 }
 
 function all(view: string, text: string): VNode {

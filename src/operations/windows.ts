@@ -168,7 +168,7 @@ function releaseOperation(release: Release) {
     operands: ['export', 'start'],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
     readsDrop: true,
-    form: { label, will },
+    form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) =>
       start.length === 0 ? exportName : start.map((one) => nameOf(exportName, one)).join(', '),
     async run(

@@ -13,7 +13,9 @@ import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alert-texts.ts';
 import type { FileDocument } from '../../ingest/file-record.ts';
 import type { IngestStatus } from '../../ingest/ingest-status.ts';
+import type { OperationForm } from '../../operations/forms.ts';
 import type { Job } from '../../operations/jobs.ts';
+import type { OutcomeDocument } from '../../operations/problem.ts';
 import type { Reach } from '../../windows/reach.ts';
 import type { DetectionEntry } from './api-records.ts';
 
@@ -51,44 +53,25 @@ export interface Session {
   readonly base_url: string;
 }
 
-/** An action that can be done now, with the body that `POST actions/<kind>` takes. */
-export type Action =
-  | { readonly kind: 'ingest-pause' | 'ingest-resume' | 'backup' | 'scrub' }
-  | {
-      readonly kind: 'window-reset' | 'window-accept' | 'window-expect';
-      readonly export: ExportName;
-      readonly window_start: Time;
-    }
-  /** Files first applied in `[from, to)`; without either, all. */
-  | { readonly kind: 'ingest-replay'; readonly from?: Time; readonly to?: Time }
-  | {
-      readonly kind: 'key-create';
-      readonly account: string;
-      readonly name: string;
-      readonly scopes: readonly string[];
-      /** As in the command: `7001`, `7002:text`. */
-      readonly subscriptions: readonly string[];
-      readonly expires_at?: Time;
-      readonly allow_addresses?: readonly string[];
-      readonly daily_rows?: number;
-    }
-  /** `overlap`: how long the old key continues to work, such as `7d`, `12h`, `30m`, `0`; default 7d. */
-  | { readonly kind: 'key-rotate'; readonly id: string; readonly overlap?: string }
-  | { readonly kind: 'key-revoke'; readonly id: string }
-  | { readonly kind: 'account-suspend' | 'account-resume'; readonly id: string };
+/** `GET operations`: the acts that this session may do, as forms. */
+export interface Operations {
+  readonly operations: readonly OperationForm[];
+}
+
+/** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
+export interface Action {
+  /** Its name in the table of operations: `window reset`. */
+  readonly operation: string;
+  readonly given: Readonly<Record<string, string | number | readonly string[]>>;
+}
 
 /**
- * `POST actions/<kind>`, the body an {@link Action} without `kind`. 409 when it is not possible.
- *
- * A long action is a job: it continues when the console is closed, and `GET jobs` has its progress.
+ * The answer of `POST /operations/NAME`, its body the members. With `Prefer: respond-async`, one that may take long
+ * answers with its {@link Job}; it goes on when the console is closed. `POST /operations/NAME/question`: what has to be
+ * confirmed before.
  */
-export interface ActionResult {
-  /** What was done, in a sentence. */
-  readonly text: string;
-  /** A new key, shown only once. */
-  readonly key?: { readonly id: string; readonly key: string };
-  readonly job?: Job;
-}
+export type Outcome = OutcomeDocument;
+export type { Question } from '../../operations/operation.ts';
 
 /** `GET jobs`: the newest first, at most 20. */
 export interface Jobs {

@@ -3,6 +3,7 @@ import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
+import { operationForms } from '../../operations/forms.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
 import { text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
@@ -10,7 +11,7 @@ import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
 import { readOverview } from '../overview.ts';
 import type { AskView } from '../thread-messages.ts';
 import { alertActions } from './alert-actions.ts';
-import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
+import type { FilesPage, Jobs, Minutes, Operations, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
@@ -23,6 +24,7 @@ export type Read = AskView;
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ['operations', (_, { mayAct }): Operations => ({ operations: mayAct ? operationForms() : [] })],
   ['overview', overview],
   ['windows', readWindowMap],
   ['window', readWindow],
