@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type Status as Overview, readOverview } from '../admin/overview.ts';
 import { enabledExports } from '../config/load.ts';
+import { toggle } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
@@ -10,7 +11,7 @@ import { readNoted } from '../store/noted-address.ts';
 import { terminalWidth } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { openForCommand } from './access.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, folderOf, listeningUrl, requireInstallation } from './installation.ts';
 import { commonOptions, DROP_OPTION } from './options.ts';
 import { statusText } from './status-text.ts';
@@ -25,7 +26,8 @@ export interface Status extends Overview {
 }
 
 export const register = defineCommand({
-  options: [option('--watch', 'refresh the screen until you press Ctrl-C'), DROP_OPTION],
+  members: { watch: toggle('refresh the screen until you press Ctrl-C') },
+  options: [DROP_OPTION],
   examples: ['status', 'status --watch', 'status --json'],
   async run({ watch = false }, self) {
     if (watch) return watchStatus(self);
