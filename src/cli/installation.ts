@@ -8,7 +8,6 @@ import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions } from './options.ts';
 
@@ -63,12 +62,6 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   if (!existsSync(detections)) return none;
   using db = openDatabase(detections, 'read');
   return work(db);
-}
-
-/** The address for clients on this machine: where Wirewatch listens, else as configured; null if neither is known. */
-export function localUrl(config: Pick<Config, 'server' | 'dataFolder'>): string | null {
-  const running = readRunning(folderOf(config));
-  return (running.kind === 'running' ? running.url : null) ?? listeningUrl(config);
 }
 
 /** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
