@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
-import { SCOPES } from '../auth/scopes.ts';
+import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
 import { OPERATIONS, type Operation, type Parameter } from './operations.ts';
 import { type Response, UNROUTED } from './responses.ts';
@@ -8,6 +8,7 @@ import { SCHEMAS } from './schemas.ts';
 import { type Shared, share } from './sharing.ts';
 
 type Json = Record<string, unknown>;
+type SharedParts = Readonly<Record<'responses' | 'parameters', Shared>>;
 
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
@@ -77,11 +78,6 @@ export function openApiDocument(): Json {
   };
 }
 
-interface SharedParts {
-  readonly responses: Shared;
-  readonly parameters: Shared;
-}
-
 function paths(shared: SharedParts): Json {
   const byPath: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
@@ -101,17 +97,15 @@ function printedOperation(operation: Operation, shared: SharedParts): Json {
     summary,
     description,
     security,
-    ...(parameters.length === 0
-      ? {}
-      : { parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))) }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
-          },
-        }),
+    ...(parameters.length > 0 && {
+      parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))),
+    }),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
+      },
+    }),
     responses: mapped(responses, (response) => shared.responses.refer(printedResponse(response))),
   };
 }
@@ -137,15 +131,14 @@ function printedResponse({ description, headers, content }: Response): Json {
   return {
     description,
     headers: mapped(headers, ({ schema, ...rest }) => ({ ...rest, schema: printedSchema(schema) })),
-    ...(content === undefined ? {} : { content: mapped(content, printedMedia) }),
+    ...(content && { content: mapped(content, printedMedia) }),
   };
 }
 
 function printedMedia({ schema, examples }: NonNullable<Response['content']>[string]): Json {
-  const hasExamples = Object.keys(examples).length > 0;
   return {
     schema: printedSchema(schema),
-    ...(hasExamples ? { examples: mapped(examples, (value) => ({ value })) } : {}),
+    ...(Object.keys(examples).length > 0 && { examples: mapped(examples, (value) => ({ value })) }),
   };
 }
 
@@ -154,7 +147,7 @@ function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: 
 }
 
 function securitySchemes(): Json {
-  const scopes: Readonly<Record<string, string>> = {
+  const scopes: Readonly<Record<Scope, string>> = {
     'detections:read': 'Read detections.',
     'reports:read': 'Reserved for a later version.',
     'exports:create': 'Reserved for a later version.',
@@ -171,7 +164,7 @@ function securitySchemes(): Json {
       flows: {
         clientCredentials: {
           tokenUrl: '/oauth/token',
-          scopes: Object.fromEntries(SCOPES.map((scope) => [scope, scopes[scope] ?? ''])),
+          scopes,
         },
       },
     },
