@@ -115,15 +115,16 @@ function letterOf(index: number, startMs: number, nowMs: number): WindowLetter {
 
 function openWindow(name: ExportName, startMs: number, letter: WindowLetter): OpenWindow {
   const isFailed = letter === 'f';
-  const start = { export: name, window_start: iso(startMs) };
+  const window_start = iso(startMs);
   return {
-    ...start,
+    export: name,
+    window_start,
     window_end: iso(startMs + WINDOW_MS),
     letter,
     since: iso(startMs + DAY_MS),
     held: isFailed && startMs % (7 * WINDOW_MS) === 0,
     reason: isFailed ? 'line 3, column strength_score: expected a number from 0 to 100, found "high"' : null,
-    actions: isFailed ? [{ kind: 'window-reset', ...start }] : [],
+    actions: isFailed ? [{ operation: 'window reset', given: { export: name, start: [window_start] } }] : [],
   };
 }
 
