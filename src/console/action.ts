@@ -1,7 +1,7 @@
 /** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/forms.ts). */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import type { Action, Outcome, Question } from '../admin/console/api.ts';
 import type { OperationForm } from '../operations/forms.ts';
 import { commandWords } from './command-line.ts';
@@ -76,17 +76,16 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   const { action, name, texts = {}, choices = {} } = asked;
   const form = useContext(FormsContext).get(action.operation);
   const onClose = () => onDone();
-  const [entered, setEntered] = useState<Readonly<Record<string, unknown>>>({});
+  const isChange = action.operation.endsWith(' set');
+  const [entered, setEntered] = useState<Readonly<Record<string, unknown>>>(isChange ? {} : texts);
   const [word, setWord] = useState('');
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
   const [made, setMade] = useState<Outcome | null>(null);
   const question = useQuestion(form, action, setRefusal);
-  if (form === undefined) return null;
-  const fields = operationFields(form, action.given, texts, choices);
-  const present = form.name.endsWith(' set')
-    ? Object.fromEntries(fields.map((one) => [one.name, one.value ?? '']))
-    : null;
+  const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
+  if (form === undefined || fields === undefined) return null;
+  const present = isChange ? Object.fromEntries(fields.map((one) => [one.name, one.value ?? ''])) : null;
   const entries = (of: HTMLFormElement) => enteredIn(fields, new FormData(of), form, present);
   const onInput = ({ currentTarget }: Event) => {
     if (currentTarget instanceof HTMLFormElement) setEntered(entries(currentTarget));

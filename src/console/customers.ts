@@ -14,7 +14,7 @@ export function Customers(): VNode {
   const add = actionButton({ operation: 'account add', given: {} });
   const none = html`<p class="empty">There is no account yet. Add one, then a subscription and a key.</p>`;
   return read(reading, ({ accounts }) => [
-    html`<div class="row">${add}</div>`,
+    html`<div class="row above">${add}</div>`,
     accounts.length === 0 ? panel('Accounts', none) : accounts.map(account),
   ]);
 }

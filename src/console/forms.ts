@@ -34,20 +34,21 @@ export const PERIOD: readonly Field[] = [
   { name: 'to', label: 'before', type: 'date' },
 ];
 
-/** @param filters their values, if they are filters */
+/** @param filters their values, if they are filters; without, only the first values are set, not those that follow */
 export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNode[] {
   return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {
     const value = filters?.get(name) ?? first;
+    const held = filters === undefined ? { defaultValue: value } : { value };
     const check = ([one, text]: Option) => html`<label class="check">
-      <input type="checkbox" name=${name} value=${one} checked=${value?.split(',').includes(one)} />${text}
+      <input type="checkbox" name=${name} value=${one} defaultChecked=${value?.split(',').includes(one)} />${text}
     </label>`;
     const option = ([one, text]: Option) =>
       html`<option value=${one} selected=${one === value}>${text}</option>`;
     if (type === 'checks') return html`<fieldset><legend>${label}</legend>${options.map(check)}</fieldset>`;
     if (options.length > 0)
-      return html`<label>${label}<select name=${name} value=${value}>${options.map(option)}</select></label>`;
+      return html`<label>${label}<select name=${name}>${options.map(option)}</select></label>`;
     return html`<label>${label}
-      <input name=${name} type=${type ?? 'text'} value=${value} placeholder=${hint} required=${required}
+      <input name=${name} type=${type ?? 'text'} ...${held} placeholder=${hint} required=${required}
         min=${type === 'number' ? 0 : undefined} autocomplete="off" spellcheck=${false} />
     </label>`;
   });
@@ -85,7 +86,7 @@ function labelOf(name: string): string {
 }
 
 function kindOf(
-  { schema, several, required, placeholder }: FormMember,
+  { name, schema, several, required, placeholder }: FormMember,
   choices?: readonly Option[],
 ): Partial<Field> {
   const one: TSchema = several === 'no' ? schema : (schema.items ?? {});
@@ -103,7 +104,8 @@ function kindOf(
   if (options.length > 0) return { options: required ? options : [['', ''], ...options] };
   if (several !== 'no') return {};
   const kinds: TSchema[] = one.anyOf ?? [one];
-  if (kinds.some(({ format }) => format === 'date-time')) return { type: 'datetime-local' };
+  if (kinds.some(({ format }) => format === 'date-time'))
+    return { type: 'datetime-local', label: `${labelOf(name)} (UTC)` };
   return kinds.some(({ type }) => type === 'integer') ? { type: 'number' } : {};
 }
 
