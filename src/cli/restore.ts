@@ -5,11 +5,12 @@ import { type Restored, restore } from '../backup/restore.ts';
 import type { LogOrigin } from '../backup/restored-state.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
+import { anyText, required, toggle, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { lowerPriority } from './backup.ts';
-import { argument, defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
@@ -17,22 +18,21 @@ import { createProgress } from './output.ts';
 const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
-  arguments: [
-    argument(
-      '<backup-folder>',
-      'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
+  members: {
+    backup_folder: required(
+      value(anyText, {
+        hint: 'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
+      }),
     ),
-  ],
-  options: [
-    option('--replace', 'move the contents of the data folder aside, and restore in their place'),
-    option(
-      '--until <time>',
-      'restore the state at this time. Everything ingested later is discarded',
-      readInstant,
-    ),
-    option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing'),
-    DROP_OPTION,
-  ],
+    replace: toggle('move the contents of the data folder aside, and restore in their place'),
+    until: value(readInstant, {
+      hint: 'restore the state at this time. Everything ingested later is discarded',
+      placeholder: 'time',
+    }),
+    rehearse: toggle('restore into a temporary folder and compare the result; changes nothing'),
+  },
+  operands: ['backup_folder'],
+  options: [DROP_OPTION],
   examples: [
     'restore /backups/wirewatch',
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
@@ -40,7 +40,7 @@ export const register = defineCommand({
     'restore --rehearse /backups/wirewatch',
   ],
   async run(values, self) {
-    const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
+    const { backup_folder: source, replace = false, until, rehearse: isRehearsal = false } = values;
     if (isRehearsal && (replace || until !== undefined))
       throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
     const config = configOf(self);

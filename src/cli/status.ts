@@ -5,7 +5,7 @@ import { STATUS } from '../operations/status-views.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { option, type Register } from './command.ts';
+import type { Register } from './command.ts';
 import { operate } from './operate.ts';
 import { operationGroup, runOperation } from './operation-command.ts';
 import { commonOptions } from './options.ts';
@@ -14,7 +14,7 @@ const WATCH_EVERY_MS = 2 * SECOND_MS;
 
 export const register: Register = (command) => {
   operationGroup('status')(command);
-  command.addOption(option('--watch', 'refresh the screen until you press Ctrl-C'));
+  command.option('--watch', 'refresh the screen until you press Ctrl-C');
   command.action(() =>
     command.opts<{ watch?: boolean }>().watch === true ? watchStatus(command) : runOperation(command, STATUS),
   );

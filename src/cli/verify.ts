@@ -14,6 +14,7 @@ import {
   ScrubFindings,
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
+import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
@@ -23,13 +24,16 @@ import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
-import { argument, defineCommand, type Result } from './command.ts';
+import { defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
+  members: {
+    src: value(anyText, { hint: 'a backup folder or .tar file (default: verify the data folder)' }),
+  },
+  operands: ['src'],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
   async run({ src }, self) {

@@ -1,8 +1,8 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
-import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { integer, type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
-import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { noteOperation } from '../history/operation-note.ts';
 import { heldFiles } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests/requests.ts';
@@ -17,17 +17,13 @@ import {
   type WindowStatus,
 } from '../windows/ledger.ts';
 import { statusPhrase } from '../windows/window-states.ts';
-import { hinted, list, required, toggle, value } from './member.ts';
+import { choice, hinted, list, required, toggle, value } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, type Outcome, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
-const EXPORT = value(readExport, {
-  hint: 'newswire or imagewire',
-  placeholder: 'export',
-  schema: Type.Union(EXPORT_NAMES.map((name) => Type.Literal(name))),
-});
+const EXPORT = choice(EXPORT_NAMES, { placeholder: 'export' });
 const START_HINT =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
@@ -79,11 +75,7 @@ export const WINDOWS = [
     summary: 'list windows and their status, the newest first',
     members: {
       export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
-      status: value(readStatus, {
-        hint: `only windows with this status: ${WINDOW_STATUSES.join(', ')}`,
-        placeholder: 'status',
-        schema: Type.Union(WINDOW_STATUSES.map((status) => Type.Literal(status))),
-      }),
+      status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
       limit: value(integer(1, WINDOWS_MAX), {
         hint: `list at most this many (default: ${WINDOWS_DEFAULT})`,
         placeholder: 'number',
@@ -288,13 +280,4 @@ function readStarts(texts: readonly string[]): Reading<readonly number[]> {
     starts.add(start.value);
   }
   return read([...starts]);
-}
-
-function readExport(text: string): Reading<ExportName> {
-  return isExportName(text) ? read(text) : wrong(EXPORT_NAMES.join(' or '));
-}
-
-function readStatus(text: string): Reading<WindowStatus> {
-  const status = WINDOW_STATUSES.find((known) => known === text);
-  return status === undefined ? wrong(`one of ${WINDOW_STATUSES.join(', ')}`) : read(status);
 }

@@ -179,14 +179,13 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ingest',
     'limits',
     'nearest.ts',
-    'openapi',
     'query',
     'refused.ts',
     'store',
     'time.ts',
     'windows',
   ],
-  openapi: ['auth', 'detection', 'error-codes.ts', 'limits', 'query', 'time.ts'],
+  openapi: ['auth', 'detection', 'error-codes.ts', 'http', 'query'],
   http: [
     'addresses.ts',
     'auth',
@@ -310,7 +309,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'lab/', 'openapi/', 'operations/', 'pull/', 'query/'],
+  '@sinclair/typebox': ['config/', 'console/', 'http/', 'lab/', 'openapi/', 'operations/', 'pull/', 'query/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop/drop-folder.ts'],
   commander: ['cli/'],
