@@ -91,7 +91,7 @@ export class Jobs {
     }).finally(() => this.#running.delete(key));
     outcome.then(
       ({ failed = false, done, warning }) =>
-        update({ state: failed ? 'failed' : 'done', text: joined(' ', [done, warning]) }),
+        update({ state: failed ? 'failed' : 'done', text: joined(' ', [done ?? null, warning ?? null]) }),
       (error: unknown) => update({ state: 'failed', text: reasonOf(error) }),
     );
     const running = { id, outcome, listeners };
