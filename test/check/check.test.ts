@@ -5,6 +5,7 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { check, command, snapshot, startAndStop } from '../support/check.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
@@ -53,6 +54,21 @@ test('an installation whose appliance does not run is bad, and is not reported a
     assert.ok(!findings.some(({ check }) => check === 'alerts'));
   }));
 
+/**
+ * Runs `work`, which must leave every file in the data folder as it was. What runs there may still write its last
+ * checkpoint after a start: what `work` itself changes is changed each time.
+ */
+async function undisturbed<Result>(data: string, work: () => Promise<Result>): Promise<Result> {
+  for (let attempts = 3; ; attempts--) {
+    const before = snapshot(data);
+    const result = await work();
+    const after = snapshot(data);
+    if (attempts > 1 && !isDeepStrictEqual(after, before)) continue;
+    assert.deepEqual(after, before);
+    return result;
+  }
+}
+
 test('with a running appliance it reports the state, and disturbs nothing', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
@@ -64,12 +80,10 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     try {
       const { port } = new URL(await running.url());
-      // The last file that a start writes.
       await running.until('ingest to be idle', () =>
         running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
-      const before = snapshot(data);
-      const { code, of, findings } = await check(data, '--port', port);
+      const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
       assert.equal(code, 0, JSON.stringify(findings));
       for (const name of [
         'data folder',
@@ -86,7 +100,6 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
       assert.match(of('administration').detail, /off/);
       assert.match(of('keys').detail, /^1 key expires within 14 days: [a-z2-7]{12} \(Soon\)/);
       assert.ok(['ok', 'warn'].includes(of('drop events').status));
-      assert.deepEqual(snapshot(data), before);
       assert.ok(!running.stderr().includes('.check-'), running.stderr());
       assert.match(
         (await check(data, '--port', '1')).of('listening address').detail,
