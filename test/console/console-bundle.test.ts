@@ -1,6 +1,5 @@
 /** The console's app without a browser: its size and its references. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -12,6 +11,7 @@ import { isThisMachine } from '../../src/console/format.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { type FormMember, type OperationForm, operationForms } from '../../src/operations/forms.ts';
 import { consoleFiles } from '../../src/packed.ts';
+import { shellWords } from '../support/shell-words.ts';
 
 const SOURCES = globSync(path.join(import.meta.dirname, '..', '..', 'src', 'console', '*.ts')).map((file) =>
   readFileSync(file, 'utf8'),
@@ -127,10 +127,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
 
 /** What the command line makes of a line that a shell has read. */
 function typed(program: Command, line: string): object {
-  const { stdout } = spawnSync('/bin/sh', ['-c', `set -- ${line}; printf '%s\\0' "$@"`], {
-    encoding: 'utf8',
-  });
-  const [, ...words] = stdout.split('\0').slice(0, -1);
+  const [, ...words] = shellWords(line);
   let command = program;
   for (let below: Command | undefined = command; below !== undefined; ) {
     command = below;
