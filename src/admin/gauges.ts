@@ -2,7 +2,7 @@
  * The gauges of /metrics: alerts, windows, sizes, connections. Each is read from what the appliance has open anyway, in
  * bounded time however long it has run.
  */
-import { backupTimes } from '../backup/branch.ts';
+import { backedUpMs } from '../backup/branch.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alert-texts.ts';
@@ -138,9 +138,6 @@ function windows(detections: Database, fromMs: number): Value[] {
 
 function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
   const isBackedUp = backup.every_minutes > 0;
-  // Without a schedule there is no value, even if an old backup folder exists.
-  const backupTime = (which: 'backedUpMs' | 'rehearsedMs') =>
-    secondsOf(isBackedUp ? backupTimes(backup.folder)[which] : null);
   const disks = { data: folder.root, drop, ...(isBackedUp && { backup: backup.folder }) };
   return [
     gauge('wirewatch_database_bytes', 'Size of a database file.', () => sizes(folder, ''), ['database']),
@@ -160,12 +157,8 @@ function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
       'kind',
     ]),
     gauge('wirewatch_backup_newest_timestamp_seconds', 'When the backup folder was last updated.', () =>
-      backupTime('backedUpMs'),
-    ),
-    gauge(
-      'wirewatch_backup_rehearsed_timestamp_seconds',
-      'When a restore from the backup folder was last rehearsed.',
-      () => backupTime('rehearsedMs'),
+      // Without a schedule there is no value, even if an old backup folder exists.
+      secondsOf(isBackedUp ? backedUpMs(backup.folder) : null),
     ),
   ];
 }

@@ -4,7 +4,7 @@
  */
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
-import { type BackupTimes, backupTimes } from '../backup/branch.ts';
+import { backedUpMs } from '../backup/branch.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
@@ -194,10 +194,9 @@ function keysOf(
 /** Null if none is scheduled. An alert reports a folder that cannot be read. */
 function backupOf({ folder, every_minutes }: OverviewSources['backup']): Overview['backup'] {
   if (every_minutes === 0) return null;
-  const time = (ms: number | null) => (ms === null ? null : formatMs(ms));
-  let times: BackupTimes = { backedUpMs: null, rehearsedMs: null };
+  let atMs: number | null = null;
   try {
-    times = backupTimes(folder);
+    atMs = backedUpMs(folder);
   } catch {}
-  return { folder, newest_at: time(times.backedUpMs), rehearsed_at: time(times.rehearsedMs) };
+  return { folder, newest_at: atMs === null ? null : formatMs(atMs) };
 }

@@ -1,7 +1,7 @@
-/** The scheduled backup: whether its folder is usable, how old it is, and whether a restore was rehearsed. */
+/** The scheduled backup: whether its folder is usable, and how old it is. */
 import { dirname } from 'node:path';
-import { type BackupTimes, backupTimes } from '../backup/branch.ts';
-import { isOverdue, rehearsalText } from '../backup/schedule.ts';
+import { backedUpMs } from '../backup/branch.ts';
+import { isOverdue } from '../backup/schedule.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
@@ -24,7 +24,7 @@ export function checkBackups({ backup, dataFolder }: Config, nowMs: number): Out
   if (!found.isDirectory()) return bad(`${folder} is not a folder`, RIGHTS);
   if (!isUsable(folder)) return bad(`${folder}: this user cannot read and write it`, RIGHTS);
   try {
-    return checkAge(folder, backupTimes(folder), every_minutes, nowMs);
+    return checkAge(folder, backedUpMs(folder), every_minutes, nowMs);
   } catch (error) {
     return bad(`${folder}: ${reasonOf(error)}`, RIGHTS);
   }
@@ -52,16 +52,14 @@ function noneYet(folder: string): Outcome {
   );
 }
 
-function checkAge(folder: string, times: BackupTimes, everyMinutes: number, nowMs: number): Outcome {
-  const { backedUpMs } = times;
-  if (backedUpMs === null) return noneYet(folder);
-  const minutes = Math.max(0, Math.floor((nowMs - backedUpMs) / MINUTE_MS));
-  const { text, todo } = rehearsalText(folder, times, nowMs);
-  const detail = `every ${counted(everyMinutes, 'minute')}; ${folder} was last updated at ${formatMs(backedUpMs)}, ${counted(minutes, 'minute')} ago, and ${text}`;
-  if (isOverdue(backedUpMs, everyMinutes, nowMs))
+function checkAge(folder: string, atMs: number | null, everyMinutes: number, nowMs: number): Outcome {
+  if (atMs === null) return noneYet(folder);
+  const minutes = Math.max(0, Math.floor((nowMs - atMs) / MINUTE_MS));
+  const detail = `every ${counted(everyMinutes, 'minute')}; ${folder} was last updated at ${formatMs(atMs)}, ${counted(minutes, 'minute')} ago`;
+  if (isOverdue(atMs, everyMinutes, nowMs))
     return warn(
       `overdue: ${detail}`,
       'Check that Wirewatch is running, and look for the cause in its log output. To make a backup now: wirewatch backup FOLDER',
     );
-  return todo === null ? ok(detail) : warn(detail, `${todo}.`);
+  return ok(detail);
 }

@@ -1,4 +1,4 @@
-/** `wirewatch backup`: updates a backup folder, or writes one file. */
+/** `wirewatch backup`: updates a backup folder. */
 
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
@@ -13,11 +13,8 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [
-    argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar'),
-  ],
+  arguments: [argument('<backup-folder>', 'the backup folder to create or update')],
   options: [
-    option('--force', 'overwrite an existing .tar file'),
     option(
       '--keep-days <days>',
       'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
@@ -25,17 +22,16 @@ export const register = defineCommand({
     ),
     DROP_OPTION,
   ],
-  examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, force = false, keepDays }, self) {
+  examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],
+  async run({ 'backup-folder': folder, keepDays }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
     using progress = createProgress();
-    const backup = await writeBackup({
+    const backup = writeBackup({
       data: config.dataFolder,
       drop: config.ingest.drop,
       target,
-      replace: force,
       keepDays: keepDays ?? config.backup.keep_days,
       now: Date.now,
       onProgress: progress.update,
@@ -71,7 +67,7 @@ function documentOf({ path: written_to, written, state, isNewBranch, deleted }: 
   };
 }
 
-/** @param target for verify and restore: in a backup folder, they find the newest branch */
+/** @param target for verify and restore, which find the newest branch in it */
 function textOf(
   { path: written_to, written, state, isNewBranch, deleted }: WrittenBackup,
   target: string,

@@ -15,6 +15,7 @@ import {
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
 import { Refused } from '../refused.ts';
+import { pasted } from '../setup/shell.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
@@ -29,19 +30,19 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
+  arguments: [argument('[src]', 'a backup folder (default: verify the data folder)')],
   options: [DROP_OPTION],
-  examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
+  examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
     using progress = createProgress();
-    if (src !== undefined) return await verifySource(src, progress.update);
+    if (src !== undefined) return verifySource(src, progress.update);
     return await verifyData(folderOf(configOf(self)), progress.update);
   },
 });
 
-async function verifySource(source: string, onProgress: Progress['update']): Promise<Result> {
-  const verified = await verifyBackup(findSource(source), onProgress);
+function verifySource(source: string, onProgress: Progress['update']): Result {
+  const verified = verifyBackup(findSource(source), onProgress);
   const { path, at, entries, findings } = verified;
   return {
     value: { verified: path, ok: findings.length === 0, backed_up_at: at, entries, findings },
@@ -52,7 +53,7 @@ async function verifySource(source: string, onProgress: Progress['update']): Pro
 
 function sourceText({ path, at, entries, findings }: VerifiedBackup): string {
   if (findings.length === 0)
-    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To test a restore as well: wirewatch restore --rehearse ${path}`;
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [
     `${path} is damaged:`,
     ...findings.map((finding) => `  ${finding}`),

@@ -85,7 +85,7 @@ test('in the folder of another user, root acts as that user', async (context) =>
     };
     const mine = join(folder, 'mine');
     await startedAndStopped(serveOn(mine));
-    const backup = join(folder, 'one.tar');
+    const backup = join(folder, 'backup');
     await runProgram(['backup', backup, '--data', mine]).ended;
     mkdirSync(data);
     try {
@@ -102,7 +102,8 @@ test('in the folder of another user, root acts as that user', async (context) =>
       refused.stderr(),
       /cannot read the backup .*permission denied.*runs as the owner of the data folder/,
     );
-    chmodSync(backup, 0o644);
+    for (const name of ['', ...readdirSync(backup, { recursive: true, encoding: 'utf8' })])
+      chmodSync(join(backup, name), 0o755);
     await cli('restore', backup, '--replace');
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
@@ -199,7 +200,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
       for (const args of [
         ['serve', '--port', '0'],
         ['account', 'list'],
-        ['backup', join(folder, 'b.tar')],
+        ['backup', join(folder, 'b')],
       ]) {
         const run = runProgram([...args, '--data', data]);
         assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);

@@ -306,7 +306,6 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   preact: ['console/'],
   'prom-client': ['admin/metrics.ts'],
   'smol-toml': ['config/file.ts'],
-  tar: ['backup/tar-file.ts'],
   'temporal-polyfill': ['zone-days.ts'],
   tldts: ['ingest/rules/article-address.ts'],
 };

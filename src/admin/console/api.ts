@@ -126,7 +126,6 @@ export interface Overview {
   readonly backup: {
     readonly folder: string;
     readonly newest_at: Time | null;
-    readonly rehearsed_at: Time | null;
   } | null;
   /** Null: not yet. */
   readonly scrub: {
