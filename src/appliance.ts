@@ -8,7 +8,7 @@ import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { Told } from './admin/thread-messages.ts';
-import { type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
+import { type ApplianceIngest, type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
@@ -17,12 +17,13 @@ import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
+import { alertDocument } from './health/alert-texts.ts';
+import { diskFolders } from './health/disk.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/interventions.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
-import { ReadingNotes } from './ingest/reading-note.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
@@ -124,7 +125,13 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   const server = await serve(options, { ...stores, ...counters, ingest, health }, undo);
   const { metrics } = counters;
   const run = randomUUID();
-  const live = (): Live => ({ url: server.url, console: admin && { url: admin.url, run } });
+  const live = (): Live => ({
+    url: server.url,
+    console: admin && { url: admin.url, run },
+    alerts: health.alerts().map(alertDocument),
+    health: health.health(),
+    reading: ingest.reading(),
+  });
   const operations = startOperations(options, { ...stores, ingest, health, live }, server.url, undo);
   const lab = server.lab?.shown ?? null;
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab, run };
@@ -223,15 +230,12 @@ function openStores(
   undo.defer(access.close);
   const reader = createDetectionsReader(folder.detections);
   undo.defer(reader.close);
-  const reading = new ReadingNotes(folder);
-  undo.defer(() => reading.close());
   return {
     folder,
     secret: readSecret(folder),
     access,
     denials,
     reader,
-    reading,
     detections: reader.db,
     conditions,
     recentDeliveries: new BoundedMap(RECENT_DELIVERIES_MAX),
@@ -303,8 +307,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
     access: { path: folder.access, check: access.check },
     conditions,
     enabled: enabledExports(config),
-    folders: [folder.root, config.ingest.drop],
-    alertFile: folder.alerts,
+    folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
     now,
     log,
@@ -312,7 +315,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
 }
 
 interface OperationParts extends Stores {
-  readonly ingest: IngestClient;
+  readonly ingest: ApplianceIngest;
   readonly health: Monitor;
   readonly live: () => Live;
 }
@@ -344,6 +347,7 @@ function startOperations(
     },
   });
   undo.defer(() => operations.close());
+  health.watch(() => operations.changed(['overview']));
   return operations;
 }
 
@@ -367,8 +371,8 @@ async function serve(
     ...(lab && { interventions: lab }),
   });
   undo.defer(() => server.close(0));
-  noteAddress(folder.address, { url: server.url, run: `${process.pid}` }, (reason) =>
-    log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
+  noteAddress(folder, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
   );
   undo.defer(() => rmSync(folder.address, { force: true }));
   return { ...server, lab };

@@ -137,7 +137,6 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       'access-log',
       'access.db',
       'address',
-      'alerts.json',
       'detections.db',
       'detections.db-identity',
       'lock',

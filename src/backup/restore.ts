@@ -8,7 +8,6 @@ import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import {
   completeRestore,
   incomingNames,
@@ -19,6 +18,7 @@ import {
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import type { Now } from '../time.ts';
 import { makeNewState, type NewState } from './restored-state.ts';
 import { findSource } from './source.ts';
@@ -58,7 +58,7 @@ const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
   const { now } = options;
   const folder = dataFolder(options.data);
-  actAsOwner(folder);
+  requireOwner(folder);
   const source = findSource(options.source);
   const isNewFolder = ensureFolder(folder);
   const release = takeStopped(folder);

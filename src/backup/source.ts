@@ -9,7 +9,6 @@ import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { actsAsOwner } from '../store/acting-user.ts';
 import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { newestBranch, notAFolder, readState, sha256 } from './branch.ts';
@@ -30,10 +29,7 @@ export function findSource(given: string): string {
     return branch;
   } catch (error) {
     if (error instanceof Refused) throw error;
-    const whose = actsAsOwner()
-      ? '. The command runs as the owner of the data folder: give that user read access to the backup'
-      : '';
-    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
+    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}.`, {
       cause: error,
     });
   }

@@ -22,12 +22,12 @@ import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { logFolder } from '../history/segment.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
@@ -81,8 +81,8 @@ const OTHER_BACKUP_MS = 5_000;
 export function writeBackup(options: BackupOptions): WrittenBackup {
   const { target } = options;
   const folder = dataFolder(options.data);
-  // The scheduled backup of that user must be able to continue what this one writes.
-  actAsOwner(folder);
+  // The scheduled backup must be able to continue what this one writes.
+  requireOwner(folder);
   const release = keepInPlace(folder, false);
   const stays = hasBackup(target) ? ' The earlier backup is still valid.' : '';
   try {

@@ -5,25 +5,26 @@ import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { integer } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
+import { anyText, required, value } from '../operations/member.ts';
 import { pasted } from '../setup/shell.ts';
 import { joined } from '../text-layout.ts';
-import { argument, defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [argument('<backup-folder>', 'the backup folder to create or update')],
-  options: [
-    option(
-      '--keep-days <days>',
-      'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
-      integer(0, 36_500),
-    ),
-    DROP_OPTION,
-  ],
+  members: {
+    backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })),
+    keep_days: value(integer(0, 36_500), {
+      hint: 'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
+      placeholder: 'days',
+    }),
+  },
+  operands: ['backup_folder'],
+  options: [DROP_OPTION],
   examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, keepDays }, self) {
+  async run({ backup_folder: folder, keep_days }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
@@ -32,7 +33,7 @@ export const register = defineCommand({
       data: config.dataFolder,
       drop: config.ingest.drop,
       target,
-      keepDays: keepDays ?? config.backup.keep_days,
+      keepDays: keep_days ?? config.backup.keep_days,
       now: Date.now,
       onProgress: progress.update,
     });

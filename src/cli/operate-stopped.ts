@@ -7,12 +7,12 @@ import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
-import { configOf, folderOf, requireInstallation } from './installation.ts';
+import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
 import type { Asking } from './operate.ts';
 
 /** An appliance has the folder, but cannot be asked yet. */
@@ -27,10 +27,11 @@ export async function operateStopped(
   { given, isQuestion, onProgress }: Asking,
   by: Actor,
 ): Promise<unknown> {
+  // First: to others an installation would seem to be missing, or its configuration.
+  requireOwner(commandFolder(command));
   const config = configOf(command);
   const folder = folderOf(config);
   if (!operation.creates) requireInstallation(config);
-  actAsOwner(folder);
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);

@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
     load: () => import('./ingest-file.ts'),
   },
-  alert: { description: 'list current problems and how to fix them', load: () => import('./alert.ts') },
+  alert: { description: 'list current problems and how to fix them', load: group('alert') },
   status: {
     description: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
     load: () => import('./status.ts'),

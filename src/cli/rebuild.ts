@@ -2,15 +2,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted, grouped } from '../counted.ts';
 import { rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
+import { toggle } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isThere } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './actor.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { createProgress } from './output.ts';
 
@@ -24,7 +25,7 @@ before it is used. The old logs are kept beside the new ones: make a backup, the
 "wirewatch audit" shows only later changes.`;
 
 export const register = defineCommand({
-  options: [option('--log', 'rebuild the logs from the databases')],
+  members: { log: toggle('rebuild the logs from the databases') },
   help: HELP,
   examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
   async run({ log = false }, self) {
@@ -35,7 +36,7 @@ export const register = defineCommand({
         'configuration',
         `there is no data folder ${data}. Name the data folder of the installation with --data.`,
       );
-    actAsOwner(folder);
+    requireOwner(folder);
     using held = new DisposableStack();
     held.defer(takeStopped(folder));
     refuseHalfRestored(folder);

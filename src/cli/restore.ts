@@ -4,9 +4,10 @@ import { type Restored, restore } from '../backup/restore.ts';
 import type { LogOrigin } from '../backup/restored-state.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
+import { anyText, required, toggle, value } from '../operations/member.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import { argument, defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
@@ -14,28 +15,27 @@ import { createProgress } from './output.ts';
 const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
-  arguments: [
-    argument(
-      '<backup-folder>',
-      'the backup: a backup folder (restores its newest branch), or a branch folder inside it',
+  members: {
+    backup_folder: required(
+      value(anyText, {
+        hint: 'the backup: a backup folder (restores its newest branch), or a branch folder inside it',
+      }),
     ),
-  ],
-  options: [
-    option('--replace', 'move the contents of the data folder aside, and restore in their place'),
-    option(
-      '--until <time>',
-      'restore the state at this time. Everything ingested later is discarded',
-      readInstant,
-    ),
-    DROP_OPTION,
-  ],
+    replace: toggle('move the contents of the data folder aside, and restore in their place'),
+    until: value(readInstant, {
+      hint: 'restore the state at this time. Everything ingested later is discarded',
+      placeholder: 'time',
+    }),
+  },
+  operands: ['backup_folder'],
+  options: [DROP_OPTION],
   examples: [
     'restore /backups/wirewatch',
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
     'restore /backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
   ],
   async run(values, self) {
-    const { 'backup-folder': source, replace = false, until } = values;
+    const { backup_folder: source, replace = false, until } = values;
     const config = configOf(self);
     const { dataFolder: data } = config;
     using progress = createProgress();

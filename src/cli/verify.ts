@@ -14,23 +14,27 @@ import {
   ScrubFindings,
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
+import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
-import { argument, defineCommand, type Result } from './command.ts';
+import { defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [argument('[src]', 'a backup folder (default: verify the data folder)')],
+  members: {
+    src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }),
+  },
+  operands: ['src'],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
@@ -68,7 +72,7 @@ interface VerifiedData extends ScrubResult {
 
 /** Fails if there are findings, or if not everything could be compared. */
 async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
-  actAsOwner(folder);
+  requireOwner(folder);
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();

@@ -229,7 +229,7 @@ export interface Alert {
   readonly command?: string;
 }
 
-/** An open alert as commands, the console and alerts.json show it. */
+/** An open alert as commands and the console show it. */
 export interface AlertDocument {
   readonly name: AlertName;
   readonly page_worthy: boolean;

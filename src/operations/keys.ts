@@ -136,7 +136,12 @@ export const KEYS = [
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
       'key set abcdefghij23 --allow-address none --daily-rows none',
     ],
-    form: { label: 'Change', title: 'Change key', will: 'The changes apply from the next request on.' },
+    form: {
+      label: 'Change',
+      title: 'Change key',
+      will: 'The changes apply from the next request on.',
+      fields: ['name', 'scopes', 'subscriptions', 'expires', 'allow_address', 'daily_rows'],
+    },
     run(context, { id, account: account_id, expires: expires_at, allow_address: allow_addresses, ...given }) {
       const changes = { account_id, expires_at, allow_addresses, ...given };
       requireChange('key set', changes);

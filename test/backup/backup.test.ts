@@ -32,6 +32,7 @@ import {
   target,
   verified,
 } from '../support/backup.ts';
+import { runToEnd } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { until } from '../support/until.ts';
 
@@ -151,7 +152,8 @@ describe('a folder', () => {
       assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), []);
       assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 32 * DAY_MS), [join(path, aside)]);
       assertGood(folder);
-      own.cli(['restore', folder, '--data', target('removed')]);
+      const elsewhere = runToEnd(['restore', folder, '--data', target('removed')]);
+      assert.equal(elsewhere.status, 0, elsewhere.stderr);
 
       // The restored log continues to the removal, so the rows are removed again.
       await own.serving().stop();

@@ -62,6 +62,23 @@ describe('the console of the real program, in a browser', { skip }, () => {
   }
 
   const button = (text: string | RegExp) => page.locator('main button', { hasText: text });
+  const field = (name: string) => page.locator(`dialog.question [name=${name}]`);
+
+  /** Types the word that is asked for. */
+  async function confirm(word: string): Promise<void> {
+    await page.locator('dialog.question label', { hasText: 'to confirm' }).locator('input').fill(word);
+  }
+
+  /** Makes a key with the rights to a subscription. @returns the key, which is shown once */
+  async function makeKey(name: string, subscription: string): Promise<string> {
+    await act(button('Make a key'), async () => {
+      await field('name').fill(name);
+      await page.locator(`dialog.question input[name=subscriptions][value="${subscription}"]`).check();
+    });
+    const key = (await page.locator('dialog pre').textContent()) ?? '';
+    await page.locator('dialog button.main').click();
+    return key;
+  }
 
   /** The newest entries of the audit trail, as the view shows them. */
   async function trail(): Promise<string> {
@@ -150,7 +167,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await page.keyboard.press('Escape');
       await show('overview');
       await page
-        .locator('tr', { hasText: 'Expect windows' })
+        .locator('tr', { hasText: 'window expect' })
         .locator('td', { hasText: /^done$/ })
         .waitFor();
       assert.match(await trail(), new RegExp(`expect.*${start}`));
@@ -158,13 +175,11 @@ describe('the console of the real program, in a browser', { skip }, () => {
 
     test('a key is created, works, is rotated and revoked', async () => {
       await show('customers');
-      await act(button('Make a key'), () => page.locator('dialog input[name=name]').fill('Night desk'));
-      const first = (await page.locator('dialog pre').textContent()) ?? '';
-      await page.locator('dialog button.main').click();
+      const first = await makeKey('Night desk', '7001');
       assert.equal((await appliance.get('/v1/me', first)).status, 200);
       const lineOf = (key: string) => page.locator('tbody tr', { hasText: key.split('_')[2] ?? '' });
       await act(lineOf(first).locator('button', { hasText: 'Rotate' }), async () => {
-        await page.locator('dialog select').selectOption('0');
+        await field('overlap').fill('0');
       });
       const second = (await page.locator('dialog pre').textContent()) ?? '';
       await page.locator('dialog button.main').click();
@@ -172,12 +187,86 @@ describe('the console of the real program, in a browser', { skip }, () => {
         [(await appliance.get('/v1/me', first)).status, (await appliance.get('/v1/me', second)).status],
         [401, 200],
       );
-      await act(lineOf(second).locator('button', { hasText: 'Revoke' }));
+      await act(lineOf(second).locator('button', { hasText: 'Revoke' }), () =>
+        confirm(second.split('_')[2] ?? ''),
+      );
       await page.locator('.said', { hasText: /revoked/i }).waitFor();
       assert.equal((await appliance.get('/v1/me', second)).status, 401);
       const shown = await trail();
       assert.match(shown, /revoked_at/);
       assert.ok(!shown.includes(first) && !shown.includes(second));
+    });
+
+    test('an account, a subscription and a key are added, changed and removed, each with its command', async () => {
+      await show('customers');
+      const shown = async () => (await page.locator('dialog.question code').textContent()) ?? '';
+      await act(button('Add an account'), async () => {
+        await field('id').fill('acme');
+        await field('name').fill("Ada's News");
+        assert.match(await shown(), /^wirewatch account add acme --name 'Ada'\\''s News'\s*$/);
+        await assertAccessible(page, 'a form');
+      });
+      const panel = page.locator('section', { has: page.locator('h2', { hasText: "Ada's News" }) });
+      await act(panel.locator('button', { hasText: 'Add a subscription' }), async () => {
+        await field('id').fill('7101');
+        await page.locator('dialog.question input[name=content_types][value=text]').check();
+        assert.match(
+          await shown(),
+          /^wirewatch subscription add 7101 --account acme --content-types text\s*$/,
+        );
+      });
+      await panel.locator('tr', { hasText: '7101' }).waitFor();
+      await act(panel.locator('button', { hasText: 'Make a key' }), async () => {
+        await field('name').fill('Desk');
+        await page.locator('dialog.question input[name=subscriptions][value="7101"]').check();
+      });
+      const key = (await page.locator('dialog pre').textContent()) ?? '';
+      await page.locator('dialog button.main').click();
+      assert.equal((await appliance.get('/v1/me', key)).status, 200);
+
+      await act(
+        panel.locator('tr', { hasText: 'Desk' }).locator('button', { hasText: 'Change' }),
+        async () => {
+          await field('name').fill('Night desk');
+          await field('daily_rows').fill('5000');
+          assert.match(
+            await shown(),
+            /^wirewatch key set [a-z2-7]{12} --name 'Night desk' --daily-rows 5000\s*$/,
+          );
+        },
+      );
+      await panel.locator('tr', { hasText: 'Night desk' }).waitFor();
+      await act(
+        panel.locator('tr', { hasText: 'Night desk' }).locator('button', { hasText: 'Change' }),
+        async () => {
+          assert.equal(await field('daily_rows').inputValue(), '5000');
+          await field('daily_rows').fill('');
+          assert.match(await shown(), /^wirewatch key set [a-z2-7]{12} --daily-rows none\s*$/);
+        },
+      );
+      await panel.locator('header button', { hasText: 'Change' }).click();
+      await field('name').fill('');
+      await page.locator('dialog.question button.main').click();
+      await page.locator('dialog.question [role=alert]').waitFor();
+      await page.keyboard.press('Escape');
+
+      await act(
+        panel.locator('tr', { hasText: '7101' }).locator('button', { hasText: 'Remove' }),
+        async () => {
+          await page
+            .locator('dialog.question p', { hasText: 'permanently removes subscription 7101' })
+            .waitFor();
+          assert.ok(await page.locator('dialog.question button.main').isDisabled());
+          await confirm('7101');
+        },
+      );
+      await panel.locator('.empty', { hasText: 'No subscription yet' }).waitFor();
+      await act(panel.locator('header button', { hasText: 'Remove' }), () => confirm('acme'));
+      await panel.waitFor({ state: 'detached' });
+      assert.equal((await appliance.get('/v1/me', key)).status, 401);
+      assert.match(await trail(), /account remove/);
+      // The empty name was refused.
+      assert.equal(watched.errors.filter((text) => !text.includes('400 (Bad Request)')).length, 0);
     });
 
     test('content from exports is shown as text, in the live stream and on its page', async () => {
@@ -222,14 +311,17 @@ describe('the console of the real program, in a browser', { skip }, () => {
           .locator('td', { hasText: /^done$/ })
           .waitFor();
       await show('overview');
-      for (const label of ['Back up now', 'Verify now']) {
+      for (const [label, name] of [
+        ['Back up now', 'backup'],
+        ['Verify now', 'verify'],
+      ] as const) {
         await act(button(label));
-        await done(label);
+        await done(name);
       }
       await show('files');
       await act(button('Replay files'));
       await show('overview');
-      await done('Replay files');
+      await done('ingest replay');
     });
 
     test('a session survives a reload and holds in a second tab; other ports of the host receive nothing', async () => {

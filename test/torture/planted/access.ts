@@ -223,8 +223,15 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'parameters',
     ],
   ]),
+  ...faultsIn('admin/operation-requests.ts', [
+    [
+      "operation.kind === 'act' && !mayAct",
+      'false',
+      'a read-only session changes nothing',
+      'console-sessions',
+    ],
+  ]),
   ...faultsIn('admin/console/console.ts', [
-    ['if (session.read_only)', 'if (false)', 'a read-only session changes nothing', 'console-sessions'],
     [
       "return site !== 'same-origin';",
       'return false;',

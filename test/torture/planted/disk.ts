@@ -105,7 +105,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       "the name of a backup's folder is synced",
       'durability',
     ],
-    ['  actAsOwner(folder);\n', '', 'the service can continue a backup that root made', 'data-folder'],
+    ['  requireOwner(folder);\n', '', 'root makes no backup that the service cannot continue', 'data-folder'],
   ]),
   ...faultsIn('backup/branch.ts', [
     ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],

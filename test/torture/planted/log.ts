@@ -7,8 +7,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/segment.ts', [
     [
-      '    this.#size = fstatSync(this.#file).size;\n',
-      '    this.#size = Math.max(this.#size, fstatSync(this.#file).size);\n',
+      '\n    this.#size = fstatSync(this.#file).size;\n',
+      '\n    this.#size = Math.max(this.#size, fstatSync(this.#file).size);\n',
       'a reader forgets the size of an entry that was rolled back',
       'log-entries',
     ],

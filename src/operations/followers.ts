@@ -1,12 +1,18 @@
-/** How far the followers of the change stream are behind: each key's last cursor against the head of its streams. */
-import type { Key } from '../auth/keys.ts';
-import type { Subscription } from '../auth/subscriptions.ts';
+/**
+ * The use of keys, and how far the followers of the change stream are behind: each key's last cursor against the head of
+ * its streams.
+ */
+import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
+import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
+import { readKeyUsage } from '../limits/usage.ts';
 import { deliveredAtMs } from '../query/latest-rows.ts';
 import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
+import { reasonOf } from '../refused.ts';
 import { type Database, reading } from '../store/database.ts';
-import { MINUTE_MS } from '../time.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../time.ts';
+import type { Context } from './operation.ts';
 
 export interface FollowerState {
   /** Changes in its streams after its last cursor. */
@@ -16,6 +22,24 @@ export interface FollowerState {
   readonly behind: boolean;
 }
 
+export interface KeysStatus {
+  readonly keys: {
+    readonly active: number;
+    readonly used_in_last_day: number;
+    readonly last_used_at: string | null;
+    /** Active keys with a follower that is behind. */
+    readonly behind: number;
+    /** Why access.db cannot be read now: then nothing is known of keys. */
+    readonly unreadable: string | null;
+  };
+  /** The active keys that have read the change stream. */
+  readonly followers: readonly (FollowerState & {
+    readonly account: string;
+    readonly key_id: string;
+    readonly name: string;
+  })[];
+}
+
 /** Clients should poll every hour (contract: Incremental loading); one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
 /** As many as a page of the API reads; the statement for more would be compiled each time. */
@@ -23,6 +47,36 @@ const STREAMS_AT_ONCE = 20;
 
 const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
+
+/** @param detections null: followers are left out */
+export function readKeysStatus(
+  { access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>,
+  detections: Database | null,
+): KeysStatus {
+  const nothing = { active: 0, used_in_last_day: 0, last_used_at: null, behind: 0 };
+  try {
+    const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
+    const usage = readKeyUsage(folder.usage, nowMs);
+    const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
+    const uses = active.flatMap(({ id }) => usage?.get(id)?.last_used_at ?? []);
+    const followers = active.flatMap((key) => {
+      const position = usage?.get(key.id)?.position ?? null;
+      if (detections === null || position === null) return [];
+      const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
+      return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
+    });
+    const keys = {
+      active: active.length,
+      used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
+      last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
+      behind: followers.filter(({ behind }) => behind).length,
+      unreadable: null,
+    };
+    return { keys, followers };
+  } catch (error) {
+    return { keys: { ...nothing, unreadable: reasonOf(error) }, followers: [] };
+  }
+}
 
 /** The streams that a key reads. */
 export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
