@@ -101,17 +101,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'zone-days.ts',
   ],
-  backup: [
-    'auth',
-    'counted.ts',
-    'history',
-    'ingest',
-    'packed.ts',
-    'refused.ts',
-    'store',
-    'time.ts',
-    'version.ts',
-  ],
+  backup: ['auth', 'history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
   health: [
     'counted.ts',
     'detection',
