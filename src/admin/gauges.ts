@@ -142,9 +142,9 @@ function stateGauges(view: MakeView): GaugeReader[] {
       'wirewatch_follower_lag_seconds',
       'Age of the oldest change that a key which follows the stream has not been given.',
       ({ followers }) =>
-        followers.map(({ account, key_id, minutes_behind }) => ({
+        followers.map(({ account, key_id, seconds_behind }) => ({
           labels: { account, key_id },
-          value: minutes_behind * 60,
+          value: seconds_behind,
         })),
       ['account', 'key_id'],
     ),

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Actor } from '../history/actor.ts';
 import { openAccess, type Recovered } from '../history/open-access.ts';
+import { GaveWay } from '../ingest/requests/alone.ts';
 import { applyRevocations } from '../operations/access.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
@@ -19,7 +20,7 @@ import type { Asking } from './operate.ts';
 export const STARTING = Symbol('starting');
 
 /** How long another command may take before this one gives up. */
-const OTHER_COMMAND_MS = 5 * SECOND_MS;
+const OTHER_COMMAND_MS = 15 * SECOND_MS;
 
 export async function operateStopped(
   command: Command,
@@ -35,6 +36,7 @@ export async function operateStopped(
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
+  opened.defer(keepInPlace(folder, true));
   if (operation.kind === 'act' && !isQuestion) {
     if (isLocked(folder.serveLock)) return STARTING;
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);
@@ -47,7 +49,6 @@ export async function operateStopped(
     }
     opened.defer(release);
   }
-  opened.defer(keepInPlace(folder, true));
   const options = {
     create: operation.creates,
     operation: { kind: 'command', command: operation.name, ...by },
@@ -81,7 +82,13 @@ export async function operateStopped(
     deny: () => false,
   };
   if (isQuestion) return operation.question(context, given);
-  return outcomeDocument(await operation.run(context, given));
+  try {
+    return outcomeDocument(await operation.run(context, given));
+  } catch (error) {
+    // What was done stays done: an operation that is asked for again goes on with the rest.
+    if (error instanceof GaveWay) return STARTING;
+    throw error;
+  }
 }
 
 function reportRecovery(recovered: Recovered): void {

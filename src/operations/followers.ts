@@ -11,13 +11,14 @@ import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, reading } from '../store/database.ts';
-import { DAY_MS, formatMs, MINUTE_MS } from '../time.ts';
+import { DAY_MS, formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import type { Context } from './operation.ts';
 
 export interface FollowerState {
   /** Changes in its streams after its last cursor. */
   readonly rows_behind: number;
   /** Age of the oldest of them. */
+  readonly seconds_behind: number;
   readonly minutes_behind: number;
   readonly behind: boolean;
 }
@@ -108,9 +109,10 @@ export function followerState(
         first = Math.min(first, firstBehind.get({ ordinal, position })?.position ?? first);
       }
     }
-    if (rows_behind === 0) return { rows_behind, minutes_behind: 0, behind: false };
+    if (rows_behind === 0) return { rows_behind, seconds_behind: 0, minutes_behind: 0, behind: false };
     const sinceMs = deliveredAtMs(db, first) ?? nowMs;
-    const minutes_behind = Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
-    return { rows_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
+    const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
+    const minutes_behind = Math.floor((seconds_behind * SECOND_MS) / MINUTE_MS);
+    return { rows_behind, seconds_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
   });
 }

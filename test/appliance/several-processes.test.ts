@@ -109,11 +109,8 @@ test('concurrent commands lose no write, in the database or the log', async () =
   const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
   const runs = names.map((name) => run('account', 'add', name, '--name', name));
   for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
-  const { stdout } = installation.cli(['log', '--access', '--json']);
-  const added = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).id);
+  const trail: { id: string }[] = JSON.parse(installation.cli(['audit', '--json']).stdout);
+  const added = trail.map(({ id }) => id);
   for (const name of names) assert.ok(added.includes(name), name);
   // A start compares access.db with its log.
   const serving = await installation.serve();

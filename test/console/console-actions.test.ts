@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { linkOf } from '../support/console-client.ts';
+import { type ConsolePage, openConsolePage } from '../support/console-page.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 
@@ -31,8 +32,7 @@ const VIEWS = [
 describe('the console of the real program, in a browser', { skip }, () => {
   let browser: Browser;
   let appliance: Appliance;
-  let watched: Watched;
-  let page: Page;
+  let { page, watched, show, act, button, trail } = {} as ConsolePage;
   showLogOfFailures(() => appliance?.serving());
 
   before(async () => {
@@ -41,50 +41,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
   after(() => browser?.close());
 
   async function logIn(...options: string[]): Promise<void> {
-    watched = await watchedPage(browser);
-    ({ page } = watched);
-    await page.goto(linkOf(appliance, '--as', 'kim', ...options));
-    await page.locator('h1', { hasText: 'Overview' }).waitFor();
-  }
-
-  async function show(view: string): Promise<void> {
-    await page.evaluate(`location.hash = '#/${view}'`);
-    const title = view.split(/[?/]/)[0] ?? '';
-    await page.locator('nav a[aria-current]', { hasText: new RegExp(`^${title}`, 'i') }).waitFor();
-    await page.locator('.reading').first().waitFor({ state: 'detached' });
-  }
-
-  /** Clicks a button, and confirms. */
-  async function act(button: Locator, fill: () => Promise<void> = async () => {}): Promise<void> {
-    await button.first().click();
-    await fill();
-    await page.locator('dialog.question button.main').click();
-  }
-
-  const button = (text: string | RegExp) => page.locator('main button', { hasText: text });
-  const field = (name: string) => page.locator(`dialog.question [name=${name}]`);
-
-  /** Types the word that is asked for. */
-  async function confirm(word: string): Promise<void> {
-    await page.locator('dialog.question label', { hasText: 'to confirm' }).locator('input').fill(word);
-  }
-
-  /** Makes a key with the rights to a subscription. @returns the key, which is shown once */
-  async function makeKey(name: string, subscription: string): Promise<string> {
-    await act(button('Make a key'), async () => {
-      await field('name').fill(name);
-      await page.locator(`dialog.question input[name=subscriptions][value="${subscription}"]`).check();
-    });
-    const key = (await page.locator('dialog pre').textContent()) ?? '';
-    await page.locator('dialog button.main').click();
-    return key;
-  }
-
-  /** The newest entries of the audit trail, as the view shows them. */
-  async function trail(): Promise<string> {
-    await show('history');
-    await page.locator('tbody tr').first().waitFor();
-    return (await page.locator('tbody').textContent()) ?? '';
+    ({ page, watched, show, act, button, trail } = await openConsolePage(browser, appliance, ...options));
   }
 
   describe('of an empty installation', () => {
@@ -173,102 +130,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.match(await trail(), new RegExp(`expect.*${start}`));
     });
 
-    test('a key is created, works, is rotated and revoked', async () => {
-      await show('customers');
-      const first = await makeKey('Night desk', '7001');
-      assert.equal((await appliance.get('/v1/me', first)).status, 200);
-      const lineOf = (key: string) => page.locator('tbody tr', { hasText: key.split('_')[2] ?? '' });
-      await act(lineOf(first).locator('button', { hasText: 'Rotate' }), async () => {
-        await field('overlap').fill('0');
-      });
-      const second = (await page.locator('dialog pre').textContent()) ?? '';
-      await page.locator('dialog button.main').click();
-      assert.deepEqual(
-        [(await appliance.get('/v1/me', first)).status, (await appliance.get('/v1/me', second)).status],
-        [401, 200],
-      );
-      await act(lineOf(second).locator('button', { hasText: 'Revoke' }), () =>
-        confirm(second.split('_')[2] ?? ''),
-      );
-      await page.locator('.said', { hasText: /revoked/i }).waitFor();
-      assert.equal((await appliance.get('/v1/me', second)).status, 401);
-      const shown = await trail();
-      assert.match(shown, /revoked_at/);
-      assert.ok(!shown.includes(first) && !shown.includes(second));
-    });
-
-    test('an account, a subscription and a key are added, changed and removed, each with its command', async () => {
-      await show('customers');
-      const shown = async () => (await page.locator('dialog.question code').textContent()) ?? '';
-      await act(button('Add an account'), async () => {
-        await field('id').fill('acme');
-        await field('name').fill("Ada's News");
-        assert.match(await shown(), /^wirewatch account add acme --name 'Ada'\\''s News'\s*$/);
-        await assertAccessible(page, 'a form');
-      });
-      const panel = page.locator('section', { has: page.locator('h2', { hasText: "Ada's News" }) });
-      await act(panel.locator('button', { hasText: 'Add a subscription' }), async () => {
-        await field('id').fill('7101');
-        await page.locator('dialog.question input[name=content_types][value=text]').check();
-        assert.match(
-          await shown(),
-          /^wirewatch subscription add 7101 --account acme --content-types text\s*$/,
-        );
-      });
-      await panel.locator('tr', { hasText: '7101' }).waitFor();
-      await act(panel.locator('button', { hasText: 'Make a key' }), async () => {
-        await field('name').fill('Desk');
-        await page.locator('dialog.question input[name=subscriptions][value="7101"]').check();
-      });
-      const key = (await page.locator('dialog pre').textContent()) ?? '';
-      await page.locator('dialog button.main').click();
-      assert.equal((await appliance.get('/v1/me', key)).status, 200);
-
-      await act(
-        panel.locator('tr', { hasText: 'Desk' }).locator('button', { hasText: 'Change' }),
-        async () => {
-          await field('name').fill('Night desk');
-          await field('daily_rows').fill('5000');
-          assert.match(
-            await shown(),
-            /^wirewatch key set [a-z2-7]{12} --name 'Night desk' --daily-rows 5000\s*$/,
-          );
-        },
-      );
-      await panel.locator('tr', { hasText: 'Night desk' }).waitFor();
-      await act(
-        panel.locator('tr', { hasText: 'Night desk' }).locator('button', { hasText: 'Change' }),
-        async () => {
-          assert.equal(await field('daily_rows').inputValue(), '5000');
-          await field('daily_rows').fill('');
-          assert.match(await shown(), /^wirewatch key set [a-z2-7]{12} --daily-rows none\s*$/);
-        },
-      );
-      await panel.locator('header button', { hasText: 'Change' }).click();
-      await field('name').fill('');
-      await page.locator('dialog.question button.main').click();
-      await page.locator('dialog.question [role=alert]').waitFor();
-      await page.keyboard.press('Escape');
-
-      await act(
-        panel.locator('tr', { hasText: '7101' }).locator('button', { hasText: 'Remove' }),
-        async () => {
-          await page
-            .locator('dialog.question p', { hasText: 'permanently removes subscription 7101' })
-            .waitFor();
-          assert.ok(await page.locator('dialog.question button.main').isDisabled());
-          await confirm('7101');
-        },
-      );
-      await panel.locator('.empty', { hasText: 'No subscription yet' }).waitFor();
-      await act(panel.locator('header button', { hasText: 'Remove' }), () => confirm('acme'));
-      await panel.waitFor({ state: 'detached' });
-      assert.equal((await appliance.get('/v1/me', key)).status, 401);
-      assert.match(await trail(), /account remove/);
-      // The empty name was refused.
-      assert.equal(watched.errors.filter((text) => !text.includes('400 (Bad Request)')).length, 0);
-    });
-
     test('content from exports is shown as text, in the live stream and on its page', async () => {
       await show('detections');
       const headline = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(700)}`;
@@ -292,16 +153,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.match(await page.title(), /Wirewatch/);
       assert.deepEqual(watched.errors, []);
       assert.equal(watched.origins.size, 1);
-    });
-
-    test('an account is suspended and resumed', async () => {
-      await show('customers');
-      await act(button('Suspend account'));
-      await button('Resume account').waitFor();
-      assert.equal((await appliance.get('/v1/me')).status, 403);
-      await act(button('Resume account'));
-      await button('Suspend account').waitFor();
-      assert.equal((await appliance.get('/v1/me')).status, 200);
     });
 
     test('a backup, a verification and a replay succeed', async () => {

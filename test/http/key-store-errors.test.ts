@@ -208,9 +208,7 @@ describe('while keys cannot be checked', () => {
 test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', async () => {
   await appliance.restart();
   const db = new Driver(store);
-  const page = Number(
-    db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'ingest_request_open'").pluck().get(),
-  );
+  const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
   const at = (page - 1) * PAGE_BYTES;
   const content = readFileSync(store).subarray(at, at + PAGE_BYTES);
   const overwrite = (bytes: Buffer) => {

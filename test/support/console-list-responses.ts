@@ -89,6 +89,7 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
     refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
     follower: {
       rows_behind: behind * 212,
+      seconds_behind: behind * 60,
       minutes_behind: behind,
       silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
       behind: behind > 120,
