@@ -198,11 +198,6 @@ function storageGauges(view: MakeView): GaugeReader[] {
       'When the backup folder was last updated.',
       ({ backup }) => secondsOf(backup?.newest_at),
     ),
-    view(
-      'wirewatch_backup_rehearsed_timestamp_seconds',
-      'When a restore from the backup folder was last rehearsed.',
-      ({ backup }) => secondsOf(backup?.rehearsed_at),
-    ),
   ];
 }
 

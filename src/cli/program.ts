@@ -80,11 +80,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: group('audit'),
   },
   backup: {
-    description: 'update a backup folder or write a single backup file, whether or not Wirewatch is running',
+    description: 'create or update a backup folder, whether or not Wirewatch is running',
     load: () => import('./backup.ts'),
   },
   restore: {
-    description: 'restore a backup into the data folder while Wirewatch is stopped, or rehearse a restore',
+    description: 'restore a backup into the data folder while Wirewatch is stopped',
     load: () => import('./restore.ts'),
   },
   verify: {

@@ -16,6 +16,7 @@ import {
 import { writeScrubRecord } from '../history/scrub-record.ts';
 import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
+import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -31,21 +32,21 @@ import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
   members: {
-    src: value(anyText, { hint: 'a backup folder or .tar file (default: verify the data folder)' }),
+    src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }),
   },
   operands: ['src'],
   options: [DROP_OPTION],
-  examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
+  examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
     using progress = createProgress();
-    if (src !== undefined) return await verifySource(src, progress.update);
+    if (src !== undefined) return verifySource(src, progress.update);
     return await verifyData(folderOf(configOf(self)), progress.update);
   },
 });
 
-async function verifySource(source: string, onProgress: Progress['update']): Promise<Result> {
-  const verified = await verifyBackup(findSource(source), onProgress);
+function verifySource(source: string, onProgress: Progress['update']): Result {
+  const verified = verifyBackup(findSource(source), onProgress);
   const { path, at, entries, findings } = verified;
   return {
     value: { verified: path, ok: findings.length === 0, backed_up_at: at, entries, findings },
@@ -56,7 +57,7 @@ async function verifySource(source: string, onProgress: Progress['update']): Pro
 
 function sourceText({ path, at, entries, findings }: VerifiedBackup): string {
   if (findings.length === 0)
-    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To test a restore as well: wirewatch restore --rehearse ${path}`;
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [
     `${path} is damaged:`,
     ...findings.map((finding) => `  ${finding}`),

@@ -368,8 +368,7 @@ function system({ database, disks, version, backup, scrub }: Answer): Facts {
 
 function backupText(of: Answer['backup']): VNode {
   if (of === null) return state('warning', 'none is scheduled');
-  const text = [age(of.newest_at, 'none yet'), soft([', restore rehearsed ', age(of.rehearsed_at)])];
-  return state(of.newest_at === null ? 'warning' : 'done', text);
+  return state(of.newest_at === null ? 'warning' : 'done', age(of.newest_at, 'none yet'));
 }
 
 function scrubText(of: Answer['scrub']): Children {

@@ -177,7 +177,7 @@ export const ALERTS = {
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or is older than 1.5 times [backup] every_minutes plus five minutes. The detail says when the newest backup was made, and when a restore from it was last rehearsed',
+      'the last scheduled backup failed, or is older than 1.5 times [backup] every_minutes plus five minutes. The detail says when the newest backup was made',
     closes: 'a scheduled backup succeeds',
     what_to_do:
       'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',

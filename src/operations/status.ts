@@ -5,7 +5,7 @@
  * A running appliance adds what only it knows: its alerts, its health, the file that it reads. Whatever cannot be read
  * is left out, since the document is needed most when something is broken.
  */
-import { backupTimes } from '../backup/branch.ts';
+import { backedUpMs } from '../backup/branch.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { enabledExports } from '../config/load.ts';
 import { counted } from '../counted.ts';
@@ -88,7 +88,6 @@ export interface Status {
   readonly backup: {
     readonly folder: string;
     readonly newest_at: string | null;
-    readonly rehearsed_at: string | null;
   } | null;
   /** The last comparison of the database with its log; null: not yet. */
   readonly scrub: {
@@ -287,9 +286,8 @@ function reasonOfHealth(
 /** An alert reports a folder that cannot be read. */
 function backupOf({ folder, every_minutes }: StatusSources['config']['backup']): Status['backup'] {
   if (every_minutes === 0) return null;
-  const time = (ms: number | null) => (ms === null ? null : formatMs(ms));
-  const times = orElse({ backedUpMs: null, rehearsedMs: null }, () => backupTimes(folder));
-  return { folder, newest_at: time(times.backedUpMs), rehearsed_at: time(times.rehearsedMs) };
+  const atMs = orElse(null, () => backedUpMs(folder));
+  return { folder, newest_at: atMs === null ? null : formatMs(atMs) };
 }
 
 function scrubOf(folder: StatusSources['folder']): Status['scrub'] {

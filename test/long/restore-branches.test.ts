@@ -21,7 +21,7 @@ test('one backup of after an epoch, restored on two machines', async () => {
   await machine.serving?.kill();
   const second = await restored(backup);
   await second.ingest(rescored(rows.slice(0, 3), 70));
-  const again = second.backUp('again.tar');
+  const again = second.backUp('again');
   await second.serving?.kill();
   const third = await restored(again);
   await third.ingest([...rescored(rows.slice(0, 3), 71), ...rowsOf(3)]);
@@ -53,7 +53,7 @@ test('an older data folder copied back after an epoch, and files are read before
 
 test('a client comes from a state of which neither the next restored state nor the one after it knew', async () => {
   const { machine, rows, backup, followers } = await story();
-  const later = machine.backUp('later.tar');
+  const later = machine.backUp('later');
   await machine.serving?.kill();
   const second = await restored(backup);
   const [behind] = followers;
@@ -62,7 +62,7 @@ test('a client comes from a state of which neither the next restored state nor t
   await second.serving?.kill();
   const third = await restored(later);
   await third.ingest([...rescored(rows, 75), ...rowsOf(2)]);
-  const end = third.backUp('end.tar');
+  const end = third.backUp('end');
   await third.serving?.kill();
   await restored(end);
   const client = await settle(followers);
@@ -88,7 +88,7 @@ test('a client reads a part of what is announced again, and then that is cut off
   await slow.follow(get, 1);
   await third.serving?.logged('the alert', ({ alert }) => alert === 'end of log lost');
   await slow.follow(get, 1);
-  const last = third.backUp('last.tar');
+  const last = third.backUp('last');
   await third.serving?.kill();
   third.restore(last, '--replace', '--until', until);
   await third.start();

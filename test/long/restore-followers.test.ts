@@ -64,7 +64,7 @@ test('--until: later rows are discarded, and new ones reach everybody', async ()
   await sleep(1100);
   await machine.ingest(rescored(rows, 65));
   for (const follower of followers.slice(2)) await follower.follow(get);
-  const backup = machine.backUp('later.tar');
+  const backup = machine.backUp('later');
   await machine.stop();
   const said = machine.restore(backup, '--replace', '--until', until);
   assert.ok(said.raised && said.entries_cut > 0);
@@ -171,7 +171,7 @@ describe('two disasters in a row', () => {
       const until = formatMs(Date.now());
       await sleep(1100);
       await machine.ingest([...rescored(rows, 65), ...rowsOf(3)]);
-      const later = machine.backUp('later.tar');
+      const later = machine.backUp('later');
       const slow = new Follower(2);
       await slow.follow(get, 1);
       await machine.serving?.kill();
@@ -203,7 +203,7 @@ describe('two disasters in a row', () => {
     await second.start();
     await second.ingest([...rescored(rows, 70), ...rowsOf(2)]);
     await settle(followers);
-    const again = second.backUp('again.tar');
+    const again = second.backUp('again');
     await second.ingest(rescored(rows, 75));
     await settle(followers.slice(2));
     await second.serving?.kill();

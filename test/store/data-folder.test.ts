@@ -164,7 +164,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
       for (const args of [
         ['serve', '--port', '0'],
         ['account', 'list'],
-        ['backup', join(folder, 'b.tar')],
+        ['backup', join(folder, 'b')],
       ]) {
         const run = runProgram([...args, '--data', data]);
         assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);

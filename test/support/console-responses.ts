@@ -258,11 +258,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       versions: 14_902_113,
       unreadable: null,
     },
-    backup: {
-      folder: '/var/backups/wirewatch',
-      newest_at: iso(nowMs - 3_600_000),
-      rehearsed_at: iso(nowMs - 20 * 3_600_000),
-    },
+    backup: { folder: '/var/backups/wirewatch', newest_at: iso(nowMs - 3_600_000) },
     scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, found: [], not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1, unreadable: null },
     followers: [],

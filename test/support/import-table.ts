@@ -101,17 +101,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'zone-days.ts',
   ],
-  backup: [
-    'auth',
-    'counted.ts',
-    'history',
-    'ingest',
-    'packed.ts',
-    'refused.ts',
-    'store',
-    'time.ts',
-    'version.ts',
-  ],
+  backup: ['auth', 'history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
   health: [
     'counted.ts',
     'detection',
@@ -322,7 +312,6 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   preact: ['console/'],
   'prom-client': ['admin/metrics.ts'],
   'smol-toml': ['config/file.ts'],
-  tar: ['backup/tar-file.ts'],
   'temporal-polyfill': ['zone-days.ts'],
   tldts: ['ingest/rules/article-address.ts'],
 };

@@ -42,7 +42,6 @@ export async function runCommands(
   for (const args of [
     ...RIGHT.flatMap((right) => [right, [...right, '--json']]),
     ['backup', backups],
-    ['backup', join(folder, 'backup.tar')],
     ['verify', backups],
     ['verify'],
   ]) {
