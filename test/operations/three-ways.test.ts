@@ -126,22 +126,22 @@ describe('every operation', () => {
   for (const way of ['a command on a running appliance', 'a request', 'a command on a stopped one'] as const)
     test(`works as ${way}, and returns what it says`, async () => {
       const installation = way === 'a command on a stopped one' ? stopped : appliance;
-      const key = installation.key.split('_')[2] ?? '';
-      for (const [name, given] of samplesOf(key, formatMs(window))) {
+      const made = ['--account', 'agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
+      const { id } = JSON.parse(installation.cli(['key', 'create', '--name', way, ...made, '--json']).stdout);
+      for (const [name, given] of samplesOf(id, formatMs(window))) {
         const operation = OPERATIONS.find((one) => one.name === name);
         assert.ok(operation);
         const isCommand = way !== 'a request';
         if (isCommand && (!operation.hasCommand || ONLY_RUNNING.includes(name))) continue;
         const value = isCommand
-          ? JSON.parse(installation.cli([...argsOf(operation, given), '--json']).stdout)
+          ? // Open alerts are exit code 1.
+            JSON.parse(
+              installation.cli([...argsOf(operation, given), '--json'], { anyStatus: name === 'alert list' })
+                .stdout,
+            )
           : (await ui.act(name, given)).value;
         assert.ok(Value.Check(operation.result, value), `${name}: ${JSON.stringify(value)}`);
       }
-      // The next way begins as this one did.
-      const rotated: { id: string; status: string }[] = JSON.parse(
-        installation.cli(['key', 'list', '--json']).stdout,
-      );
-      assert.ok(rotated.some(({ status }) => status === 'active'));
     });
 
   test('names the wrong member, what was expected and what was found, in each way', async () => {
