@@ -15,7 +15,8 @@ import { commonOptions } from './options.ts';
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
   const folder = resolveDataFolder(common, { kind });
-  refuseUnreadable({ root: folder });
+  const isElsewhere = Boolean(common.config || process.env.WIREWATCH_CONFIG);
+  if (!isElsewhere) refuseUnreadable({ root: folder });
   return loadConfig({
     // As typed; the settings' schema checks them.
     flags: command.opts<SettingFlags>(),

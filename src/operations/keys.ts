@@ -12,6 +12,7 @@ import {
   setKey,
   subscriptionsText,
 } from '../auth/keys.ts';
+import { listeningUrl } from '../config/listening.ts';
 import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { readKeyUsage } from '../limits/usage.ts';
@@ -93,7 +94,7 @@ export const KEYS = [
       const { key, ...stored } = createKey(config.keys.prefix);
       const added = { ...stored, ...terms, account_id, expires_at, allow_addresses };
       const created = context.change((db) => addKey(db, added, nowMs));
-      const url = config.server.base_url || (live?.url ?? 'http://127.0.0.1:PORT');
+      const url = config.server.base_url || (live?.url ?? listeningUrl(config) ?? 'http://127.0.0.1:PORT');
       return {
         value: { ...documentsOf(context)(created), key },
         done: `Created key ${created.id}.`,

@@ -78,7 +78,7 @@ describe('interrupted', () => {
         'subscription 7001: being removed',
         'key abcdefghij23: its subscription is being removed',
       ]);
-      await second.logged('the removal', ({ msg }) => msg === 'request served');
+      await second.logged('the removal', ({ msg }) => msg === 'removal completed');
       await second.stop();
       reading(join(installation.data, 'detections.db'), (db) => {
         assert.equal(countOf(db, 'detection'), 0);

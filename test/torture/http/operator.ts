@@ -9,8 +9,7 @@ import type { Target } from './target.ts';
 const RIGHT: readonly (readonly string[])[] = [
   ['status'],
   ['alert', 'list'],
-  ['log'],
-  ['log', '--access'],
+  ['audit'],
   ['key', 'list'],
   ['account', 'show', 'agency'],
   ['ingest', 'status'],
