@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../src/time.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { Follower } from '../support/followers.ts';
 import { get, Machine, rescored, rowsOf, settle, story, version, work } from '../support/machines.ts';
 
@@ -39,7 +40,7 @@ test('an older data folder copied back after an epoch, and files are read before
   await second.ingest(rescored(rows.slice(0, 3), 70));
   await second.stop();
   const copy = join(work, 'copy');
-  cpSync(second.data, copy, { recursive: true, preserveTimestamps: true });
+  copyFolder(second.data, copy);
   await second.start();
   await second.ingest([...rescored(rows.slice(0, 5), 71), ...rowsOf(2)]);
   await settle(followers);

@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import { createKey } from '../support/appliance.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { Follower } from '../support/followers.ts';
 import {
   get,
@@ -100,7 +101,7 @@ describe('an older data folder copied back', () => {
     const { machine, rows, backup, followers } = await story();
     await machine.stop();
     const copy = join(work, 'copy');
-    cpSync(machine.data, copy, { recursive: true, preserveTimestamps: true });
+    copyFolder(machine.data, copy);
     await machine.start();
     await machine.ingest([...rescored(rows.slice(0, 5), 65), ...rowsOf(2)]);
     for (const follower of followers.slice(2)) await follower.follow(get);
