@@ -269,6 +269,7 @@ describe('the console in a browser', { skip }, () => {
       ...Object(server.responses['/console/session']),
       read_only: true,
     };
+    server.responses['/console/operations'] = { operations: [] };
     for (const view of ['overview', 'files', 'customers']) {
       await open(view, '');
       const made = page.locator('button', { hasText: /^(Pause|Resume|Replay|Make a key|Back up|Verify)/ });

@@ -217,7 +217,9 @@ for (const [how, end] of [
       const run = start('--config', config);
       const url = await run.url();
       assert.ok(
-        run.log().some(({ msg }) => /^the disk is full: missing entries of the configuration/.test(msg)),
+        run
+          .log()
+          .some(({ msg }) => /^the disk is full: entries of the configuration that are missing/.test(msg)),
       );
       const opened = await run.until('the alert', () => alertLine(run, 'opened'));
       assert.equal(opened.page_worthy, true);
