@@ -94,7 +94,8 @@ export const KEYS = [
       const { key, ...stored } = createKey(config.keys.prefix);
       const added = { ...stored, ...terms, account_id, expires_at, allow_addresses };
       const created = context.change((db) => addKey(db, added, nowMs));
-      const url = config.server.base_url || (live?.url ?? listeningUrl(config.server) ?? 'http://127.0.0.1:PORT');
+      const url =
+        config.server.base_url || (live?.url ?? listeningUrl(config.server) ?? 'http://127.0.0.1:PORT');
       return {
         value: { ...documentsOf(context)(created), key },
         done: `Created key ${created.id}.`,
