@@ -22,7 +22,6 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * what is inside names each with the version that is there.
  */
 const OWN_FILES = {
-  tar: './node_modules/tar/dist/esm/index.js',
   tldts: './node_modules/tldts/dist/es6/index.js',
 };
 

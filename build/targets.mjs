@@ -9,7 +9,6 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { extract } from 'tar';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -76,13 +75,11 @@ export function nodeOf(target, staging, downloads = join(root, 'dist')) {
   }
   const folder = join(staging, TARGETS[target].package);
   mkdirSync(folder);
-  extract({
-    file: archiveOf(target, downloads),
-    cwd: folder,
-    sync: true,
-    strip: 1,
-    filter: (path) => ['package/bin/node', 'package/LICENSE'].includes(path),
-  });
+  const files = ['package/bin/node', 'package/LICENSE'];
+  const args = ['-xzf', archiveOf(target, downloads), '-C', folder, '--strip-components=1', ...files];
+  const { error, status, stderr } = spawnSync('tar', args, { encoding: 'utf8' });
+  if (status !== 0)
+    throw new BuildRefused(`tar could not unpack the Node for ${target}: ${error?.message ?? stderr.trim()}`);
   return { binary: join(folder, 'bin', 'node'), license: join(folder, 'LICENSE') };
 }
 

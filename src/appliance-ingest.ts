@@ -6,12 +6,12 @@ import type { BoundedMap } from './bounded-map.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
-import type { ReadingNotes } from './ingest/reading-note.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
+import type { Live } from './operations/operation.ts';
 import { deriveKey } from './seal.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
@@ -30,7 +30,6 @@ export interface IngestSurroundings {
   readonly secret: Buffer;
   readonly access: AccessReader;
   readonly reader: DetectionsReader;
-  readonly reading: ReadingNotes;
   readonly conditions: Conditions;
   readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
@@ -40,7 +39,12 @@ export interface IngestSurroundings {
 export interface ApplianceIngest extends IngestClient {
   /** Resolves when detections.db is open, or is being rebuilt: the port opens meanwhile. Rejects as `ready` does. */
   readonly begun: Promise<void>;
+  /** The long file that is being read; null: there is none. */
+  readonly reading: () => Live['reading'];
 }
+
+/** A shorter file is read before anybody could ask. */
+const LONG_FILE_ROWS = 20_000;
 
 export function startApplianceIngest(
   options: ApplianceIngestOptions,
@@ -50,8 +54,13 @@ export function startApplianceIngest(
   const { config, log, ingestThread } = options;
   const { access, conditions, reader, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();
+  let reading: Live['reading'] = null;
   const onEvent = (event: ReportedEvent) => {
     receive(event, surroundings, options);
+    if (event.kind === 'progress') {
+      const { file, rows, isDone } = event;
+      reading = isDone || rows < LONG_FILE_ROWS ? null : { file, rows };
+    }
     if (event.kind === 'recovering') recovering.resolve();
   };
   const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
@@ -63,12 +72,15 @@ export function startApplianceIngest(
     ingest.ready.then(reader.open).catch(() => {});
     void reportEnd(ingest, conditions, log);
   });
-  return { ...ingest, begun };
+  void ingest.ended.then(() => {
+    reading = null;
+  });
+  return { ...ingest, begun, reading: () => reading };
 }
 
 function receive(
   event: ReportedEvent,
-  { conditions, metrics, reader, reading, recentDeliveries, waiting }: IngestSurroundings,
+  { conditions, metrics, reader, recentDeliveries, waiting }: IngestSurroundings,
   { log, onProgress }: ApplianceIngestOptions,
 ): void {
   switch (event.kind) {
@@ -93,7 +105,6 @@ function receive(
       metrics?.processed(event.file);
       break;
     case 'progress':
-      reading.note(event.file, event.rows, event.isDone);
       onProgress(event.file, event.rows, event.isDone);
   }
 }

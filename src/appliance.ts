@@ -8,7 +8,7 @@ import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { Told } from './admin/thread-messages.ts';
-import { type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
+import { type ApplianceIngest, type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
@@ -17,12 +17,13 @@ import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
+import { alertDocument } from './health/alert-texts.ts';
+import { diskFolders } from './health/disk.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/interventions.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
-import { ReadingNotes } from './ingest/reading-note.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
@@ -108,7 +109,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
 /** @param undo gets what ends each step; all of it runs when the start fails, and when the appliance stops */
 async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<Appliance> {
   const { config, log } = options;
-  const folder = await openFolder(options, undo);
+  const { folder, recovered } = await openFolder(options, undo);
   const counters = await createCounters(options, folder);
   const conditions = createConditions(now, ({ name, detail }) => {
     // A damaged database is neither served nor written to.
@@ -116,6 +117,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
     noteDamage(folder, detail);
     void ingest.stop();
   });
+  conditions.set('access.db replaced', recovered);
   const stores = openStores(config, folder, conditions, undo);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics }, undo);
   await ingest.begun;
@@ -124,7 +126,13 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   const server = await serve(options, { ...stores, ...counters, ingest, health }, undo);
   const { metrics } = counters;
   const run = randomUUID();
-  const live = (): Live => ({ url: server.url, console: admin && { url: admin.url, run } });
+  const live = (): Live => ({
+    url: server.url,
+    console: admin && { url: admin.url, run },
+    alerts: health.alerts().map(alertDocument),
+    health: health.health(),
+    reading: ingest.reading(),
+  });
   const operations = startOperations(options, { ...stores, ingest, health, live }, server.url, undo);
   const lab = server.lab?.shown ?? null;
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab, run };
@@ -162,8 +170,14 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   };
 }
 
+interface Opened {
+  readonly folder: DataFolder;
+  /** Why the spare copy took the place of access.db; null: it did not. */
+  readonly recovered: string | null;
+}
+
 /** Takes the locks, and brings the folder into the state that a start expects. */
-async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<DataFolder> {
+async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<Opened> {
   const { config, log } = options;
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
@@ -175,8 +189,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   rmSync(folder.address, { force: true });
   completeInterruptedRestore(folder, log);
   refuseForeignDatabases(folder);
-  prepareAccess(options, folder.root);
-  return folder;
+  return { folder, recovered: prepareAccess(options, folder.root) };
 }
 
 interface Counters {
@@ -223,15 +236,12 @@ function openStores(
   undo.defer(access.close);
   const reader = createDetectionsReader(folder.detections);
   undo.defer(reader.close);
-  const reading = new ReadingNotes(folder);
-  undo.defer(() => reading.close());
   return {
     folder,
     secret: readSecret(folder),
     access,
     denials,
     reader,
-    reading,
     detections: reader.db,
     conditions,
     recentDeliveries: new BoundedMap(RECENT_DELIVERIES_MAX),
@@ -303,8 +313,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
     access: { path: folder.access, check: access.check },
     conditions,
     enabled: enabledExports(config),
-    folders: [folder.root, config.ingest.drop],
-    alertFile: folder.alerts,
+    folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
     now,
     log,
@@ -312,7 +321,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
 }
 
 interface OperationParts extends Stores {
-  readonly ingest: IngestClient;
+  readonly ingest: ApplianceIngest;
   readonly health: Monitor;
   readonly live: () => Live;
 }
@@ -344,6 +353,7 @@ function startOperations(
     },
   });
   undo.defer(() => operations.close());
+  health.watch(() => operations.changed(['overview']));
   return operations;
 }
 
@@ -367,8 +377,8 @@ async function serve(
     ...(lab && { interventions: lab }),
   });
   undo.defer(() => server.close(0));
-  noteAddress(folder.address, { url: server.url, run: `${process.pid}` }, (reason) =>
-    log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
+  noteAddress(folder, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
   );
   undo.defer(() => rmSync(folder.address, { force: true }));
   return { ...server, lab };

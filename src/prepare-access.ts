@@ -20,17 +20,21 @@ export interface PrepareOptions {
   readonly log: Logger;
 }
 
-export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): void {
+/** @returns why the spare copy took the place of `access.db`; null: it did not */
+export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): string | null {
   // A demonstration has its own entries, and must not contain those of a real configuration.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const folder = dataFolder(root);
   const isNew = !existsSync(folder.access) && !existsSync(folder.spare);
+  let recovered: string | null = null;
   using access = openAccess(root, {
     create: true,
     kind,
     operation: { kind: 'start' },
-    onRecovered: (reason) =>
-      log.error({ reason }, 'access.db could not be used: its spare copy took its place'),
+    onRecovered: (reason) => {
+      recovered = reason;
+      log.error({ reason }, 'access.db could not be used: its spare copy took its place');
+    },
   });
   unlessFull(log, () => {
     prepareRevocations(folder);
@@ -39,6 +43,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (configured !== null) createConfigured(access, configured, log);
+  return recovered;
 }
 
 /** A full disk or damage may have left it behind. */

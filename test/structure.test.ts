@@ -59,6 +59,7 @@ test('folders import exactly the folders that the table allows', () => {
 test('nothing below http and cli imports them', () => {
   const above = new Set([
     'http',
+    'openapi',
     'admin',
     'console',
     'check',

@@ -1,33 +1,22 @@
 /**
- * The gauges of /metrics: alerts, windows, sizes, connections. Each is read from what the appliance has open anyway, in
- * bounded time however long it has run.
+ * The gauges of /metrics: alerts, windows, sizes, connections. They are views of the status document, which the
+ * operations thread reads once for each answer; alerts and health are those that the monitor has in memory.
  */
-import { backupTimes } from '../backup/branch.ts';
-import type { Settings } from '../config/schema.ts';
-import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alert-texts.ts';
-import { disksOf } from '../health/disk.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
-import { readScrubRecord } from '../history/scrub-record.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import { type Database, sizeOf } from '../store/database.ts';
+import type { Status } from '../operations/status.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
-import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
+import { type Now, parseInstant, SECOND_MS } from '../time.ts';
 
 export interface GaugeSources {
   readonly monitor: Monitor;
-  /** A reader on `detections.db`; throws while it does not exist. */
-  readonly detections: () => Database;
-  readonly folder: DataFolder;
-  /** Exports that are switched on. */
-  readonly enabled: ReadonlySet<ExportName>;
-  /** The folder absolute. */
-  readonly backup: Pick<Settings['backup'], 'folder' | 'every_minutes'>;
-  /** The drop folder, absolute. */
-  readonly drop: string;
+  /** Null if it cannot be read now. */
+  readonly status: () => Promise<Status | null>;
+  readonly folder: Pick<DataFolder, 'access' | 'usage'>;
   readonly dailyRows: Pick<DailyRows, 'used'>;
   readonly keyUses: Pick<KeyUses, 'unwritten'>;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
@@ -61,15 +50,30 @@ export function gauge(
   return { name, help, labels, read };
 }
 
-/** As far back as clients see gaps; a longer period would take longer with every year. */
-const WINDOWS_MS = 90 * DAY_MS;
-
-export function gauges(sources: GaugeSources): GaugeReader[] {
-  return [...stateGauges(sources), ...storageGauges(sources)];
+/** All gauges of one answer to /metrics begin to read in the same turn of the event loop. */
+export function onceATurn<Result>(read: () => Result): () => Result {
+  let known: { readonly value: Result } | null = null;
+  return () => {
+    if (known === null) {
+      known = { value: read() };
+      queueMicrotask(() => {
+        known = null;
+      });
+    }
+    return known.value;
+  };
 }
 
-function stateGauges(sources: GaugeSources): GaugeReader[] {
-  const { monitor, connections, enabled, certificateExpiresMs, detections, now } = sources;
+type View = (status: Status) => Reading;
+
+/** @param sources with a status that all gauges of one answer share */
+export function gauges(sources: GaugeSources): GaugeReader[] {
+  const view = (name: string, help: string, read: View, labels: readonly string[] = []) =>
+    gauge(name, help, () => sources.status().then((status) => status && read(status)), labels);
+  return [...liveGauges(sources), ...stateGauges(view), ...storageGauges(view)];
+}
+
+function liveGauges({ monitor, connections, certificateExpiresMs }: GaugeSources): GaugeReader[] {
   return [
     gauge('wirewatch_healthy', 'Whether GET /v1/health answers 200.', () =>
       monitor.health().status === 'ok' ? 1 : 0,
@@ -88,18 +92,17 @@ function stateGauges(sources: GaugeSources): GaugeReader[] {
     gauge(
       'wirewatch_newest_done_timestamp_seconds',
       'End of the newest finished window of an export; as_of is made from it.',
-      () => newestDone(monitor, enabled),
+      () => newestDone(monitor),
       ['export'],
     ),
     gauge('wirewatch_connections', 'Open connections to the API.', connections),
-    gauge('wirewatch_certificate_expires_timestamp_seconds', 'When the TLS certificate in use expires.', () =>
-      secondsOf(certificateExpiresMs()),
-    ),
     gauge(
-      'wirewatch_windows',
-      'Export windows of the last 90 days, by status.',
-      () => (monitor.isDamaged() ? null : windows(detections(), now() - WINDOWS_MS)),
-      ['export', 'status'],
+      'wirewatch_certificate_expires_timestamp_seconds',
+      'When the TLS certificate in use expires.',
+      () => {
+        const ms = certificateExpiresMs();
+        return ms === null ? null : ms / SECOND_MS;
+      },
     ),
   ];
 }
@@ -118,84 +121,95 @@ function alertNames(): (keyof typeof ALERTS)[] {
   return Object.keys(ALERTS).filter(isName);
 }
 
-/** An export without a finished window has no value. */
-function newestDone(monitor: Monitor, enabled: ReadonlySet<ExportName>): Value[] {
+/** An export without a finished window, or that is switched off, has no value. */
+function newestDone(monitor: Monitor): Value[] {
   const { exports } = monitor.health();
-  return [...enabled].flatMap((name) => {
-    const ms = parseInstant(exports[name].newest_done ?? '');
-    return ms === null ? [] : [{ labels: { export: name }, value: ms / SECOND_MS }];
+  return EXPORT_NAMES.flatMap((name) => {
+    const value = secondsOf(exports[name].newest_done);
+    return value === null ? [] : [{ labels: { export: name }, value }];
   });
 }
 
-function windows(detections: Database, fromMs: number): Value[] {
-  return EXPORT_NAMES.flatMap((name) =>
-    WINDOW_STATUSES.map((status) => ({
-      labels: { export: name, status },
-      value: countWindows(detections, name, status, fromMs),
-    })),
-  );
-}
+type MakeView = (name: string, help: string, read: View, labels?: readonly string[]) => GaugeReader;
 
-function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
-  const isBackedUp = backup.every_minutes > 0;
-  // Without a schedule there is no value, even if an old backup folder exists.
-  const backupTime = (which: 'backedUpMs' | 'rehearsedMs') =>
-    secondsOf(isBackedUp ? backupTimes(backup.folder)[which] : null);
-  const disks = { data: folder.root, drop, ...(isBackedUp && { backup: backup.folder }) };
+function stateGauges(view: MakeView): GaugeReader[] {
   return [
-    gauge('wirewatch_database_bytes', 'Size of a database file.', () => sizes(folder, ''), ['database']),
-    gauge('wirewatch_wal_bytes', "Size of a database's write-ahead log.", () => sizes(folder, '-wal'), [
-      'database',
+    view('wirewatch_windows', 'Export windows of the last 90 days, by status.', windows, [
+      'export',
+      'status',
     ]),
-    gauge(
-      'wirewatch_disk_free_bytes',
-      'Free space for the appliance on the disk of a folder.',
-      () => freeBytes(disks),
-      ['folder'],
-    ),
-    gauge('wirewatch_verified_timestamp_seconds', 'When detections.db was last compared with its log.', () =>
-      secondsOf(readScrubRecord(folder)?.at ?? null),
-    ),
-    gauge('wirewatch_verify_findings', 'Findings of that comparison, by kind.', () => findings(folder), [
-      'kind',
-    ]),
-    gauge('wirewatch_backup_newest_timestamp_seconds', 'When the backup folder was last updated.', () =>
-      backupTime('backedUpMs'),
-    ),
-    gauge(
-      'wirewatch_backup_rehearsed_timestamp_seconds',
-      'When a restore from the backup folder was last rehearsed.',
-      () => backupTime('rehearsedMs'),
+    view(
+      'wirewatch_follower_lag_seconds',
+      'Age of the oldest change that a key which follows the stream has not been given.',
+      ({ followers }) =>
+        followers.map(({ account, key_id, seconds_behind }) => ({
+          labels: { account, key_id },
+          value: seconds_behind,
+        })),
+      ['account', 'key_id'],
     ),
   ];
 }
 
-function secondsOf(ms: number | null): number | null {
+function windows({ exports, database }: Status): Reading {
+  if (database.unreadable !== null) return null;
+  return EXPORT_NAMES.flatMap((name) => {
+    const { windows_done: done, not_read } = exports[name];
+    const { failed, missing, abandoned } = not_read;
+    return Object.entries({ done, failed, missing, abandoned }).map(([status, value]) => ({
+      labels: { export: name, status },
+      value,
+    }));
+  });
+}
+
+function storageGauges(view: MakeView): GaugeReader[] {
+  const byDatabase = (detections: number, access: number): Value[] => [
+    { labels: { database: 'detections' }, value: detections },
+    { labels: { database: 'access' }, value: access },
+  ];
+  return [
+    view(
+      'wirewatch_database_bytes',
+      'Size of a database file.',
+      ({ database }) => byDatabase(database.bytes, database.access_bytes),
+      ['database'],
+    ),
+    view(
+      'wirewatch_wal_bytes',
+      "Size of a database's write-ahead log.",
+      ({ database }) => byDatabase(database.wal_bytes, database.access_wal_bytes),
+      ['database'],
+    ),
+    view(
+      'wirewatch_disk_free_bytes',
+      'Free space for the appliance on the disk of a folder.',
+      ({ disks }) => disks.map(({ of, free_bytes }) => ({ labels: { folder: of }, value: free_bytes })),
+      ['folder'],
+    ),
+    view(
+      'wirewatch_verified_timestamp_seconds',
+      'When detections.db was last compared with its log.',
+      (status) => secondsOf(status.scrub?.at),
+    ),
+    view('wirewatch_verify_findings', 'Findings of that comparison, by kind.', findings, ['kind']),
+    view(
+      'wirewatch_backup_newest_timestamp_seconds',
+      'When the backup folder was last updated.',
+      ({ backup }) => secondsOf(backup?.newest_at),
+    ),
+  ];
+}
+
+function secondsOf(time: string | null | undefined): number | null {
+  const ms = parseInstant(time ?? '');
   return ms === null ? null : ms / SECOND_MS;
 }
 
-function findings(folder: DataFolder): Value[] {
-  const found = readScrubRecord(folder)?.findings ?? [];
+function findings({ scrub }: Status): Value[] {
   const kinds = findingKinds().filter((kind) => FINDING_KINDS[kind].of !== 'secret');
   return kinds.map((kind) => ({
     labels: { kind },
-    value: found.find((finding) => finding.kind === kind)?.count ?? 0,
+    value: scrub?.found.find((finding) => finding.kind === kind)?.count ?? 0,
   }));
-}
-
-function sizes(folder: DataFolder, suffix: '' | '-wal'): Value[] {
-  const databases = ['detections', 'access'] as const;
-  return databases.map((database) => ({
-    labels: { database },
-    value: sizeOf(`${folder[database]}${suffix}`),
-  }));
-}
-
-/** A folder that does not exist has no value. */
-async function freeBytes(folders: Readonly<Record<string, string>>): Promise<Value[]> {
-  const disks = await disksOf(Object.values(folders));
-  return Object.entries(folders).flatMap(([folder, path]) => {
-    const disk = disks.find((one) => one.folder === path);
-    return disk === undefined ? [] : [{ labels: { folder }, value: disk.free_bytes }];
-  });
 }

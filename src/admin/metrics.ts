@@ -13,7 +13,7 @@ import { LIMITS } from '../limits/limit-names.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { accountGauges } from './account-gauges.ts';
-import { type GaugeReader, type GaugeSources, gauges } from './gauges.ts';
+import { type GaugeReader, type GaugeSources, gauges, onceATurn } from './gauges.ts';
 import { processMetrics } from './process-metrics.ts';
 
 /** A light request takes 0.1 ms, the largest page a few ms; seconds mean that something is wrong. */
@@ -111,7 +111,8 @@ function countersOf(registry: Registry) {
 }
 
 function addGauges(registry: Registry, sources: GaugeSources): void {
-  const all = [...gauges(sources), ...accountGauges(sources), ...processMetrics()];
+  const shared = { ...sources, status: onceATurn(sources.status) };
+  const all = [...gauges(shared), ...accountGauges(sources), ...processMetrics()];
   for (const { name, help, labels, read } of all) {
     const options = { name, help, labelNames: [...labels], registers: [registry], collect };
     const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);

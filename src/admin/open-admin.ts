@@ -2,9 +2,10 @@
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { type IsSessionOpen, NotReadable, Sessions } from '../auth/console-tickets.ts';
 import { now } from '../clock.ts';
-import { type Config, enabledExports } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
+import type { Status } from '../operations/status.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -13,8 +14,7 @@ import type { AdminOptions } from './listener.ts';
 import type { Metrics } from './metrics.ts';
 import type { Operations } from './thread-client.ts';
 
-export interface OpenAdminOptions
-  extends Pick<AdminOptions, 'monitor' | 'detections' | 'dailyRows' | 'keyUses' | 'log'> {
+export interface OpenAdminOptions extends Pick<AdminOptions, 'monitor' | 'dailyRows' | 'keyUses' | 'log'> {
   readonly config: Config;
   readonly kind: InstallationKind;
   readonly folder: DataFolder;
@@ -55,9 +55,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     limits: config.server,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: consoleOptions(options, access),
-    backup: config.backup,
-    enabled: enabledExports(config),
-    drop: config.ingest.drop,
+    status: () => readStatus(options.operations),
     now,
   });
   return {
@@ -67,6 +65,13 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
       access.close();
     },
   };
+}
+
+/** @returns null while the operations thread cannot answer: whoever reads the metrics asks again */
+async function readStatus(operations: Operations): Promise<Status | null> {
+  const asking = { path: 'status', given: {}, way: 'api', by: { actor: 'metrics' } } as const;
+  const { status, body } = await operations.run(asking);
+  return status === 200 ? JSON.parse(body).value : null;
 }
 
 function consoleOptions(

@@ -11,17 +11,16 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
-import { readBody } from '../http/body.ts';
+import { readJson } from '../http/body.ts';
 import { pathOf, type Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
-import { SECOND_MS } from '../time.ts';
+import { Refused } from '../refused.ts';
 import type { Operations } from './thread-client.ts';
 import { problem, type Told } from './thread-messages.ts';
 
 export const OPERATIONS_PATH = '/operations/';
 
 const BODY_BYTES_MAX = 256 * 1024;
-const BODY_MS = 10 * SECOND_MS;
 const LINES = 'application/x-ndjson';
 
 export interface Asker {
@@ -55,13 +54,8 @@ export async function answerOperation(
       'This session may only read: it was made with wirewatch console --read-only.',
       'forbidden',
     );
-  const given = await bodyOf(request);
-  if (given === undefined)
-    return problem(
-      400,
-      `The body must be a JSON object of at most ${BODY_BYTES_MAX / 1024} KiB, with Content-Type: application/json.`,
-      'invalid_request',
-    );
+  const given: unknown = await readJson(request, BODY_BYTES_MAX).catch(refusedOf);
+  if (given instanceof Refused) return problem(400, given.message, 'invalid_request');
   const asking = { path: pathOf(operation), given, way, by, isQuestion };
   if (request.headers.accept === LINES) {
     await answerInLines(response, operations, asking);
@@ -87,16 +81,7 @@ async function answerInLines(
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
 }
 
-/** @returns undefined for what is no JSON; an empty object for no body */
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
-  if (body.kind !== 'whole') return undefined;
-  if (body.bytes.length === 0) return {};
-  // What a page can send to another origin without asking has another type.
-  if (!/^application\/json\b/i.test(request.headers['content-type'] ?? '')) return undefined;
-  try {
-    return JSON.parse(body.bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
+function refusedOf(error: unknown): Refused {
+  if (error instanceof Refused) return error;
+  throw error;
 }

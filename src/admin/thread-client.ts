@@ -96,6 +96,11 @@ export class Operations {
     else if (onChanged !== null) this.#thread = this.#start();
   }
 
+  /** What a console shows has changed. */
+  changed(names: readonly EventName[]): void {
+    this.#onChanged?.(names);
+  }
+
   async close(): Promise<void> {
     this.#onChanged = null;
     clearTimeout(this.#again);

@@ -1,7 +1,9 @@
 /**
  * `access.db-spare`: a copy of `access.db`, made after each change, that takes its place when it is damaged or missing.
- * A counter in both tells which one is later.
+ * A counter in both tells which one is later. One that cannot be brought up to date is deleted, so that it never revives
+ * a key that was revoked since; the next change or start makes a new one.
  */
+import { rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { type Database, integrityError, openDatabase, sizeOf } from '../store/database.ts';
@@ -58,12 +60,15 @@ export function contentOf(db: Database): Buffer {
  * Brings the spare copy up to date; durable when it returns.
  *
  * @param db a writer without an open transaction: its lock keeps a slower writer from putting an older copy in place
- * @throws the file system's error, with the older copy left as it was
+ * @throws the file system's error, with the older copy deleted
  */
 export function refreshSpare(db: Database, folder: DataFolder): void {
   db.exec('BEGIN IMMEDIATE');
   try {
     writeWhole(folder.spare, contentOf(db));
+  } catch (error) {
+    rmSync(folder.spare, { force: true });
+    throw error;
   } finally {
     db.exec('ROLLBACK');
   }

@@ -18,8 +18,6 @@ export const STATE = 'backup.json';
 const FORMAT = 'wirewatch-backup';
 const FORMAT_VERSION = 1;
 const NEWEST = 'newest';
-/** In a branch: when a restore from it was last rehearsed without differences. */
-const REHEARSED = 'rehearsed';
 /** In a branch: what is past the days to keep, and since when. */
 const EXPIRED = 'expired.json';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
@@ -108,23 +106,22 @@ export function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
-/** Times of the newest branch of a backup folder, epoch milliseconds; null for never. */
-export interface BackupTimes {
-  readonly backedUpMs: number | null;
-  readonly rehearsedMs: number | null;
-}
-
-/** @throws the file system's error, and Refused `failed` as {@link readState} does */
-export function backupTimes(folder: string): BackupTimes {
+/**
+ * When the newest branch of a backup folder was last updated, epoch milliseconds; null for never.
+ *
+ * @throws the file system's error, and Refused `failed` as {@link readState} does
+ */
+export function backedUpMs(folder: string): number | null {
   const branch = newestBranch(folder);
-  if (branch === null) return { backedUpMs: null, rehearsedMs: null };
-  const text = readSmall(join(branch, REHEARSED)) ?? '';
-  return { backedUpMs: parseInstant(readState(branch)?.at ?? ''), rehearsedMs: parseInstant(text.trim()) };
+  return branch === null ? null : parseInstant(readState(branch)?.at ?? '');
 }
 
-/** Recorded in the branch itself: valid wherever the rehearsal took place, and kept if the machine is lost. */
-export function noteRehearsal(branch: string, nowMs: number): void {
-  writeWhole(join(branch, REHEARSED), `${formatMs(nowMs)}\n`);
+/** A file instead of a backup folder, whether it is to be written or read. */
+export function notAFolder(path: string): Refused {
+  return new Refused(
+    'failed',
+    `${path} cannot be a backup: a backup is a folder. To keep one as a single file, pack the folder with tar, and unpack it before you verify or restore it.`,
+  );
 }
 
 /** Names of the branches in a backup folder, the oldest first. */

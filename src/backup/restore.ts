@@ -8,7 +8,6 @@ import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import {
   completeRestore,
   incomingNames,
@@ -19,12 +18,13 @@ import {
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import type { Now } from '../time.ts';
 import { makeNewState, type NewState } from './restored-state.ts';
-import { findSource, type Source } from './source.ts';
+import { findSource } from './source.ts';
 
 export interface RestoreOptions {
-  /** The backup: a file, a backup folder, a branch of one, or a data folder. */
+  /** The backup: a backup folder, a branch of one, or a data folder. */
   readonly source: string;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
@@ -58,7 +58,7 @@ const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
   const { now } = options;
   const folder = dataFolder(options.data);
-  actAsOwner(folder);
+  requireOwner(folder);
   const source = findSource(options.source);
   const isNewFolder = ensureFolder(folder);
   const release = takeStopped(folder);
@@ -84,7 +84,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       const aside = completeRestore(folder) ?? null;
       return {
         kind: 'restored',
-        restored: { ...made, source: source.path, replaced: pathOf(folder, aside) },
+        restored: { ...made, source, replaced: pathOf(folder, aside) },
       };
     } finally {
       rmSync(stage.root, { recursive: true, force: true });
@@ -101,14 +101,14 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
 }
 
 /**
- * @param live the folder whose logs may continue the backup; null: none
+ * @param live the folder whose logs may continue the backup
  * @throws Refused `failed` if the backup is damaged
  */
-export async function makeSound(
-  { drop, untilMs, now, onProgress }: Pick<RestoreOptions, 'drop' | 'untilMs' | 'now' | 'onProgress'>,
-  source: Source,
+async function makeSound(
+  { drop, untilMs, now, onProgress }: RestoreOptions,
+  source: string,
   stage: DataFolder,
-  live: DataFolder | null,
+  live: DataFolder,
 ): Promise<NewState> {
   try {
     return await makeNewState({ source, stage, live, drop, untilMs, now, onProgress });
@@ -117,7 +117,7 @@ export async function makeSound(
     if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) throw error;
     // The path is in a copy, but the backup is meant.
     const what = damage.message.replaceAll(`${stage.root}/`, '');
-    throw new Refused('failed', `${source.path} cannot be restored: ${what}. Nothing was changed.`, {
+    throw new Refused('failed', `${source} cannot be restored: ${what}. Nothing was changed.`, {
       cause: error,
     });
   }
@@ -150,7 +150,7 @@ function requireReplace(folder: DataFolder, replace: boolean): void {
 }
 
 /** Describes an error of the disk. @param isUntouched whether the data folder is unchanged */
-export function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
+function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
   if (error instanceof Refused) return error;
   const state = isUntouched
     ? 'Nothing was changed.'

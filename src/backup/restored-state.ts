@@ -29,14 +29,15 @@ import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { type Continued, continueLog } from './continue-log.ts';
 import { copyLog } from './log-copy.ts';
-import { loadSource, type Source } from './source.ts';
+import { loadSource } from './source.ts';
 
 export interface NewStateOptions {
-  readonly source: Source;
+  /** The folder that contains the logs of the backup. */
+  readonly source: string;
   /** A new folder, in which the state is built. */
   readonly stage: DataFolder;
-  /** The folder whose logs may continue the backup; null: none. */
-  readonly live: DataFolder | null;
+  /** The folder whose logs may continue the backup. */
+  readonly live: DataFolder;
   readonly drop: string;
   /** Epoch milliseconds: what was written to the log of detections after it is cut off; null: nothing. */
   readonly untilMs: number | null;
@@ -88,12 +89,12 @@ interface AccessCounts {
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
-  const ends = await loadSource(source, stage, onProgress);
+  const ends = loadSource(source, stage, onProgress);
   const log = originOf(live, stage, ends.log);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const access = makeAccess(stage, live, options.now());
   const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
-  const replaced = log !== 'from the backup' || live === null ? null : replacedHistory(live, options);
+  const replaced = log !== 'from the backup' ? null : replacedHistory(live, options);
   const made = await makeDetections(options, lost, cut, replaced);
   return {
     backed_up_at: ends.at,
@@ -106,9 +107,9 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
 }
 
 /** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
-function originOf(live: DataFolder | null, stage: DataFolder, end: Mark | null): LogOrigin {
-  const made = live === null ? null : continued(live, stage, end);
-  if (live === null || made === null) return 'from the backup';
+function originOf(live: DataFolder, stage: DataFolder, end: Mark | null): LogOrigin {
+  const made = continued(live, stage, end);
+  if (made === null) return 'from the backup';
   if (hasEnd(live, stage, made)) return 'continued';
   return made.last?.id === end?.id ? 'from the backup' : 'continued in part';
 }

@@ -5,7 +5,7 @@
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, type Now } from '../time.ts';
 import { type BackupProcess, type Outcome, runCommand } from './backup-process.ts';
-import { type BackupTimes, backupTimes } from './branch.ts';
+import { backedUpMs } from './branch.ts';
 
 export interface ScheduleOptions {
   readonly data: string;
@@ -66,26 +66,6 @@ export function isOverdue(atMs: number, everyMinutes: number, nowMs: number): bo
   return nowMs - atMs > OVERDUE_AFTER * everyMinutes * MINUTE_MS + OVERDUE_SPARE_MS;
 }
 
-/** How old a rehearsal may be; the manual names it. */
-const REHEARSED_DAYS = 30;
-
-/**
- * Whether a restore from a backup folder was rehearsed, and when.
- *
- * @returns text that follows the name of the folder; `todo` null: it was rehearsed recently
- */
-export function rehearsalText(
-  folder: string,
-  { rehearsedMs }: BackupTimes,
-  nowMs: number,
-): { readonly text: string; readonly todo: string | null } {
-  const todo = `Rehearse a restore, which changes nothing: wirewatch restore --rehearse ${folder}`;
-  if (rehearsedMs === null) return { text: 'a restore from it has never been rehearsed', todo };
-  const isOld = nowMs - rehearsedMs > REHEARSED_DAYS * DAY_MS;
-  const text = `a restore from it was last rehearsed at ${formatMs(rehearsedMs)}`;
-  return isOld ? { text: `${text}, more than ${REHEARSED_DAYS} days ago`, todo } : { text, todo: null };
-}
-
 class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
@@ -108,13 +88,12 @@ class Scheduler {
 
   check(): void {
     const nowMs = this.#options.now();
-    const times = this.#readTimes();
-    const atMs = times.backedUpMs;
+    const atMs = this.#readLast();
     const isDue = atMs === null || nowMs - atMs >= this.#everyMs || nowMs < atMs;
     const waitMs = this.#failure === null ? this.#everyMs : Math.min(this.#everyMs, RETRY_MS);
     const mayTry = this.#monotonicMs() - this.#triedAtMs >= waitMs;
     if (isDue && mayTry && this.#running === null && !this.#isClosed) this.#backUp();
-    this.#tell(times, nowMs);
+    this.#tell(atMs, nowMs);
   }
 
   async close(): Promise<void> {
@@ -122,13 +101,14 @@ class Scheduler {
     await this.#running?.giveUp();
   }
 
-  #readTimes(): BackupTimes {
+  /** When the backup was last updated, epoch milliseconds; null: never, or that cannot be read. */
+  #readLast(): number | null {
     const { folder } = this.#options;
     try {
-      return backupTimes(folder);
+      return backedUpMs(folder);
     } catch (error) {
       if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error, folder)}`;
-      return { backedUpMs: null, rehearsedMs: null };
+      return null;
     }
   }
 
@@ -183,14 +163,11 @@ class Scheduler {
     });
   }
 
-  #tell(times: BackupTimes, nowMs: number): void {
+  #tell(atMs: number | null, nowMs: number): void {
     const { folder, every_minutes, onAlert } = this.#options;
-    const { backedUpMs } = times;
-    const isLate = backedUpMs !== null && isOverdue(backedUpMs, every_minutes, nowMs);
+    const isLate = atMs !== null && isOverdue(atMs, every_minutes, nowMs);
     const state =
-      backedUpMs === null
-        ? `${folder} contains no backup`
-        : `${folder} was last updated at ${formatMs(backedUpMs)}, and ${rehearsalText(folder, times, nowMs).text}`;
+      atMs === null ? `${folder} contains no backup` : `${folder} was last updated at ${formatMs(atMs)}`;
     const causes = this.#failure === null ? [] : [this.#failure.replace(/\.$/, '')];
     const isOpen = isLate || causes.length > 0;
     onAlert('backup overdue', isOpen ? [...causes, state].join('. ') : null);

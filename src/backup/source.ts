@@ -1,45 +1,36 @@
 /**
- * Where a restore, a rehearsal and `verify` start: the log, `access.db` and the secret of a backup, in a folder of their own, as in
- * a data folder.
+ * Where a restore and `verify` start: the log, `access.db` and the secret of a backup, in a folder of their own, as in a
+ * data folder.
  */
-import { closeSync, copyFileSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { contentOf, findCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { actsAsOwner } from '../store/acting-user.ts';
 import { openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { type CopiedAccess, newestBranch, readState, sha256 } from './branch.ts';
+import { type CopiedAccess, newestBranch, notAFolder, readState, sha256 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
-import { unpackTar } from './tar-file.ts';
 
-/** A file, or the folder that contains the logs: a branch of a backup folder, or a data folder. */
-export interface Source {
-  readonly kind: 'file' | 'folder';
-  readonly path: string;
-}
-
-/** @throws Refused `failed` if there is no backup, or it cannot be read */
-export function findSource(given: string): Source {
+/**
+ * The folder that contains the logs: a branch, the newest branch of a backup folder, or a data folder.
+ *
+ * @throws Refused `failed` if there is no backup, or it cannot be read
+ */
+export function findSource(given: string): string {
   const path = resolve(given);
   try {
-    if (!statSync(path).isDirectory()) {
-      closeSync(openSync(path, 'r'));
-      return { kind: 'file', path };
-    }
-    if (existsSync(dataFolder(path).secret)) return { kind: 'folder', path };
+    if (!statSync(path).isDirectory()) throw notAFolder(path);
+    if (existsSync(dataFolder(path).secret)) return path;
     const branch = newestBranch(path);
     if (branch === null) throw new Error('it contains no backup');
-    return { kind: 'folder', path: branch };
+    return branch;
   } catch (error) {
-    const whose = actsAsOwner()
-      ? '. The command runs as the owner of the data folder: give that user read access to the backup'
-      : '';
-    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
+    if (error instanceof Refused) throw error;
+    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}.`, {
       cause: error,
     });
   }
@@ -56,20 +47,18 @@ export interface Loaded {
 /**
  * Copies the contents of a backup into an empty folder, and checks that they reach the end that the backup names.
  *
+ * @param path of {@link findSource}
  * @throws Refused `failed`, LogDamage; the text follows the name of the backup
  */
-export async function loadSource(
-  { kind, path }: Source,
+export function loadSource(
+  path: string,
   stage: DataFolder,
   onProgress: (what: string, done: number, total: number) => void,
-): Promise<Loaded> {
-  // Of a folder, before: another backup may update it meanwhile.
-  const before = kind === 'file' ? null : readState(path);
-  if (kind === 'file') await unpackTar(path, stage.root);
-  else copyFolder(dataFolder(path), stage, onProgress);
-  const state = before ?? readState(stage.root);
-  if (state === null && kind === 'file') throw new Refused('failed', 'it is not a backup');
-  if (!existsSync(stage.secret)) throw new Refused('failed', 'it has no secret');
+): Loaded {
+  // Before the copy: another backup may update it meanwhile.
+  const state = readState(path);
+  if (!existsSync(dataFolder(path).secret)) throw new Refused('failed', 'it has no secret');
+  copyFolder(dataFolder(path), stage, onProgress);
   const secret = readFileSync(stage.secret);
   if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
     throw new Refused('failed', 'its secret is damaged');

@@ -1,7 +1,5 @@
 /** Whether a backup is intact: every checksum, every entry, and that the log reaches the end that it names. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Commit, Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter } from '../history/log-reader.ts';
@@ -9,11 +7,10 @@ import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { readState, sha256 } from './branch.ts';
-import { requireAccess, type Source } from './source.ts';
-import { unpackTar } from './tar-file.ts';
+import { requireAccess } from './source.ts';
 
 export interface VerifiedBackup {
-  /** The branch, or the file. */
+  /** The branch, or the data folder. */
   readonly path: string;
   /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
@@ -25,34 +22,20 @@ export interface VerifiedBackup {
 
 type OnProgress = (what: string, done: number, total: number) => void;
 
-/** A file is unpacked into the folder for temporary files. */
-export async function verifyBackup({ kind, path }: Source, onProgress: OnProgress): Promise<VerifiedBackup> {
-  if (kind === 'folder') return verifyFolder(path, path, onProgress);
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-verify-'));
-  try {
-    await unpackTar(path, folder);
-    return verifyFolder(folder, path, onProgress);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return { path, at: null, entries: 0, findings: [error.message] };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-function verifyFolder(root: string, path: string, onProgress: OnProgress): VerifiedBackup {
-  const folder = dataFolder(root);
+/** @param path the folder that contains the logs */
+export function verifyBackup(path: string, onProgress: OnProgress): VerifiedBackup {
+  const folder = dataFolder(path);
   const findings: string[] = [];
   const guard = <Result>(work: () => Result): Result | null => {
     try {
       return work();
     } catch (error) {
       if (!isLogError(error) && !(error instanceof Refused)) throw error;
-      findings.push(reasonOf(error).replaceAll(root, path));
+      findings.push(reasonOf(error));
       return null;
     }
   };
-  const state = guard(() => readState(root));
+  const state = guard(() => readState(path));
   const entries = guard(() => readThrough(folder.log, state?.log ?? null, onProgress))?.entry ?? 0;
   guard(() => requireAccess(folder.access, state?.access ?? null));
   guard(() => checkSecret(folder.secret, state?.secret_sha256 ?? null));

@@ -1,5 +1,6 @@
 /**
- * Writes a backup: a copy of `access.db`, the log up to the entry that the database has applied, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
+ * Writes a backup: a copy of `access.db`, the log up to the entry that the database has applied, then the secret. The
+ * folder is updated, so only new data is written.
  *
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
@@ -14,9 +15,6 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { contentOf, findCopy, readAccessState } from '../auth/spare-copy.ts';
@@ -24,13 +22,13 @@ import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
+import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
@@ -40,6 +38,7 @@ import {
   type CopiedAccess,
   deleteOld,
   newState,
+  notAFolder,
   noteNewest,
   readState,
   STATE,
@@ -47,16 +46,13 @@ import {
   writeState,
 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
-import { packTar } from './tar-file.ts';
 
 export interface BackupOptions {
   readonly data: string;
-  /** A folder, or a file with a name that ends with `.tar`; absolute. */
+  /** The backup folder, absolute. */
   readonly target: string;
   /** The drop folder. */
   readonly drop: string;
-  /** Whether an existing file is overwritten. */
-  readonly replace: boolean;
   /** After how many days old branches and replaced segments are deleted. */
   readonly keepDays: number;
   readonly now: Now;
@@ -65,7 +61,7 @@ export interface BackupOptions {
 }
 
 export interface WrittenBackup {
-  /** The branch of a folder, or the file. */
+  /** The branch of the folder. */
   readonly path: string;
   readonly state: BackupState;
   /** Bytes that were written. */
@@ -84,11 +80,11 @@ const OTHER_BACKUP_MS = 5_000;
  * @throws Refused `failed` if the target cannot be written, or the installation is damaged, and then the earlier backup
  *   stays valid; `configuration` if there is no installation to back up
  */
-export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
+export function writeBackup(options: BackupOptions): WrittenBackup {
   const { target } = options;
   const folder = dataFolder(options.data);
-  // The scheduled backup of that user must be able to continue what this one writes.
-  actAsOwner(folder);
+  // The scheduled backup must be able to continue what this one writes.
+  requireOwner(folder);
   const release = keepInPlace(folder, false);
   const stays = hasBackup(target) ? ' The earlier backup is still valid.' : '';
   try {
@@ -96,9 +92,7 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
     requireOutside(folder, options);
     requireParent(target);
     const found = lstatSync(target, { throwIfNoEntry: false });
-    if (target.endsWith('.tar') && found?.isDirectory() !== true) return await writeFile(folder, options);
-    if (found !== undefined && !found.isDirectory())
-      throw new Refused('failed', `${target} is not a folder. Name a folder, or a file that ends with .tar.`);
+    if (found === undefined ? target.endsWith('.tar') : !found.isDirectory()) throw notAFolder(target);
     return writeFolder(folder, options);
   } catch (error) {
     throw explained(error, { target, stays, root: folder.root });
@@ -127,35 +121,6 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
   }
 }
 
-async function writeFile(folder: DataFolder, options: BackupOptions): Promise<WrittenBackup> {
-  const { target, replace } = options;
-  const found = lstatSync(target, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile())
-    throw new Refused('failed', `${target} exists, but is not a file. Name another file.`);
-  if (found !== undefined && !replace) throw nameTaken(target);
-  const stage = join(dirname(target), `.${basename(target)}.tmp`);
-  mkdirSync(stage, { recursive: true, mode: 0o700 });
-  const release = lockFolder(stage, target);
-  try {
-    const made = join(stage, 'backup');
-    rmSync(made, { recursive: true, force: true });
-    mkdirSync(made, { mode: 0o700 });
-    const { state } = update(folder, made, options);
-    const packed = join(stage, 'packed.tar');
-    rmSync(packed, { force: true });
-    await packTar(made, packed);
-    const written = statSync(packed).size;
-    if (replace) {
-      renameSync(packed, target);
-      syncFolder(dirname(target));
-    } else if (!appearAs(target, packed)) throw nameTaken(target);
-    return { path: target, state, written, isNewBranch: false, deleted: [] };
-  } finally {
-    rmSync(stage, { recursive: true, force: true });
-    release();
-  }
-}
-
 /** @throws the file system's error, which names the path: SQLite's does not */
 function lockFolder(folder: string, target: string): Release {
   const lock = join(folder, LOCK);
@@ -163,10 +128,6 @@ function lockFolder(folder: string, target: string): Release {
   const release = takeLock(lock, OTHER_BACKUP_MS);
   if (release !== null) return release;
   throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
-}
-
-function nameTaken(target: string): Refused {
-  return new Refused('failed', `${target} already exists. Name another file, or overwrite it with --force.`);
 }
 
 /** @returns the new state, and how many bytes were written */
@@ -251,8 +212,7 @@ function requireInstallation(folder: DataFolder): void {
 function requireOutside({ root, log }: DataFolder, { target, drop }: BackupOptions): void {
   const at = realPath(target);
   const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
-  const isFile = dirname(at) === realPath(root) && target.endsWith('.tar');
-  if (at !== realPath(root) && !within(log) && !isFile && !within(drop)) return;
+  if (at !== realPath(root) && !within(log) && !within(drop)) return;
   throw new Refused(
     'failed',
     `${target} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
@@ -263,7 +223,7 @@ function hasBackup(target: string): boolean {
   try {
     return readdirSync(target).some((name) => existsSync(join(target, name, STATE)));
   } catch {
-    return statSync(target, { throwIfNoEntry: false })?.isFile() === true;
+    return false;
   }
 }
 
@@ -322,7 +282,6 @@ function explained(
 
 function adviceOn(error: unknown, target: string): string {
   if (!isErrorCode(error, 'EACCES', 'EPERM')) return 'Check the disk and the permissions.';
-  if (target.endsWith('.tar')) return 'Name a file in a folder that the user that Wirewatch runs as can use.';
   const [uid, gid] = [process.geteuid?.(), process.getegid?.()];
   return existsSync(target)
     ? `Give the backup folder to the user that Wirewatch runs as: chown -R ${uid}:${gid} ${target}`

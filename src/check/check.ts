@@ -1,33 +1,25 @@
 /**
- * Checks an installation: one finding for each thing that it needs, with what to do.
+ * Checks an installation: what a start would examine, without listening, and the alerts of the status document. One
+ * finding for each thing, with what to do.
  *
  * It can run at any time, while the appliance runs or before the first start, and leaves nothing behind.
  */
-import { existsSync, statSync } from 'node:fs';
-import type { Seeds } from '../auth/preseed.ts';
-import { type Config, enabledExports } from '../config/load.ts';
-import { readAlertFile } from '../health/alert-file.ts';
-import { ledgerAlerts } from '../health/ledger-alerts.ts';
-import { openAlerts } from '../health/open-alerts.ts';
+import { existsSync } from 'node:fs';
+import type { Config } from '../config/load.ts';
+import { freeText } from '../counted.ts';
+import { readStatus, type Status } from '../operations/status.ts';
+import { reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import type { Database } from '../store/database.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
-import { readLogMark } from '../store/log-mark.ts';
-import { newestWindowEnd } from '../windows/ledger.ts';
-import { checkBackups } from './backups.ts';
-import { checkClock } from './clock.ts';
-import { checkConfigured, checkSecretFiles } from './configured.ts';
-import { checkCustomers } from './customers.ts';
+import { checkConfigured } from './configured.ts';
 import { checkDatabase, checkLog, checkSecret } from './databases.ts';
-import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
-import { checkDataFileSystem } from './file-system.ts';
 import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
-import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
-import { checkAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
-import { checkOpenFiles } from './open-files.ts';
+import { checkAlertCommand, checkDataFolder, checkLogFile } from './folders.ts';
+import { checkAddress, checkAdminTls, checkTls } from './network.ts';
 
 export interface CheckOptions {
   /** Of the data folder, absolute. */
@@ -35,39 +27,42 @@ export interface CheckOptions {
   /** Or why it could not be read. */
   readonly configured: Config | string;
   readonly nowMs: number;
-  /** Called with the name of what is being checked, if that takes long. */
-  readonly onProgress: (what: string) => void;
+  /** Asks the appliance that runs on the data folder; null if none does, or it cannot be asked yet. */
+  readonly askStatus: () => Promise<Status | null>;
 }
 
-/** What is known of the installation before its parts are checked. */
-interface Installation {
-  readonly folder: DataFolder;
-  readonly nowMs: number;
-  readonly isRunning: boolean;
-  /** Null if it could not be read. */
-  readonly config: Config | null;
-  /** Null if there are none, or they could not all be read. */
-  readonly seeds: Seeds | null;
+/** Each null: it does not exist yet, or nothing can be read from it. */
+interface Databases {
+  readonly detections: Database | null;
+  readonly access: Database | null;
 }
 
 /** All findings, in the order in which problems are best fixed. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
-  const { configured, root, nowMs, onProgress } = options;
+  const { configured, root, nowMs, askStatus } = options;
   const config = typeof configured === 'string' ? null : configured;
   const folder = dataFolder(root);
-  const isRunning = isHeld(folder.serveLock);
-  const { outcome: ofFolder, state } = checkDataFolder(root);
-  const { findings: ofSecrets, seeds } =
-    config === null ? { findings: [], seeds: null } : checkSecretFiles(config.preseed);
-  const installation = { folder, nowMs, isRunning, config, seeds };
+  const outcome = checkDataFolder(folder);
+  const isOpen = outcome.status !== 'bad' && existsSync(root);
+  const detections = isOpen ? checkDatabase(folder.detections, DETECTIONS_SCHEMA) : null;
+  const access = isOpen ? checkDatabase(folder.access, ACCESS_SCHEMA) : null;
+  using detectionsDb = detections?.db ?? null;
+  using accessDb = access?.db ?? null;
+  const databases = { detections: detectionsDb, access: accessDb };
+  const status = isOpen ? await askStatus().catch(reasonOf) : null;
+  const isRunning = status !== null || (isOpen && isLocked(folder.serveLock));
   return [
     finding('configuration', checkConfiguration(configured)),
-    ...ofSecrets,
-    finding('data folder', ofFolder),
-    ...(state === 'open'
-      ? await checkInFolder(installation, onProgress)
-      : [finding('clock', checkClock(0, nowMs))]),
-    ...(state === 'absent' && seeds !== null ? checkConfigured(seeds, null, nowMs) : []),
+    finding('data folder', outcome),
+    ...(detections === null ? [] : [finding('detections.db', detections.outcome)]),
+    ...(access === null ? [] : [finding('access.db', access.outcome)]),
+    ...(isOpen ? checkBesideDatabases(folder, databases) : []),
+    ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
+      ? []
+      : checkConfigured(config.preseed, accessDb, nowMs)),
+    ...(config === null || !isOpen
+      ? []
+      : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }
@@ -81,99 +76,95 @@ function checkConfiguration(configured: Config | string): Outcome {
   return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
 }
 
-async function checkInFolder(
-  installation: Installation,
-  onProgress: CheckOptions['onProgress'],
-): Promise<Finding[]> {
-  const { folder, nowMs, seeds } = installation;
-  const detections = checkDatabase(folder.detections, DETECTIONS_SCHEMA, onProgress);
-  const access = checkDatabase(folder.access, ACCESS_SCHEMA, onProgress);
-  using detectionsDb = detections.db;
-  using accessDb = access.db;
+function checkBesideDatabases(folder: DataFolder, { detections }: Databases): Finding[] {
   return [
-    finding('data file system', await checkDataFileSystem(folder.root)),
-    finding('data disk', await checkRoom(folder.root)),
-    ...(isUsable(folder.root) ? [finding('disk sync', checkSync(folder.root))] : []),
-    finding('clock', checkClock(latestMs(folder, detectionsDb), nowMs)),
-    finding('detections.db', detections.outcome),
-    finding('access.db', access.outcome),
-    finding('log', checkLog(folder.log, hasMark(detectionsDb))),
+    finding('log', checkLog(folder.log, detections)),
     finding('secret', checkSecret(folder, existsSync(folder.detections))),
-    ...(seeds === null || access.outcome.status === 'bad' ? [] : checkConfigured(seeds, accessDb, nowMs)),
-    ...(accessDb === null ? [] : checkCustomers(accessDb, nowMs)),
-    ...(await checkAppliance(installation, detectionsDb)),
   ];
 }
 
-async function checkAppliance(
-  { folder, config, isRunning, nowMs }: Installation,
-  detections: Database | null,
-): Promise<Finding[]> {
-  if (config === null) return [];
-  const running = finding('appliance', checkRunning(folder, isRunning));
-  const reported = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
-  const readLedger = () =>
-    detections === null ? [] : ledgerAlerts(detections, enabledExports(config), nowMs);
-  const alerts = openAlerts(reported, readLedger, nowMs);
-  // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
-  if (alerts.length === 0) return isRunning ? [running, finding('alerts', ok('none open'))] : [running];
-  return [
-    running,
-    ...alerts.map(({ name, page_worthy, detail, what_to_do }) =>
-      finding('alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)),
-    ),
-  ];
+interface Asked {
+  readonly config: Config;
+  readonly databases: Databases;
+  /** What the appliance says; a text: why it does not. */
+  readonly status: Status | string | null;
+  readonly isRunning: boolean;
+  readonly nowMs: number;
 }
 
-function checkRunning({ detections }: DataFolder, isRunning: boolean): Outcome {
-  if (isRunning) return ok('running');
-  return existsSync(detections)
+async function checkAppliance(folder: DataFolder, asked: Asked): Promise<Finding[]> {
+  const { config, databases, status, isRunning, nowMs } = asked;
+  const check = 'appliance';
+  if (typeof status === 'string')
+    return [finding(check, bad(`running, but it does not answer: ${status}`, 'Look into its log.'))];
+  if (status !== null)
+    return [
+      finding(check, ok(status.url === null ? 'running' : `running, listening on ${status.url}`)),
+      ...checkSettings(status),
+      // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
+      ...(status.alerts.length === 0 ? [finding('alerts', ok('none open'))] : alertsOf(status)),
+    ];
+  if (isRunning)
+    return [finding(check, warn('starting: it cannot be asked yet', 'Run this command again in a moment.'))];
+  const found = await readStatus({
+    folder,
+    kind: 'appliance',
+    config,
+    access: () => databases.access ?? nothingRead(),
+    detections: () => databases.detections,
+    live: null,
+    nowMs,
+  });
+  const notRunning = existsSync(folder.detections)
     ? bad(
-        'not running: clients get no answers, and only alerts that follow from detections.db are known',
+        'not running: clients get no answers, and only alerts that follow from the databases are known',
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
     : ok('not started yet');
+  return [finding(check, notRunning), ...disksOf(found), ...alertsOf(found)];
+}
+
+function nothingRead(): never {
+  throw new Error('it cannot be read');
+}
+
+function checkSettings({ settings }: Status): Finding[] {
+  if (settings === null || settings.what_to_do === null) return [];
+  const { problem, changed, what_to_do } = settings;
+  const names = changed.map(({ name }) => name).join(', ');
+  return [finding('running settings', warn(problem ?? `others than configured: ${names}`, what_to_do))];
+}
+
+function alertsOf({ alerts }: Status): Finding[] {
+  return alerts.map(({ name, page_worthy, detail, what_to_do }) =>
+    finding('alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)),
+  );
+}
+
+/** While it runs, an alert says so. */
+function disksOf({ disks }: Status): Finding[] {
+  return disks
+    .filter(({ low }) => low)
+    .map(({ of, folder, free_bytes, bytes }) =>
+      finding(
+        `${of} disk`,
+        warn(
+          `${freeText(free_bytes, bytes)} free (${folder})`,
+          'Free space on the disk: ingest waits while it is full.',
+        ),
+      ),
+    );
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
-  const { ingest, photos, server, admin, exports, log } = config;
+  const { ingest, server, admin, log, alerts } = config;
   return [
-    ...(await checkDropFolder(ingest.drop, ingest.rescan_seconds)),
-    ...(existsSync(ingest.drop) ? [finding('drop disk', await checkRoom(ingest.drop))] : []),
-    finding('backups', checkBackups(config, nowMs)),
-    finding('photo folder', checkPhotoFolder(photos.folder, exports.imagewire.enabled)),
+    finding('drop folder', checkDropFolder(ingest.drop)),
     finding('listening address', await checkAddress('server', server, isRunning)),
-    finding('base address', checkBaseUrl(server)),
     ...(await checkTls(server, nowMs)),
     finding('administration', await checkAddress('admin', admin, isRunning)),
     ...(await checkAdminTls(config, nowMs)),
     ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
-    finding('open files', checkOpenFiles(server.max_connections)),
+    ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
   ];
-}
-
-/** The latest time of the files and the finished windows: the clock has been there before. */
-function latestMs(folder: DataFolder, detections: Database | null): number {
-  const files = [folder.detections, folder.access, folder.alerts];
-  const written = files.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-  return Math.max(detections === null ? 0 : newestWindowEnd(detections), ...written);
-}
-
-/** Whether a database has applied something of its log. */
-function hasMark(db: Database | null): boolean {
-  try {
-    return db !== null && readLogMark(db) !== null;
-  } catch {
-    // Of another version of the program.
-    return false;
-  }
-}
-
-/** A lock that cannot be read is reported with its folder. */
-function isHeld(lock: string): boolean {
-  try {
-    return isLocked(lock);
-  } catch {
-    return false;
-  }
 }

@@ -1,41 +1,37 @@
-/** The data folder and the photo folder: whether this user, and no other, can use them. */
-import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { counted } from '../counted.ts';
+/** The data folder: whether this user, and no other, can use it; the log file and the alert command. */
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { reasonOf } from '../refused.ts';
-import { dataFolder, refuseLinks } from '../store/folder.ts';
+import { type DataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
 import { bad, type Outcome, ok, warn } from './finding.ts';
 
 const OTHERS = 0o077;
+const CHOWN =
+  'Give the folder and its files to the user that Wirewatch runs as (chown -R), and run this command as that user.';
 
-/** `closed`: it exists, but its contents cannot be read. */
-export type FolderState = 'absent' | 'closed' | 'open';
-
-export function checkDataFolder(root: string): { outcome: Outcome; state: FolderState } {
+export function checkDataFolder(folder: DataFolder): Outcome {
+  const { root } = folder;
   const found = statOf(root);
-  if (typeof found === 'string') {
-    return {
-      outcome: bad(`${root}: ${found}`, 'Give this user access.'),
-      state: 'closed',
-    };
-  }
-  if (found === null) return { outcome: absent(root), state: 'absent' };
-  if (!found.isDirectory()) {
-    const todo = 'Name another folder with --data, or move the file away.';
-    return { outcome: bad(`${root} is not a folder`, todo), state: 'closed' };
-  }
-  const owned = checkOwner(root, found);
-  const outcome = owned.status === 'bad' ? owned : (foundLink(root) ?? owned);
-  return { outcome, state: isOpen(root) ? 'open' : 'closed' };
-}
-
-function foundLink(root: string): Outcome | null {
+  if (found === null) return absent(root);
   try {
-    refuseLinks(dataFolder(root));
-    return null;
+    requireUsable(folder);
+    refuseLinks(folder);
   } catch (error) {
-    return bad(reasonOf(error), 'Replace the link with the file or folder itself.');
+    return bad(reasonOf(error), CHOWN);
   }
+  if (typeof found === 'string') return bad(`${root}: ${found}`, CHOWN);
+  const detail = `${root}, mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}`;
+  if (process.getuid !== undefined && process.getuid() !== found.uid)
+    return warn(
+      `${detail}, owned by user id ${found.uid}, but this command runs as ${process.getuid()}`,
+      'Run this command as the user that Wirewatch runs as: only then does it test what that user can read and write.',
+    );
+  return (found.mode & OTHERS) === 0
+    ? ok(detail)
+    : warn(
+        `${detail}: other users of this machine have access to it, and it contains the secret and the hashes of keys`,
+        `chmod 0700 ${root}`,
+      );
 }
 
 function absent(root: string): Outcome {
@@ -52,45 +48,19 @@ function absent(root: string): Outcome {
       );
 }
 
-function checkOwner(root: string, found: Stats): Outcome {
-  const uid = process.getuid?.();
-  const mode = (found.mode & 0o7777).toString(8).padStart(4, '0');
-  const detail = `${root}, mode ${mode}`;
-  if (uid !== undefined && uid !== found.uid) {
-    const mine = `${detail}, owned by user id ${found.uid}, but this command runs as ${uid}`;
-    return uid === 0 && isUsable(root)
-      ? warn(
-          mine,
-          'Run this command as the user that Wirewatch runs as: only then does it test what that user can read and write.',
-        )
-      : bad(
-          mine,
-          'Run this command as the user that Wirewatch runs as, or give the folder to that user (chown -R).',
-        );
-  }
-  if (!isUsable(root)) return bad(`${detail}: this user cannot write to it`, `chmod 0700 ${root}`);
-  if ((found.mode & OTHERS) !== 0) {
-    return warn(
-      `${detail}: other users of this machine have access to it, and it contains the secret and the hashes of keys`,
-      `chmod 0700 ${root}`,
-    );
-  }
-  return ok(detail);
-}
-
-/** @param isNeeded whether the image export is in use */
-export function checkPhotoFolder(folder: string, isNeeded: boolean): Outcome {
-  if (!isNeeded) return ok('not needed: [exports.imagewire] is switched off');
-  try {
-    return ok(`${folder}, ${counted(readdirSync(folder).length, 'entry', 'entries')}`);
-  } catch (error) {
-    if (statOf(folder) === null)
-      return ok(`${folder} does not exist: photo addresses of Wirewatch return 404`);
-    return bad(
-      `${folder}: ${reasonOf(error, folder)}`,
-      'Give the user that Wirewatch runs as read access, or set [photos] folder.',
-    );
-  }
+/** Looked for as the system does when it runs the command. */
+export function checkAlertCommand([program = '']: readonly string[]): Outcome {
+  const isPath = program.includes('/');
+  const places = isPath
+    ? [program]
+    : (process.env.PATH ?? '').split(delimiter).map((at) => join(at, program));
+  const found = places.find((path) => isAllowed(path, constants.X_OK));
+  return found === undefined
+    ? bad(
+        isPath ? `${program} does not exist, or this user cannot run it` : `no folder of PATH has ${program}`,
+        'Install the program, or correct [alerts] command: until then, nobody is told of alerts.',
+      )
+    : ok(found);
 }
 
 /** The file is not opened, since that would create it. */
@@ -119,13 +89,9 @@ export function isUsable(folder: string): boolean {
   return isAllowed(folder, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
-function isOpen(folder: string): boolean {
-  return isAllowed(folder, constants.R_OK | constants.X_OK);
-}
-
-function isAllowed(folder: string, mode: number): boolean {
+function isAllowed(path: string, mode: number): boolean {
   try {
-    accessSync(folder, mode);
+    accessSync(path, mode);
     return true;
   } catch {
     return false;

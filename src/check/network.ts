@@ -1,4 +1,4 @@
-/** The listening address, the public address, and the certificate. */
+/** The addresses to listen on, and the certificates. */
 import { statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';
@@ -11,7 +11,7 @@ import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts
 
 type Server = Settings['server'];
 
-/** @param isRunning whether an appliance holds the lock of the data folder: then it uses the address */
+/** @param isRunning whether an appliance runs on the data folder: then it uses the address */
 export async function checkAddress(
   section: 'server' | 'admin',
   { host, port }: Pick<Server, 'host' | 'port'>,
@@ -19,23 +19,14 @@ export async function checkAddress(
 ): Promise<Outcome> {
   if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  if (isRunning) return ok(`${shown}, unless Wirewatch was started with other settings`);
   const fault = await listenError(host, port);
-  if (fault === null) {
-    return isRunning
-      ? warn(
-          `${shown} is free, although Wirewatch is running: it listens on another address, with other settings`,
-          `Run this command with the configuration of the running Wirewatch (--config, WIREWATCH_ variables${section === 'server' ? ', or the same --host and --port' : ''}).`,
-        )
-      : ok(`${shown} is free`);
-  }
-  if (isErrorCode(fault, 'EADDRINUSE')) {
-    return isRunning
-      ? ok(`${shown} is in use, as expected while Wirewatch is running`)
-      : bad(
-          `${shown} is in use by another program`,
-          `Stop that program, or choose another [${section}] port.`,
-        );
-  }
+  if (fault === null) return ok(`${shown} is free`);
+  if (isErrorCode(fault, 'EADDRINUSE'))
+    return bad(
+      `${shown} is in use by another program`,
+      `Stop that program, or choose another [${section}] port.`,
+    );
   if (isErrorCode(fault, 'EACCES')) {
     return bad(
       `${shown}: this user cannot listen on this port`,
@@ -52,29 +43,6 @@ async function listenError(host: string, port: number): Promise<unknown> {
   server.once('error', resolve);
   server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
   return promise;
-}
-
-const LOOPBACK = /^https?:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/;
-
-export function checkBaseUrl({ base_url }: Server): Outcome {
-  if (base_url === '') {
-    return warn(
-      'not set: error types and photo addresses contain the listening address, which clients may not be able to reach',
-      'Set [server] base_url to the public address that clients use.',
-    );
-  }
-  if (LOOPBACK.test(base_url)) {
-    return warn(
-      `${base_url} points each client to its own machine`,
-      'Set [server] base_url to the public address that clients use.',
-    );
-  }
-  return base_url.startsWith('https:')
-    ? ok(base_url)
-    : warn(
-        `${base_url}: clients send their keys unencrypted`,
-        'Use HTTPS, with a proxy or with [server] tls_certificate and tls_key.',
-      );
 }
 
 const READABLE_BY_ALL = 0o004;

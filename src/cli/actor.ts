@@ -2,7 +2,6 @@
 import { userInfo } from 'node:os';
 import type { Actor } from '../auth/actor.ts';
 
-/** Must come before this process acts as the owner of the data folder. */
 export function actorOfProcess(): Actor {
   const { SUDO_USER = '' } = process.env;
   return { actor: userName(), ...(SUDO_USER !== '' && { sudo_user: SUDO_USER }) };

@@ -1,42 +1,39 @@
-/** `wirewatch backup`: updates a backup folder, or writes one file. */
+/** `wirewatch backup`: updates a backup folder. */
 
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { integer } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
+import { anyText, required, value } from '../operations/member.ts';
 import { pasted } from '../setup/shell.ts';
 import { joined } from '../text-layout.ts';
-import { argument, defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [
-    argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar'),
-  ],
-  options: [
-    option('--force', 'overwrite an existing .tar file'),
-    option(
-      '--keep-days <days>',
-      'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
-      integer(0, 36_500),
-    ),
-    DROP_OPTION,
-  ],
-  examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
-  async run({ 'backup-folder': folder, force = false, keepDays }, self) {
+  members: {
+    backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })),
+    keep_days: value(integer(0, 36_500), {
+      hint: 'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
+      placeholder: 'days',
+    }),
+  },
+  operands: ['backup_folder'],
+  options: [DROP_OPTION],
+  examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],
+  async run({ backup_folder: folder, keep_days }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
     using progress = createProgress();
-    const backup = await writeBackup({
+    const backup = writeBackup({
       data: config.dataFolder,
       drop: config.ingest.drop,
       target,
-      replace: force,
-      keepDays: keepDays ?? config.backup.keep_days,
+      keepDays: keep_days ?? config.backup.keep_days,
       now: Date.now,
       onProgress: progress.update,
     });
@@ -71,7 +68,7 @@ function documentOf({ path: written_to, written, state, isNewBranch, deleted }: 
   };
 }
 
-/** @param target for verify and restore: in a backup folder, they find the newest branch */
+/** @param target for verify and restore, which find the newest branch in it */
 function textOf(
   { path: written_to, written, state, isNewBranch, deleted }: WrittenBackup,
   target: string,

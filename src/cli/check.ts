@@ -4,22 +4,24 @@ import { checkInstallation } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
+import type { Status } from '../operations/status.ts';
+import { STATUS } from '../operations/status-views.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
+import { askIfRunning } from './operate.ts';
 import { SETTING_OPTIONS } from './options.ts';
-import { createProgress } from './output.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
-    using progress = createProgress();
+    const folder = commandFolder(self);
     const findings = await checkInstallation({
-      root: commandFolder(self).root,
+      root: folder.root,
       configured: configured(self),
       nowMs: Date.now(),
-      onProgress: (what) => progress.update(`checking ${what}`),
+      askStatus: () => askIfRunning<Status>(folder, STATUS),
     });
     return {
       value: findings,

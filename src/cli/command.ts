@@ -1,7 +1,8 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
-import type { Reading } from '../config/option-values.ts';
-import { type Column, details, joined, table } from '../text-layout.ts';
+import { wrong } from '../config/option-values.ts';
+import { type Member, type Members, readMembers, type ValuesOf } from '../operations/member.ts';
+import { Refused } from '../refused.ts';
 import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
 import { type Colour, print } from './output.ts';
 
@@ -18,27 +19,17 @@ export interface Result {
   readonly failed?: boolean;
 }
 
-declare const VALUES: unique symbol;
+/** What a command is given: members by name, as options, or as operands in this order. */
+export interface Accepted<Own extends Members = Members> {
+  readonly members: Own;
+  readonly operands: readonly string[];
+}
 
-/** An argument or option with the member that it adds to the values: commander knows it at run time only. */
-type Typed<Part, Member> = Part & { readonly [VALUES]?: Member };
-export type TypedArgument<Member> = Typed<Argument, Member>;
-type TypedOption<Member> = Typed<Option, Member>;
-
-/** The values of arguments or options, by name; null for an option given as `none`. */
-export type ValuesOf<Parts extends readonly object[]> = (
-  Parts[number] extends infer Part
-    ? Part extends { readonly [VALUES]?: infer Member }
-      ? (members: Member) => void
-      : never
-    : never
-) extends (members: infer Members) => void
-  ? Readonly<Members>
-  : never;
-
-export interface CommandSpec<Arguments extends readonly Argument[], Options extends readonly Option[]> {
-  readonly arguments?: Arguments;
-  readonly options?: Options;
+export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>> {
+  /** Further options, which are settings. */
+  readonly options?: readonly Option[];
+  /** Members that exclude each other. */
+  readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
   /** Shown below the options. */
   readonly help?: string;
   /** What its help says about common options. */
@@ -46,27 +37,25 @@ export interface CommandSpec<Arguments extends readonly Argument[], Options exte
   /** Without the program's name. */
   readonly examples: readonly string[];
   /** @returns null if there is nothing to print */
-  readonly run: (
-    values: ValuesOf<[...Arguments, ...Options]>,
-    command: Command,
-  ) => Result | null | Promise<Result | null>;
+  readonly run: (values: ValuesOf<Own>, command: Command) => Result | null | Promise<Result | null>;
 }
 
-/** In place of null for an option given as `none`: commander would replace null by `''`. */
-const NONE = Symbol('none');
-
-export function defineCommand<
-  const Arguments extends readonly Argument[] = [],
-  const Options extends readonly Option[] = [],
->(spec: CommandSpec<Arguments, Options>): Register {
+export function defineCommand<const Own extends Members = Record<never, never>>(
+  spec: CommandSpec<Own>,
+): Register {
+  const { operands = [], options = [], conflicts = [], run } = spec;
+  // Without members, the type is that of an object without any.
+  const accepted = { members: spec.members ?? ({} as Own), operands };
   return (command) => {
-    for (const argument of spec.arguments ?? []) command.addArgument(argument);
-    for (const option of spec.options ?? []) command.addOption(option);
+    describeMembers(command, accepted);
+    for (const option of options) command.addOption(option);
+    for (const [name, other] of conflicts)
+      command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
     if (spec.help !== undefined) command.addHelpText('after', spec.help);
     if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
-      const result = await spec.run(valuesOf(command), command);
+      const result = await run(readMembers(accepted.members, givenOf(command, accepted)), command);
       if (result === null) return;
       print(result.value, { ...result, json: commonOptions(command).json });
       if (result.failed === true) process.exitCode = 1;
@@ -74,109 +63,64 @@ export function defineCommand<
   };
 }
 
-export function subcommand<
-  const Arguments extends readonly Argument[] = [],
-  const Options extends readonly Option[] = [],
->(name: string, description: string, spec: CommandSpec<Arguments, Options>): Register {
+export function subcommand<const Own extends Members = Record<never, never>>(
+  name: string,
+  description: string,
+  spec: CommandSpec<Own>,
+): Register {
   return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
-export function commandGroup(...subcommands: readonly Register[]): Register {
-  return (command) => {
-    for (const register of subcommands) register(command);
-  };
+/** Adds the arguments and options with which members are given. */
+export function describeMembers(command: Command, { members, operands }: Accepted): void {
+  for (const [at, name] of operands.entries()) {
+    const member = members[name];
+    if (member === undefined) throw new Error(`${command.name()} has no member ${name}`);
+    const dots = at === operands.length - 1 && member.several === 'repeated' ? '...' : '';
+    const shown = `${name.replaceAll('_', '-')}${dots}`;
+    const argument = new Argument(member.isRequired ? `<${shown}>` : `[${shown}]`, member.hint);
+    command.addArgument(argument.argParser(parserOf(member)));
+  }
+  for (const [name, member] of Object.entries(members))
+    if (!operands.includes(name)) command.addOption(optionOf(name, member));
 }
 
-type ReadValue<Value> = (text: string, previous: Value) => Reading<Value>;
-type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
-  ? `${First}${Capitalize<CamelCase<Rest>>}`
-  : Name;
-/** The member of an option, by commander's rule for names. */
-type NameOf<Flags extends string> = Flags extends `--no-${infer Name}`
-  ? CamelCase<Name>
-  : Flags extends `--${infer Name} ${string}`
-    ? CamelCase<Name>
-    : Flags extends `--${infer Name}`
-      ? CamelCase<Name>
-      : never;
-type PlainValue<Flags extends string> = Flags extends `${string}<${string}` ? string : boolean;
-type ArgumentMember<Name extends string, Value> = Name extends `<${infer Required}>`
-  ? Record<Required, Value>
-  : Name extends `[${infer Optional}]`
-    ? Partial<Record<Optional extends `${infer Several}...` ? Several : Optional, Value>>
-    : never;
-
-/** @param read the value from its text; without it, the text */
-export function argument<const Name extends string, Value = string>(
-  name: Name,
-  description: string,
-  read?: ReadValue<Value>,
-): TypedArgument<ArgumentMember<Name, Value>> {
-  const made = new Argument(name, description);
-  return read === undefined ? made : made.argParser(parsed(read));
+/** The members as they were typed. */
+export function givenOf(command: Command, { members, operands }: Accepted): object {
+  const options = command.opts<Record<string, unknown>>();
+  const given: Record<string, unknown> = {};
+  for (const name of Object.keys(members)) {
+    const at = operands.indexOf(name);
+    const typed = at >= 0 ? command.processedArgs[at] : options[camelCase(name)];
+    if (typed !== undefined) given[name] = typed;
+  }
+  return given;
 }
 
-/** @param read the value from its text, or all the values it can have; without it, the text */
-export function option<const Flags extends string, const Value = PlainValue<Flags>>(
-  flags: Flags,
-  description: string,
-  read?: ReadValue<Value> | readonly Value[],
-): TypedOption<Partial<Record<NameOf<Flags>, Value>>> {
-  const made = new Option(flags, description);
-  if (typeof read === 'function')
-    return made.argParser<unknown>((text, previous) => parsed(read)(text, previous as Value) ?? NONE);
-  return read === undefined ? made : made.choices(read.map(String));
+function optionOf(name: string, { placeholder, hint, isRequired, ...member }: Member): Option {
+  const flag = flagOf(name);
+  const option = new Option(placeholder === null ? flag : `${flag} <${placeholder}>`, hint);
+  if (placeholder !== null) option.argParser(parserOf(member));
+  return option.makeOptionMandatory(isRequired);
 }
 
-export function requiredOption<const Flags extends string, Value = PlainValue<Flags>>(
-  flags: Flags,
-  description: string,
-  read?: ReadValue<Value>,
-): TypedOption<Record<NameOf<Flags>, Value>> {
-  const made: Option = option(flags, description, read);
-  return made.makeOptionMandatory();
+/** Checks a text as it will be read, so that a wrong one is named as it was typed; passes it on as it is. */
+function parserOf({ several, isSecret, read }: Pick<Member, 'several' | 'isSecret' | 'read'>) {
+  return parsed<unknown>((text, previous) => {
+    const given = several === 'repeated' ? [...(Array.isArray(previous) ? previous : []), text] : text;
+    const reading = read(given);
+    if (reading.kind === 'read') return { kind: 'read', value: given };
+    // Commander's message repeats the text.
+    if (isSecret) throw new Refused('usage', `expected ${reading.expected}`);
+    return wrong(reading.expected);
+  });
 }
 
-/** @param shown the default in the help, if it is not the value itself */
-export function withDefault<Member>(
-  option: TypedOption<Member>,
-  value: Member[keyof Member],
-  shown?: string,
-): TypedOption<Required<Member>> {
-  const made: Option = option;
-  return made.default(value, shown);
+function flagOf(name: string): string {
+  return `--${name.replaceAll('_', '-')}`;
 }
 
-export const YES_OPTION = option('--yes', 'do not ask for confirmation');
-
-/** Commander knows the values at run time only; their type follows from the arguments and options. */
-function valuesOf<Values>(command: Command): Values {
-  const operands = command.registeredArguments.map((one, at) => [one.name(), command.processedArgs[at]]);
-  const values = Object.entries({ ...Object.fromEntries(operands), ...command.opts() })
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, value === NONE ? null : value]);
-  return Object.fromEntries(values) as Values;
-}
-
-/** @param none what is printed if there are no entries */
-export function listResult<Entry>(
-  entries: readonly Entry[],
-  columns: readonly Column<Entry>[],
-  none: string,
-): Result {
-  return { value: entries, text: () => (entries.length === 0 ? none : table(entries, columns)) };
-}
-
-/** One entry, its columns below one another, between what was done and what comes next. */
-export function entryResult<Entry>(
-  entry: Entry,
-  columns: readonly Column<Entry>[],
-  done: string | null = null,
-  ...next: readonly (string | false)[]
-): Result {
-  const fields = () => details(columns.map(({ title, value }) => [title.toLowerCase(), value(entry)]));
-  return {
-    value: entry,
-    text: () => joined('\n\n', [done, fields(), ...next]),
-  };
+/** As commander names the value of an option. */
+function camelCase(name: string): string {
+  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

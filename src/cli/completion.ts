@@ -1,9 +1,10 @@
 /** `wirewatch completion`: a script with which a shell completes commands, options and the values of arguments. */
 import type { Command } from 'commander';
 import { TOPICS } from '../manual/topics.ts';
+import { anyText, required, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { SAMPLES } from '../samples/samples.ts';
-import { argument, defineCommand } from './command.ts';
+import { defineCommand } from './command.ts';
 
 /** A position on the command line, and what may come next there. */
 export interface Place {
@@ -30,7 +31,8 @@ const VALUES: Readonly<Record<string, Place['words']>> = {
 };
 
 export const register = defineCommand({
-  arguments: [argument('<shell>', SHELLS.join(', '))],
+  members: { shell: required(value(anyText, { hint: SHELLS.join(', ') })) },
+  operands: ['shell'],
   examples: [
     'completion bash > /etc/bash_completion.d/wirewatch',
     'completion zsh > /usr/local/share/zsh/site-functions/_wirewatch',

@@ -20,66 +20,77 @@ import {
 import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
+import { choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { defineCommand, option, requiredOption, type ValuesOf, withDefault } from './command.ts';
+import { defineCommand } from './command.ts';
 import { readPath } from './options.ts';
 import { createProgress } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
-const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
 
-const OPTIONS = [
-  requiredOption(
-    '--out <dir>',
-    'folder to write to, created if missing; it may be a drop folder in use',
-    readPath,
-  ),
-  option(
-    '--start <time>',
-    'start of the first window (default: chosen so that the last window has just ended)',
-    readWindowStart,
-  ),
-  option(
-    '--windows <number>',
-    `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
-    integer(1, WINDOWS_MAX),
-  ),
-  withDefault(option('--rows <number>', 'rows in each file', integer(0, ROWS_MAX)), 1000),
-  withDefault(option('--seed <text>', 'seed of the random content: a number or any text', readSeed), '1'),
-  withDefault(option('--export <name>', 'which export to write', [...EXPORT_NAMES, 'both']), 'both'),
-  withDefault(option('--form <form>', 'file format and compression', FORMS), 'ndjson.gz'),
-  withDefault(
-    option(
-      '--subscriptions <list>',
-      'subscriptions to write rows for, such as 7001,7002:text',
-      readSubscriptions,
-    ),
-    SAMPLE_SUBSCRIPTIONS,
-    DEFAULT_SUBSCRIPTIONS,
-  ),
-  option('--trailer', 'end NDJSON files with a line that gives the number of rows'),
-  option(
-    '--backfill <label>',
-    'instead, write one file of older data (a backfill) per export, with this label in its name',
-    readLabel,
-  ),
-];
+const DEFAULTS = {
+  rows: 1000,
+  seed: '1',
+  export: 'both',
+  form: 'ndjson.gz',
+  subscriptions: SAMPLE_SUBSCRIPTIONS,
+} as const;
 
-export type GenerateOptions = ValuesOf<typeof OPTIONS>;
+const MEMBERS = {
+  out: required(
+    value(readPath, {
+      hint: 'folder to write to, created if missing; it may be a drop folder in use',
+      placeholder: 'dir',
+    }),
+  ),
+  start: value(readWindowStart, {
+    hint: 'start of the first window (default: chosen so that the last window has just ended)',
+    placeholder: 'time',
+  }),
+  windows: value(integer(1, WINDOWS_MAX), {
+    hint: `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
+    placeholder: 'number',
+  }),
+  rows: value(integer(0, ROWS_MAX), {
+    hint: `rows in each file (default: ${DEFAULTS.rows})`,
+    placeholder: 'number',
+  }),
+  seed: value(readSeed, {
+    hint: `seed of the random content: a number or any text (default: ${DEFAULTS.seed})`,
+  }),
+  export: choice([...EXPORT_NAMES, 'both'], {
+    hint: 'which export to write',
+    placeholder: 'name',
+    usual: DEFAULTS.export,
+  }),
+  form: choice(FORMS, { hint: 'file format and compression', placeholder: 'form', usual: DEFAULTS.form }),
+  subscriptions: value(readSubscriptions, {
+    hint: `subscriptions to write rows for, such as 7001,7002:text (default: ${SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',')})`,
+    placeholder: 'list',
+  }),
+  trailer: toggle('end NDJSON files with a line that gives the number of rows'),
+  backfill: value(readLabel, {
+    hint: 'instead, write one file of older data (a backfill) per export, with this label in its name',
+    placeholder: 'label',
+  }),
+};
+
+type Values = ValuesOf<typeof MEMBERS>;
+export type GenerateOptions = Values & Required<Pick<Values, keyof typeof DEFAULTS>>;
 
 export const register = defineCommand({
-  options: OPTIONS,
+  members: MEMBERS,
   examples: [
     'generate --out drop',
     'generate --out samples --windows 6 --rows 50000 --form csv.zst --seed monday',
     'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
   ],
   async run(values) {
-    const written = await writeFiles(values);
+    const written = await writeFiles({ ...DEFAULTS, ...values });
     return {
       value: written,
       text: () =>

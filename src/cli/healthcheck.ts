@@ -4,15 +4,17 @@ import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
+import { listeningUrl } from '../config/listening.ts';
 import { integer } from '../config/option-values.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { Health, parseAs } from '../pull/api.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
-import { defineCommand, option, type ValuesOf } from './command.ts';
-import { commandFolder, configOf, listeningUrl } from './installation.ts';
+import { defineCommand } from './command.ts';
+import { commandFolder, configOf } from './installation.ts';
 import { commonOptions, readUrl } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
@@ -38,23 +40,21 @@ interface Result {
   readonly health: unknown;
 }
 
-const OPTIONS = [
-  option(
-    '--url <url>',
-    'base address to check (default: where the Wirewatch of this data folder listens)',
-    readUrl,
-  ),
-  option('--host <address>', 'address to check (default: from the settings)'),
-  option('--port <number>', 'port to check (default: from the settings)'),
-  option(
-    '--timeout <seconds>',
-    `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-    integer(1, TIMEOUT_MAX_SECONDS),
-  ),
-];
+const MEMBERS = {
+  url: value(readUrl, {
+    hint: 'base address to check (default: where the Wirewatch of this data folder listens)',
+    placeholder: 'url',
+  }),
+  host: value(anyText, { hint: 'address to check (default: from the settings)', placeholder: 'address' }),
+  port: value(anyText, { hint: 'port to check (default: from the settings)', placeholder: 'number' }),
+  timeout: value(integer(1, TIMEOUT_MAX_SECONDS), {
+    hint: `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
+    placeholder: 'seconds',
+  }),
+};
 
 export const register = defineCommand({
-  options: OPTIONS,
+  members: MEMBERS,
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
   async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }, self) {
     const asked = askedOf(self, values);
@@ -68,7 +68,7 @@ export const register = defineCommand({
 });
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: ValuesOf<typeof OPTIONS>): Asked | null {
+function askedOf(command: Command, { url, host, port }: ValuesOf<typeof MEMBERS>): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
   if (host === undefined && port === undefined) {
     const folder = commandFolder(command);
@@ -77,7 +77,7 @@ function askedOf(command: Command, { url, host, port }: ValuesOf<typeof OPTIONS>
     if (running.kind === 'stopped' && existsSync(folder.access)) return null;
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
-  const own = listeningUrl(configOf(command));
+  const own = listeningUrl(configOf(command).server);
   if (own === null) {
     throw new Refused(
       'usage',

@@ -17,14 +17,15 @@ import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
-import { fileTable } from '../operations/ingest-status.ts';
+import { anyText, required, value } from '../operations/member.ts';
+import { fileTable } from '../operations/status-text.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/window-states.ts';
-import { argument, subcommand } from './command.ts';
+import { subcommand } from './command.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
@@ -36,7 +37,8 @@ const validate = subcommand(
   'validate',
   'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
   {
-    arguments: [argument('<file>', 'path of an export file')],
+    members: { file: required(value(anyText, { hint: 'path of an export file' })) },
+    operands: ['file'],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz'],
     async run({ file }, self) {
       const verdict = await validateFile(file, configOf(self));
@@ -49,7 +51,12 @@ const explain = subcommand(
   'explain',
   'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
   {
-    arguments: [argument('<file>', 'path of an export file, or the name of one that was dropped earlier')],
+    members: {
+      file: required(
+        value(anyText, { hint: 'path of an export file, or the name of one that was dropped earlier' }),
+      ),
+    },
+    operands: ['file'],
     options: [DROP_OPTION],
     examples: [
       'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',

@@ -6,20 +6,23 @@ import type { SettingFlags } from '../config/schema.ts';
 import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, refuseFile } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import { readRunning } from '../store/noted-address.ts';
+import { refuseUnreadable } from '../store/owner.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions } from './options.ts';
 
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
+  const folder = resolveDataFolder(common, { kind });
+  const isElsewhere = Boolean(common.config || process.env.WIREWATCH_CONFIG);
+  if (!isElsewhere) refuseUnreadable({ root: folder });
   return loadConfig({
     // As typed; the settings' schema checks them.
     flags: command.opts<SettingFlags>(),
     env: process.env,
     file: common.config,
-    dataFolder: resolveDataFolder(common, { kind }),
+    dataFolder: folder,
   });
 }
 
@@ -46,6 +49,7 @@ export function installationOptions(command: Command, config: Config): string {
 export function requireInstallation(config: Config): void {
   const { root, access, spare } = folderOf(config);
   if (existsSync(access) || existsSync(spare)) return;
+  refuseFile(root);
   throw new Refused(
     'configuration',
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
@@ -63,19 +67,4 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   if (!existsSync(detections)) return none;
   using db = openDatabase(detections, 'read');
   return work(db);
-}
-
-/** The address for clients on this machine: where Wirewatch listens, else as configured; null if neither is known. */
-export function localUrl(config: Pick<Config, 'server' | 'dataFolder'>): string | null {
-  const running = readRunning(folderOf(config));
-  return (running.kind === 'running' ? running.url : null) ?? listeningUrl(config);
-}
-
-/** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
-export function listeningUrl({ server }: Pick<Config, 'server'>): string | null {
-  const { host, port, tls_certificate } = server;
-  if (port === 0) return null;
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  const scheme = tls_certificate === '' ? 'http' : 'https';
-  return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }

@@ -1,13 +1,13 @@
 /** `wirewatch key`: the API keys of clients. `generate` works without an installation, so it is no operation. */
 import { createKey } from '../auth/key.ts';
-import { readName } from '../config/option-values.ts';
+import { KEY_MEMBERS } from '../operations/members.ts';
 import { details } from '../text-layout.ts';
-import { option, subcommand } from './command.ts';
+import { subcommand } from './command.ts';
 import { configOf } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 
 const generate = subcommand('generate', 'generate a key and its hash offline, without storing them', {
-  options: [option('--name <name>', 'name of the key', readName)],
+  members: { name: KEY_MEMBERS.name },
   examples: ['key generate', 'key generate --json'],
   run({ name }, self) {
     const { prefix } = configOf(self).keys;

@@ -9,11 +9,12 @@ import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
 import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
 import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
+import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { parseJson } from '../pull/api.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
-import { option, type Result, subcommand, type ValuesOf } from './command.ts';
+import { type Result, subcommand } from './command.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
 
@@ -24,31 +25,30 @@ const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested',
 
 const COLOURS = { FAILED: 'red', passed: 'green', advice: 'yellow' } as const;
 
-const OPTIONS = [
-  option(
-    '--client <command>',
-    'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
-  ),
-  option(
-    '--copy <command>',
-    'print the copy of your client with this command: a line of JSON a detection, with id and version',
-  ),
-  option(
-    '--patience <seconds>',
-    `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
-    integer(1, PATIENCE_SECONDS_MAX),
-  ),
-];
+const MEMBERS = {
+  client: value(anyText, {
+    hint: 'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
+    placeholder: 'command',
+  }),
+  copy: value(anyText, {
+    hint: 'print the copy of your client with this command: a line of JSON a detection, with id and version',
+    placeholder: 'command',
+  }),
+  patience: value(integer(1, PATIENCE_SECONDS_MAX), {
+    hint: `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
+    placeholder: 'seconds',
+  }),
+};
 
 export const registerExam = subcommand('exam', 'play an hour of bad days to your client, and grade it', {
-  options: OPTIONS,
+  members: MEMBERS,
   ownHelp: { data: LAB_DATA, json: 'print the findings as JSON' },
   examples: ['lab exam --client ./run-client --copy ./print-copy'],
   run: examine,
 });
 
 async function examine(
-  { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof OPTIONS>,
+  { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof MEMBERS>,
   command: Command,
 ): Promise<Result> {
   const { root, url } = runningLab(command);

@@ -16,13 +16,14 @@ import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
+import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { actorOfProcess } from './actor.ts';
-import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
+import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
@@ -32,27 +33,36 @@ import { consoleLink, type Serving, serveAppliance, untilSignal } from './servin
 
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
-const OPTIONS = [
-  withDefault(
-    option('--seed <text>', 'seed of the detections, the key and chance: a number or any text'),
-    '1',
-  ),
-  option('--key <key>', 'the API key (default: one made from the seed)', readWholeKey),
-  option('--key-file <file>', 'write the API key to this file, for clients', readPath),
-  option('--key-expires <duration>', 'the key expires that long after the start, such as 30d', readDuration),
-  option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', readClock),
-  option('--ready-file <file>', 'write url and key to this file, as JSON, when the lab is ready', readPath),
-  option(
-    '--scenario <file>',
-    'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-    readPath,
-  ),
-];
+const SEED_DEFAULT = '1';
+const MEMBERS = {
+  seed: value(anyText, {
+    hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
+  }),
+  key: value(readWholeKey, { hint: 'the API key (default: one made from the seed)', placeholder: 'key' }),
+  key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
+  key_expires: value(readDuration, {
+    hint: 'the key expires that long after the start, such as 30d',
+    placeholder: 'duration',
+  }),
+  clock: value(readClock, {
+    hint: 'what the clock shows at the start, such as 2026-03-29T00:00Z',
+    placeholder: 'time',
+  }),
+  ready_file: value(readPath, {
+    hint: 'write url and key to this file, as JSON, when the lab is ready',
+    placeholder: 'file',
+  }),
+  scenario: value(readPath, {
+    hint: 'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+    placeholder: 'file',
+  }),
+};
 
-type LabStart = ValuesOf<typeof OPTIONS>;
+type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
 
 const registerStart = defineCommand({
-  options: [...LISTENING_OPTIONS, ...OPTIONS],
+  members: MEMBERS,
+  options: LISTENING_OPTIONS,
   ownHelp: { data: LAB_DATA },
   examples: [
     'lab --port 8080 --seed 7 --key-file key.txt',
@@ -62,7 +72,7 @@ const registerStart = defineCommand({
   ],
   async run(values, self) {
     const [name] = self.args;
-    if (name === undefined) return await start(self, values);
+    if (name === undefined) return await start(self, { ...values, seed: values.seed ?? SEED_DEFAULT });
     const near = nearest(
       name,
       self.commands.map((one) => one.name()),
@@ -85,7 +95,7 @@ export function register(command: Command): void {
 async function start(command: Command, options: LabStart): Promise<null> {
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
-    if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+    if (options.ready_file !== undefined) rmSync(options.ready_file, { force: true });
   };
   // Left by an earlier lab, it would announce this one too early.
   removeReadyFile();
@@ -168,7 +178,7 @@ async function beginAnew(root: string): Promise<void> {
 }
 
 /** @returns the key */
-function prepareAccess(config: Config, { seed, key: given, keyExpires }: LabStart): string {
+function prepareAccess(config: Config, { seed, key: given, key_expires }: LabStart): string {
   using access = openAccess(config.dataFolder, {
     create: true,
     kind: 'lab',
@@ -176,7 +186,7 @@ function prepareAccess(config: Config, { seed, key: given, keyExpires }: LabStar
   });
   const key = given ?? seededKey(config.keys.prefix, seed);
   const nowMs = now();
-  const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
+  const expires_at = key_expires === undefined ? null : nowMs + key_expires;
   const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
   // In one transaction: each transaction is an fsync, and the user waits.
   writing(access, () => {
@@ -197,14 +207,14 @@ async function introduce(
   command: Command,
   { appliance, config }: Serving,
   key: string,
-  { keyFile, readyFile }: LabStart,
+  { key_file, ready_file }: LabStart,
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
   const link = await consoleLink(appliance);
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
-  if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
-  if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);
+  if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
+  if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
   const since = formatMs(now() - DAY_MS);
   const text = `

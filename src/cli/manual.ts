@@ -2,12 +2,14 @@
 import { spawnSync } from 'node:child_process';
 import { PARTS, TOPICS } from '../manual/topics.ts';
 import { nearest } from '../nearest.ts';
+import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { argument, defineCommand, type Result } from './command.ts';
+import { defineCommand, type Result } from './command.ts';
 import { commonOptions } from './options.ts';
 
 export const register = defineCommand({
-  arguments: [argument('[topic]', TOPICS.map(({ name }) => name).join(', '))],
+  members: { topic: value(anyText, { hint: TOPICS.map(({ name }) => name).join(', ') }) },
+  operands: ['topic'],
   examples: ['manual', 'manual export-format | less'],
   run({ topic }, self) {
     if (topic === undefined)

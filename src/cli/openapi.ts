@@ -1,10 +1,11 @@
 /** `wirewatch openapi`: the OpenAPI documents of the API and of the administration. */
 import { openApiDocument } from '../openapi/document.ts';
+import { toggle } from '../operations/member.ts';
 import { adminDocument } from '../operations/openapi.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 
 export const register = defineCommand({
-  options: [option('--admin', 'the document of the administration API')],
+  members: { admin: toggle('the document of the administration API') },
   examples: ['openapi > openapi.json', 'openapi --admin > openapi-admin.json'],
   run({ admin = false }) {
     const value = admin ? adminDocument() : openApiDocument();

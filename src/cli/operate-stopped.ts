@@ -1,25 +1,26 @@
 /** Does what a command asks on a stopped installation, in the command's own process, under the installation's lock. */
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
-import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
+import { GaveWay } from '../ingest/requests/alone.ts';
+import { applyRevocations } from '../auth/denials.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
-import { configOf, folderOf, requireInstallation } from './installation.ts';
+import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
 import type { Asking } from './operate.ts';
 
 /** An appliance has the folder, but cannot be asked yet. */
 export const STARTING = Symbol('starting');
 
 /** How long another command may take before this one gives up. */
-const OTHER_COMMAND_MS = 5 * SECOND_MS;
+const OTHER_COMMAND_MS = 15 * SECOND_MS;
 
 export async function operateStopped(
   command: Command,
@@ -27,14 +28,16 @@ export async function operateStopped(
   { given, isQuestion, onProgress }: Asking,
   by: Actor,
 ): Promise<unknown> {
+  // First: to others an installation would seem to be missing, or its configuration.
+  requireOwner(commandFolder(command));
   const config = configOf(command);
   const folder = folderOf(config);
   if (!operation.creates) requireInstallation(config);
-  actAsOwner(folder);
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
   const isWriter = operation.kind === 'act' && !isQuestion;
+  opened.defer(keepInPlace(folder, true));
   if (isWriter) {
     if (isLocked(folder.serveLock)) return STARTING;
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);
@@ -47,7 +50,6 @@ export async function operateStopped(
     }
     opened.defer(release);
   }
-  opened.defer(keepInPlace(folder, true));
   const options = {
     create: operation.creates,
     operation: { kind: 'command', command: operation.name, ...by },
@@ -82,7 +84,13 @@ export async function operateStopped(
     deny: () => false,
   };
   if (isQuestion) return operation.question(context, given);
-  return outcomeDocument(await operation.run(context, given));
+  try {
+    return outcomeDocument(await operation.run(context, given));
+  } catch (error) {
+    // What was done stays done: an operation that is asked for again goes on with the rest.
+    if (error instanceof GaveWay) return STARTING;
+    throw error;
+  }
 }
 
 function reportRecovery(reason: string): void {

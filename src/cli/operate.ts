@@ -12,6 +12,7 @@ import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts'
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { actorOfProcess } from './actor.ts';
 import { commandFolder } from './installation.ts';
@@ -56,7 +57,11 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
   const folder = commandFolder(command);
   const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning<Answer>(folder, operation, asking, by);
+    const answer = await askRunning<Answer>(folder, operation, asking, by).catch((error: unknown) => {
+      // Only the owner, and root, may open the socket.
+      if (isErrorCode(error, 'EACCES')) requireOwner(folder);
+      throw error;
+    });
     if (answer !== NOT_RUNNING) return answer;
     const { operateStopped, STARTING } = await import('./operate-stopped.ts');
     const own = await operateStopped(command, operation, asking, by);
@@ -64,6 +69,13 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
     if (performance.now() > untilMs) throw hangs(folder, START_MS, await import('../store/noted-address.ts'));
     await sleep(TRY_AGAIN_MS);
   }
+}
+
+/** What a read of a running appliance gives; null if none runs on the folder. @throws Refused */
+export async function askIfRunning<Value>(folder: DataFolder, read: Operation): Promise<Value | null> {
+  const asking = { given: {}, isQuestion: false, onProgress: () => {} };
+  const answer = await askRunning<{ value: Value }>(folder, read, asking, actorOfProcess());
+  return answer === NOT_RUNNING ? null : answer.value;
 }
 
 const NOT_RUNNING = Symbol('not running');

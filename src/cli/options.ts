@@ -5,7 +5,7 @@
  */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
-import { listItems, type Reading, read, wrong } from '../config/option-values.ts';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 
 export type CommonOptions = {
   data: string | undefined;
@@ -91,14 +91,6 @@ export function parsed<Value>(
     const reading = readValue(text, previous);
     if (reading.kind === 'read') return reading.value;
     throw new InvalidArgumentError(`Expected ${reading.expected}.`);
-  };
-}
-
-/** A comma-separated list without empty items; duplicates collapse. */
-export function listOf<Value>(readItems: (items: readonly string[]) => Reading<Value>) {
-  return (text: string): Reading<Value> => {
-    const items = listItems(text);
-    return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
   };
 }
 

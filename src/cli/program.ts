@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
     load: () => import('./ingest-file.ts'),
   },
-  alert: { description: 'list current problems and how to fix them', load: () => import('./alert.ts') },
+  alert: { description: 'list current problems and how to fix them', load: group('alert') },
   status: {
     description: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
     load: () => import('./status.ts'),
@@ -80,11 +80,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: group('audit'),
   },
   backup: {
-    description: 'update a backup folder or write a single backup file, whether or not Wirewatch is running',
+    description: 'create or update a backup folder, whether or not Wirewatch is running',
     load: () => import('./backup.ts'),
   },
   restore: {
-    description: 'restore a backup into the data folder while Wirewatch is stopped, or rehearse a restore',
+    description: 'restore a backup into the data folder while Wirewatch is stopped',
     load: () => import('./restore.ts'),
   },
   verify: {

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { integer, type Reading, read, readInstant, readSubscriptionId } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { anyText, choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { createApi, parseJson } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
@@ -14,8 +15,8 @@ import { type Ask, type Choice, catchUp, createAsk, type Work, walkPeriods } fro
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
-import { defineCommand, option, type Result, requiredOption, type ValuesOf } from './command.ts';
-import { listOf, readUrl } from './options.ts';
+import { defineCommand, type Result } from './command.ts';
+import { readUrl } from './options.ts';
 import { createProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
@@ -27,48 +28,48 @@ const EVERY_STREAM: Selection = { subscription_id: null, content_type: null };
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
 const DIFFERENCES_SHOWN_MAX = 20;
-const FORMATS = ['sqlite', 'ndjson'] as const;
 
-const OPTIONS = [
-  requiredOption('--base-url <url>', 'base address of the service', readUrl),
-  requiredOption(
-    '--key-file <file>',
-    'file that contains the API key, the output of key create --json, or an access token',
+const MEMBERS = {
+  base_url: required(value(readUrl, { hint: 'base address of the service', placeholder: 'url' })),
+  key_file: required(
+    value(anyText, {
+      hint: 'file that contains the API key, the output of key create --json, or an access token',
+      placeholder: 'file',
+    }),
   ),
-  requiredOption('--into <file>', 'file to copy into; an existing copy is continued'),
-  option('--full', 'copy the complete history first; without it, a new copy starts with changes from now on'),
-  option(
-    '--since <time>',
-    'start with the changes delivered at or after this time, at most 31 days ago',
-    readInstant,
-  ).conflicts('full'),
-  option(
-    '--subscription <list>',
-    'only these subscriptions (at most 4), such as 7001,7002',
-    listOf(readSubscriptionIds),
+  into: required(
+    value(anyText, { hint: 'file to copy into; an existing copy is continued', placeholder: 'file' }),
   ),
-  option('--content-type <type>', 'only this content type', CONTENT_TYPES),
-  option('--follow', 'keep polling for changes until stopped'),
-  option(
-    '--poll-seconds <seconds>',
-    `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
-    integer(1, POLL_SECONDS_MAX),
-  ),
-  option(
-    '--format <format>',
-    'format of the copy (default: ndjson if the name of the file ends with .ndjson, otherwise sqlite)',
-    FORMATS,
-  ),
-  option(
-    '--compare',
-    'compare the copy with the service instead. Changes nothing. Exit code 1 if they differ',
-  ).conflicts(['full', 'follow']),
-];
+  full: toggle('copy the complete history first; without it, a new copy starts with changes from now on'),
+  since: value(readInstant, {
+    hint: 'start with the changes delivered at or after this time, at most 31 days ago',
+    placeholder: 'time',
+  }),
+  subscription: list(readSubscriptionIds, {
+    hint: 'only these subscriptions (at most 4), such as 7001,7002',
+  }),
+  content_type: choice(CONTENT_TYPES, { hint: 'only this content type', placeholder: 'type' }),
+  follow: toggle('keep polling for changes until stopped'),
+  poll_seconds: value(integer(1, POLL_SECONDS_MAX), {
+    hint: `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
+    placeholder: 'seconds',
+  }),
+  format: choice(['sqlite', 'ndjson'], {
+    hint: 'format of the copy, by default ndjson if the name of the file ends with .ndjson, otherwise sqlite',
+    placeholder: 'format',
+  }),
+  compare: toggle('compare the copy with the service instead. Changes nothing. Exit code 1 if they differ'),
+};
 
-type PullOptions = ValuesOf<typeof OPTIONS>;
+type PullOptions = ValuesOf<typeof MEMBERS>;
 
 export const register = defineCommand({
-  options: OPTIONS,
+  members: MEMBERS,
+  conflicts: [
+    ['since', 'full'],
+    ['compare', 'full'],
+    ['compare', 'follow'],
+  ],
   examples: [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --follow',
@@ -89,7 +90,7 @@ function readSubscriptionIds(items: readonly string[]): Reading<string> {
 }
 
 async function run(options: PullOptions): Promise<Result> {
-  const { into, baseUrl, keyFile, follow, compare } = options;
+  const { into, base_url: baseUrl, follow, compare } = options;
   using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -101,7 +102,7 @@ async function run(options: PullOptions): Promise<Result> {
   };
   const onWait = (reason: string, waitMs: number) =>
     say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
-  const api = createApi({ baseUrl, key: readKey(keyFile), signal, onWait });
+  const api = createApi({ baseUrl, key: readKey(options.key_file), signal, onWait });
   using opened = new DisposableStack();
   let copy: Copy | null = null;
   let startsNow = false;
@@ -141,7 +142,7 @@ async function run(options: PullOptions): Promise<Result> {
 }
 
 async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSignal): Promise<void> {
-  const { follow, pollSeconds } = options;
+  const { follow, poll_seconds: pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
@@ -183,7 +184,7 @@ interface Begun extends Choice {
  */
 function begin(copy: Copy, options: PullOptions): Begun {
   const { into, compare } = options;
-  const { subscription: subscription_id = null, contentType: content_type = null } = options;
+  const { subscription: subscription_id = null, content_type = null } = options;
   const position = copy.position();
   const { cursor, walk, selection: noted = EVERY_STREAM } = position;
   const isLines = copy.count() === null;
@@ -207,11 +208,11 @@ function begin(copy: Copy, options: PullOptions): Begun {
 
 /** @throws Refused for options with which the copy did not begin: it would lack rows before its cursor */
 function refuseOther(into: string, options: PullOptions, position: Position, isLines: boolean): void {
-  const { subscription = null, contentType = null, since, full } = options;
+  const { subscription = null, content_type = null, since, full } = options;
   const { streams, selection: noted = EVERY_STREAM } = position;
   const isOther =
     ![null, noted.subscription_id].includes(subscription) ||
-    ![null, noted.content_type].includes(contentType);
+    ![null, noted.content_type].includes(content_type);
   if (isOther) {
     const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
     throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);

@@ -2,14 +2,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted, grouped } from '../counted.ts';
 import { rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
+import { toggle } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isThere } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { VERSION } from '../version.ts';
-import { defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { createProgress } from './output.ts';
 
@@ -22,7 +23,7 @@ damaged or has grown too long. The database is verified first, and the new log i
 The old log is kept beside the new one: make a backup, then delete it.`;
 
 export const register = defineCommand({
-  options: [option('--log', 'rebuild the log from the database')],
+  members: { log: toggle('rebuild the log from the database') },
   help: HELP,
   examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
   async run({ log = false }, self) {
@@ -33,7 +34,7 @@ export const register = defineCommand({
         'configuration',
         `there is no data folder ${data}. Name the data folder of the installation with --data.`,
       );
-    actAsOwner(folder);
+    requireOwner(folder);
     using held = new DisposableStack();
     held.defer(takeStopped(folder));
     refuseHalfRestored(folder);

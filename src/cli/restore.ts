@@ -1,15 +1,13 @@
-/** `wirewatch restore`: restores a backup, or rehearses a restore. */
+/** `wirewatch restore`: restores a backup into the data folder. */
 
-import { type Rehearsed, rehearse } from '../backup/rehearse.ts';
 import { type Restored, restore } from '../backup/restore.ts';
 import type { LogOrigin } from '../backup/restored-state.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { Refused } from '../refused.ts';
+import { anyText, required, toggle, value } from '../operations/member.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import { lowerPriority } from './backup.ts';
-import { argument, defineCommand, option } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
@@ -17,45 +15,34 @@ import { createProgress } from './output.ts';
 const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
-  arguments: [
-    argument(
-      '<backup-folder>',
-      'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
+  members: {
+    backup_folder: required(
+      value(anyText, {
+        hint: 'the backup: a backup folder (restores its newest branch), or a branch folder inside it',
+      }),
     ),
-  ],
-  options: [
-    option('--replace', 'move the contents of the data folder aside, and restore in their place'),
-    option(
-      '--until <time>',
-      'restore the state at this time. Everything ingested later is discarded',
-      readInstant,
-    ),
-    option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing'),
-    DROP_OPTION,
-  ],
+    replace: toggle('move the contents of the data folder aside, and restore in their place'),
+    until: value(readInstant, {
+      hint: 'restore the state at this time. Everything ingested later is discarded',
+      placeholder: 'time',
+    }),
+  },
+  operands: ['backup_folder'],
+  options: [DROP_OPTION],
   examples: [
     'restore /backups/wirewatch',
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
-    'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
-    'restore --rehearse /backups/wirewatch',
+    'restore /backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
   ],
   async run(values, self) {
-    const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = values;
-    if (isRehearsal && (replace || until !== undefined))
-      throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
+    const { backup_folder: source, replace = false, until } = values;
     const config = configOf(self);
     const { dataFolder: data } = config;
     using progress = createProgress();
     const onProgress = progress.update;
-    const common = { source, data, drop: config.ingest.drop, now: Date.now, onProgress };
-    if (isRehearsal) {
-      lowerPriority();
-      const rehearsed = await rehearse(common);
-      const failed = rehearsed.differences.length > 0;
-      return { value: rehearsed, text: () => rehearsedText(rehearsed), failed };
-    }
     const untilMs = until ?? null;
-    const outcome = await restore({ ...common, replace, untilMs });
+    const { drop } = config.ingest;
+    const outcome = await restore({ source, data, drop, replace, untilMs, now: Date.now, onProgress });
     if (outcome.kind === 'completed') {
       const { replaced } = outcome;
       return {
@@ -118,28 +105,6 @@ function orphansText(orphans: readonly string[], untilMs: number | null): string
     ...files,
     ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
   ].join('\n');
-}
-
-function rehearsedText(rehearsed: Rehearsed): string {
-  const { source, state_of, backed_up_at, seconds, detections, accounts, keys, not_noted } = rehearsed;
-  const made = backed_up_at === null ? '' : ` It was made at ${backed_up_at}.`;
-  return [
-    `${source} can be restored.${made} ${state_of === null ? 'Its log is empty' : `Its newest change is from ${state_of}`}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}. The rehearsal took ${counted(seconds, 'second')} and changed nothing.`,
-    comparedText(rehearsed),
-    not_noted === null
-      ? 'The time of this rehearsal is recorded in the backup, for "wirewatch check" and the alert "backup overdue".'
-      : `The time of this rehearsal could not be recorded in the backup: ${not_noted}.`,
-  ].join('\n\n');
-}
-
-function comparedText({ compared, newer, differences }: Rehearsed): string {
-  if (compared === null) return 'There is no installation to compare it with.';
-  if (differences.length > 0)
-    return ['It differs from the installation:', ...differences.map((one) => `  ${one}`)].join('\n');
-  const same = `Its change stream (${counted(compared, 'row')}) is the same as in the installation`;
-  return newer === 0 || newer === null
-    ? `${same}, which has no newer rows.`
-    : `${same}, which has ${counted(newer, 'newer row')}. A restore on another machine would lose ${newer === 1 ? 'it' : 'them'}.`;
 }
 
 function replacedText(aside: string | null): string {

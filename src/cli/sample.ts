@@ -1,13 +1,15 @@
 /** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
+import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { SAMPLES } from '../samples/samples.ts';
 import { table } from '../text-layout.ts';
-import { argument, defineCommand } from './command.ts';
+import { defineCommand } from './command.ts';
 
 const NAMES = SAMPLES.map(({ name }) => name).join(', ');
 
 export const register = defineCommand({
-  arguments: [argument('[file]', NAMES)],
+  members: { file: value(anyText, { hint: NAMES }) },
+  operands: ['file'],
   examples: [
     'sample',
     'sample nginx.conf > /etc/nginx/conf.d/wirewatch.conf',

@@ -7,9 +7,9 @@ import { type Appliance, type ApplianceOptions, startAppliance } from '../applia
 import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { refuseAsRoot } from '../store/acting-user.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
+import { requireOwner } from '../store/owner.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './actor.ts';
 import { configOf } from './installation.ts';
@@ -44,7 +44,7 @@ export async function serveAppliance(
 ): Promise<Serving> {
   const loaded = configOf(command, kind);
   // Before the log is opened: its file can lie in that folder, too.
-  refuseAsRoot(dataFolder(loaded.dataFolder));
+  requireOwner(dataFolder(loaded.dataFolder));
   const progress = createProgress();
   const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
   const { log } = opened;

@@ -1,45 +1,49 @@
 /** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
 import path from 'node:path';
+import { Option } from 'commander';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
+import { anyText, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { joined } from '../text-layout.ts';
-import { defineCommand, option, type ValuesOf, withDefault } from './command.ts';
+import { defineCommand } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, SETTING_OPTIONS } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-const OPTIONS = [
-  option('--service', 'write the systemd unit even if systemd is not found'),
-  option('--no-service', 'write only the configuration file, into the data folder'),
-  option(
-    '--user <name>',
-    `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
-    readUser,
-  ),
-  option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
-  option(
-    '--program <path>',
-    'path of the program that the service runs (default: this program)',
-    readAbsolutePath,
-  ),
-  withDefault(
-    option('--root <dir>', 'write all files below this folder, to prepare an image or a package'),
-    '/',
-  ),
-  option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
-  option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
-];
+const MEMBERS = {
+  // Off with --no-service.
+  service: toggle('write the systemd unit even if systemd is not found'),
+  user: value(readUser, {
+    hint: `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
+    placeholder: 'name',
+  }),
+  dynamic_user: toggle('let systemd create a temporary user while the service runs'),
+  program: value(readAbsolutePath, {
+    hint: 'path of the program that the service runs (default: this program)',
+    placeholder: 'path',
+  }),
+  root: value(anyText, {
+    hint: 'write all files below this folder, to prepare an image or a package (default: /)',
+    placeholder: 'dir',
+  }),
+  dry_run: toggle('show what would be done and the contents of the files; changes nothing'),
+  undo: toggle('remove the files that setup created, unless they were modified; never removes data'),
+};
 
-type Values = ValuesOf<typeof OPTIONS>;
+type Values = ValuesOf<typeof MEMBERS>;
 
 export const register = defineCommand({
-  options: [...OPTIONS, ...SETTING_OPTIONS],
+  members: MEMBERS,
+  options: [
+    new Option('--no-service', 'write only the configuration file, into the data folder'),
+    ...SETTING_OPTIONS,
+  ],
   ownHelp: {
     data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
@@ -51,7 +55,7 @@ export const register = defineCommand({
     'setup --undo',
   ],
   run(values, self) {
-    const { undo = false, dryRun: isDry = false } = values;
+    const { undo = false, dry_run: isDry = false } = values;
     const common = commonOptions(self);
     const places = placesOf(values, common);
     const result = undo
@@ -72,7 +76,7 @@ interface Places {
   readonly config: string;
 }
 
-function placesOf({ root, service }: Values, common: CommonOptions): Places {
+function placesOf({ root = '/', service }: Values, common: CommonOptions): Places {
   const folder = path.resolve(root);
   const isService = service ?? isSystemdThere(folder);
   const data = isService
@@ -83,7 +87,7 @@ function placesOf({ root, service }: Values, common: CommonOptions): Places {
 }
 
 function choicesOf(values: Values, flags: SettingFlags, { isService, ...places }: Places): SetupChoices {
-  const { service, user, dynamicUser: isDynamic = false, program } = values;
+  const { service, user, dynamic_user: isDynamic = false, program } = values;
   if (isDynamic && user !== undefined)
     throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
   return {

@@ -15,35 +15,40 @@ import {
   ScrubFindings,
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
+import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { actAsOwner } from '../store/acting-user.ts';
+import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
 import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
-import { argument, defineCommand, type Result } from './command.ts';
+import { defineCommand, type Result } from './command.ts';
 import { configOf, folderOf } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
+  members: {
+    src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }),
+  },
+  operands: ['src'],
   options: [DROP_OPTION],
-  examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
+  examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
     using progress = createProgress();
-    if (src !== undefined) return await verifySource(src, progress.update);
+    if (src !== undefined) return verifySource(src, progress.update);
     return await verifyData(folderOf(configOf(self)), progress.update);
   },
 });
 
-async function verifySource(source: string, onProgress: Progress['update']): Promise<Result> {
-  const verified = await verifyBackup(findSource(source), onProgress);
+function verifySource(source: string, onProgress: Progress['update']): Result {
+  const verified = verifyBackup(findSource(source), onProgress);
   const { path, at, entries, findings } = verified;
   return {
     value: { verified: path, ok: findings.length === 0, backed_up_at: at, entries, findings },
@@ -54,7 +59,7 @@ async function verifySource(source: string, onProgress: Progress['update']): Pro
 
 function sourceText({ path, at, entries, findings }: VerifiedBackup): string {
   if (findings.length === 0)
-    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To test a restore as well: wirewatch restore --rehearse ${path}`;
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [
     `${path} is damaged:`,
     ...findings.map((finding) => `  ${finding}`),
@@ -69,7 +74,7 @@ interface VerifiedData extends ScrubResult {
 
 /** Fails if there are findings, or if not everything could be compared. */
 async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
-  actAsOwner(folder);
+  requireOwner(folder);
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();

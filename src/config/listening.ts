@@ -34,5 +34,13 @@ export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
 }
 
+/** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
+export function listeningUrl({ host, port, tls_certificate }: Settings['server']): string | null {
+  if (port === 0) return null;
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const scheme = tls_certificate === '' ? 'http' : 'https';
+  return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
 /** Advice if it cannot listen on an address. */
 export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';

@@ -39,6 +39,8 @@ export type Config = ResolvedSettings & {
   configFile: string | null;
   /** What a start creates if it is missing. */
   preseed: Preseed;
+  /** What it was loaded from, besides the environment. */
+  given: Pick<ConfigSources, 'flags' | 'file'>;
 };
 
 /** Other variables that begin with WIREWATCH_ are ignored: Kubernetes adds some for each service, named after it. */
@@ -71,7 +73,14 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
-  return { ...resolve(settings, raw, dataFolder), dataFolder, configFile: configFile.file, preseed };
+  return {
+    ...resolve(settings, raw, dataFolder),
+    dataFolder,
+    configFile: configFile.file,
+    preseed,
+    // Other options of a command may be no plain data.
+    given: { flags: Object.fromEntries(FLAGS.map(({ option }) => [option, flags[option]])), file },
+  };
 }
 
 /** Separates the settings from what a start creates. `keys` can be either: TOML allows only one of the two in a file. */

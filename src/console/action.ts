@@ -1,15 +1,17 @@
-/** Actions: button, confirmation dialog, result. */
+/** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/forms.ts). */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
-import { ACTIONS, type ActionDescription, type Field } from '../admin/console/action-table.ts';
-import type { Action, ActionResult, Session } from '../admin/console/api.ts';
-import { actionText, clock, dayName } from './format.ts';
-import { inputs, valuesOfForm } from './forms.ts';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
+import type { Action, Outcome, Question } from '../admin/console/api.ts';
+import type { OperationForm } from '../operations/forms.ts';
+import { commandWords } from './command-line.ts';
+import { clock, dayName, windowTime } from './format.ts';
+import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';
 
-export const SessionContext = createContext<Session | null>(null);
+/** The operations that this session may run, by name; none in a read-only session. */
+export const FormsContext = createContext<ReadonlyMap<string, OperationForm>>(new Map());
 
 interface Asked {
   readonly action: Action;
@@ -17,21 +19,23 @@ interface Asked {
   readonly name?: string | undefined;
   /** It is not shown beside its subject. */
   readonly isAlone?: boolean;
-  /** Fields of its form that depend on the subject. */
-  readonly fields?: readonly Field[];
+  /** Values that the fields begin with. */
+  readonly texts?: Texts;
+  /** Values to choose from, by member, where the subject limits them. */
+  readonly choices?: Readonly<Record<string, readonly Option[]>>;
 }
 
 /** Opens the dialog in the page's one {@link ActionHost}. */
 let ask: (asked: Asked) => void = () => {};
 
 function ActionButton(asked: Asked): VNode | null {
-  const session = useContext(SessionContext);
-  const { action, isAlone = false } = asked;
-  const { label, isGrave }: ActionDescription = ACTIONS[action.kind];
-  if (session === null || session.read_only) return null;
-  const ms = 'window_start' in action ? Date.parse(action.window_start) : 0;
-  const window = 'export' in action ? ` ${action.export}, ${dayName(ms)} ${clock(ms)}` : '';
-  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${isAlone ? label + window : label}</button>`;
+  const form = useContext(FormsContext).get(asked.action.operation);
+  if (form === undefined) return null;
+  const window = windowOf(asked.action);
+  const place = window && ` ${window.export}, ${dayName(window.ms)} ${clock(window.ms)}`;
+  return html`<button type="button" class=${form.isGrave === true && 'grave'} onClick=${() => ask(asked)}>
+    ${asked.isAlone === true ? form.label + (place ?? '') : form.label}
+  </button>`;
 }
 
 /** A button for an action; nothing in a read-only session. */
@@ -68,53 +72,129 @@ export function ActionHost(): VNode {
 }
 
 /** @param onDone called with the result; without one, it was cancelled */
-function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode {
+function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode | null {
+  const { action, name, texts = {}, choices = {} } = asked;
+  const form = useContext(FormsContext).get(action.operation);
   const onClose = () => onDone();
+  const isChange = action.operation.endsWith(' set');
+  const [entered, setEntered] = useState<Readonly<Record<string, unknown>>>(isChange ? {} : texts);
+  const [word, setWord] = useState('');
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
-  const [made, setMade] = useState<ActionResult | null>(null);
-  const {
-    title,
-    will,
-    isGrave,
-    label,
-    command,
-    fields = asked.fields ?? [],
-  } = actionText(asked.action, asked.name);
+  const [made, setMade] = useState<Outcome | null>(null);
+  const question = useQuestion(form, action, setRefusal);
+  const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
+  if (form === undefined || fields === undefined) return null;
+  const present = isChange ? Object.fromEntries(fields.map((one) => [one.name, one.value ?? ''])) : null;
+  const entries = (of: HTMLFormElement) => enteredIn(fields, new FormData(of), form, present);
+  const onInput = ({ currentTarget }: Event) => {
+    if (currentTarget instanceof HTMLFormElement) setEntered(entries(currentTarget));
+  };
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isSent || !(event.target instanceof HTMLFormElement)) return;
-    const { kind, ...body } = asked.action;
     setIsSent(true);
+    setRefusal('');
+    const given = { ...action.given, ...entries(event.target) };
     try {
-      const entered = valuesOfForm(fields, new FormData(event.target));
-      const result = await send<ActionResult>(`/console/actions/${kind}`, { ...body, ...entered });
-      if (result.key !== undefined) return setMade(result);
-      onDone(result.text);
+      const answer = await send<Outcome>(pathOf(form), given, form.isJob);
+      if (form.isJob) return onDone(`${form.label}: it has started. The overview shows its progress.`);
+      if (keyIn(answer) !== null || answer.warning !== null || answer.failed) return setMade(answer);
+      onDone([answer.done ?? 'Done.', ...answer.next].join(' '));
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       setRefusal(error.message);
       setIsSent(false);
     }
   };
-  // A new key cannot be shown again.
-  if (made !== null)
-    return html`<${Dialog} key="made" title="The new key" class="question" onClose=${onClose} isKept>
-      <p>${made.text}</p>
-      <p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
-      ${code(made.key?.key ?? '', 'the key')}
-      <footer class="row"><button type="button" class="main" onClick=${onClose}>I have copied it</button></footer>
-    </${Dialog}>`;
-  return html`<${Dialog} title=${title} class="question" onClose=${onClose}>
-    <form onSubmit=${submit}>
-      <p>${will}</p>
+  if (made !== null) return html`<${Made} outcome=${made} onClose=${onClose} />`;
+  const subject = subjectOf(action, name);
+  const isReady = !form.asks || question === null || word === question?.word;
+  return html`<${Dialog} title=${`${form.title ?? form.label}${subject}?`} class="question" onClose=${onClose}>
+    <form onSubmit=${submit} onInput=${onInput}>
+      <p>${form.will}</p>
+      ${question && html`<p>${question.text}</p>`}
       ${fields.length > 0 && html`<div class="fields">${inputs(fields)}</div>`}
+      ${
+        question &&
+        html`<label>Type ${question.word} to confirm
+          <input value=${word} onInput=${(event: Event) => setWord(textIn(event))} autocomplete="off" spellcheck=${false} required />
+        </label>`
+      }
       ${refusal !== '' && failed(refusal)}
-      <p class="soft">The same in a terminal: <code>${command}</code></p>
+      <p class="soft">The same in a terminal: ${command(form, { ...action.given, ...entered })}</p>
       <footer class="row">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button class=${isGrave ? 'main grave' : 'main'} disabled=${isSent}>${label}</button>
+        <button class=${form.isGrave === true ? 'main grave' : 'main'} disabled=${isSent || !isReady}>${form.label}</button>
       </footer>
     </form>
   </${Dialog}>`;
+}
+
+/** What has to be confirmed; null: nothing; undefined: not known yet. */
+function useQuestion(
+  form: OperationForm | undefined,
+  { given }: Action,
+  onFailure: (text: string) => void,
+): Question | null | undefined {
+  const [question, setQuestion] = useState<Question | null | undefined>(undefined);
+  useEffect(() => {
+    if (form?.asks !== true) return;
+    send<Question | null>(`${pathOf(form)}/question`, given).then(setQuestion, (error: unknown) =>
+      onFailure(error instanceof Failure ? error.message : String(error)),
+    );
+  }, [form]);
+  return question;
+}
+
+/** What cannot be shown again, or must not be missed. */
+function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): VNode {
+  const key = keyIn(outcome);
+  const [title, end] = key === null ? ['Look at this', 'Close'] : ['The new key', 'I have copied it'];
+  return html`<${Dialog} key="made" title=${title} class="question" onClose=${onClose} isKept>
+    <p>${outcome.done}</p>
+    ${outcome.warning !== null && failed(outcome.warning)}
+    ${
+      key !== null &&
+      html`<p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
+        ${code(key, 'the key')}`
+    }
+    <footer class="row"><button type="button" class="main" onClick=${onClose}>${end}</button></footer>
+  </${Dialog}>`;
+}
+
+/** A key is shown only when it is made. */
+function keyIn({ value }: Outcome): string | null {
+  const key = typeof value === 'object' && value !== null && 'key' in value ? value.key : null;
+  return typeof key === 'string' ? key : null;
+}
+
+/** An option stays with its value when a long command is broken into lines. */
+function command(form: OperationForm, given: Readonly<Record<string, unknown>>): VNode {
+  const words = commandWords(form, given).map((text) => html`<span class="whole">${text}</span> `);
+  return html`<code class="command">${words}</code>`;
+}
+
+function pathOf({ name }: OperationForm): string {
+  return `/operations/${name.replaceAll(' ', '-')}`;
+}
+
+function textIn({ currentTarget }: Event): string {
+  return currentTarget instanceof HTMLInputElement ? currentTarget.value : '';
+}
+
+/** The window that an action is about. */
+function windowOf({ given }: Action): { export: string; ms: number } | null {
+  const { export: of, start } = given;
+  const [first] = Array.isArray(start) ? start : [start];
+  return typeof of === 'string' && typeof first === 'string' ? { export: of, ms: Date.parse(first) } : null;
+}
+
+/** The subject of an action, for its question. */
+function subjectOf(action: Action, name?: string): string {
+  const window = windowOf(action);
+  if (window !== null) return ` ${window.export}, ${windowTime(window.ms, ' UTC')}`;
+  const id = action.given.id ?? action.given.account;
+  if (id === undefined) return '';
+  return name === undefined || name === '' || name === id ? ` ${id}` : ` ${name} (${id})`;
 }

@@ -1,9 +1,9 @@
 /** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
-import type { Overview as OverviewAnswer, Session, SessionBegun } from '../admin/console/api.ts';
-import { ActionHost, SessionContext } from './action.ts';
+import { useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
+import type { Operations, Overview as OverviewAnswer, Session, SessionBegun } from '../admin/console/api.ts';
+import { ActionHost, FormsContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
 import { Files } from './files.ts';
@@ -40,8 +40,7 @@ const VIEWS: Readonly<Record<string, View>> = {
 function App({ refused }: { refused: string | null }): VNode {
   const { pages, failure } = useReading<Session>(SESSION, ['session', 'end']);
   const [data] = pages;
-  if (data !== undefined && failure?.status !== 401)
-    return html`<${SessionContext.Provider} value=${data}><${Console} session=${data} /></${SessionContext.Provider}>`;
+  if (data !== undefined && failure?.status !== 401) return html`<${Console} session=${data} />`;
   const ended = data === undefined ? null : 'The session has ended.';
   const reason = failure?.status === 401 ? (refused ?? ended) : failure?.message;
   return html`<main class="signed-out"><h1>Wirewatch</h1>
@@ -60,6 +59,8 @@ function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
   const connected = useStream();
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
+  const operations = useReading<Operations>('/console/operations').pages[0]?.operations;
+  const forms = useMemo(() => new Map(operations?.map((form) => [form.name, form])), [operations]);
   const view = Object.hasOwn(VIEWS, route.view) ? VIEWS[route.view] : undefined;
   const title = view?.title ?? 'Not found';
   useEffect(() => {
@@ -72,7 +73,8 @@ function Console({ session }: { session: Session }): VNode {
   };
   // One detection and a topic have headings of their own.
   const isNamed = route.view === 'manual' || (route.view === 'detections' && route.name !== '');
-  return html`<a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
+  return html`<${FormsContext.Provider} value=${forms}>
+    <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
       ${side(session, route, overview.pages[0], connected)}
       <main id="main" tabindex="-1" key=${route.view}>
@@ -86,7 +88,8 @@ function Console({ session }: { session: Session }): VNode {
         </${Boundary}>
       </main>
     </div>
-    <${ActionHost} />`;
+    <${ActionHost} />
+  </${FormsContext.Provider}>`;
 }
 
 /** If a view fails, the rest stays usable. */

@@ -1,73 +1,98 @@
 /** Accounts with their subscriptions and keys: rows read, followers, refused requests. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Field } from '../admin/console/action-table.ts';
 import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
 import { count, span } from './format.ts';
+import type { Option, Texts } from './forms.ts';
 import { age, bar, type Children, foreign, soft, state } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
 export function Customers(): VNode {
   const reading = useReading<Answer>('/console/customers', ['customers']);
-  const add = html`<code>wirewatch account add ID --name NAME</code>`;
-  const none = html`<p class="empty">There is no account yet. Add one with ${add}, then a subscription and a key.</p>`;
-  return read(reading, ({ accounts, scopes }) =>
-    accounts.length === 0 ? panel('Accounts', none) : accounts.map((one) => account(one, scopes)),
-  );
+  const add = actionButton({ operation: 'account add', given: {} });
+  const none = html`<p class="empty">There is no account yet. Add one, then a subscription and a key.</p>`;
+  return read(reading, ({ accounts }) => [
+    html`<div class="row above">${add}</div>`,
+    accounts.length === 0 ? panel('Accounts', none) : accounts.map(account),
+  ]);
 }
 
-function account(of: AccountEntry, scopes: readonly string[]): VNode {
-  const { id, name, suspended_at, rows_today, daily_rows, subscriptions, keys } = of;
+function account(of: AccountEntry): VNode {
+  const {
+    id,
+    name,
+    suspended_at,
+    rows_today,
+    daily_rows,
+    allowance: own,
+    print_metadata,
+    subscriptions,
+    keys,
+  } = of;
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
-  const make = { kind: 'key-create', account: id, name: '', scopes: [], subscriptions: [] } as const;
-  const aside = [actionButton(make, { name, fields: keyFields(of, scopes) }), actions(of.actions, { name })];
+  const rights = { subscriptions: subscriptions.flatMap(rightOptions) };
+  const make = { texts: { scopes: 'detections:read' }, choices: rights, name };
+  const texts = { name, daily_rows: textOf(own), print_metadata: print_metadata ? 'on' : 'off' };
+  const aside = [
+    actionButton({ operation: 'subscription add', given: { account: id } }, { name }),
+    actionButton({ operation: 'key create', given: { account: id } }, make),
+    actions(of.actions, { name, texts }),
+  ];
   const isActive = suspended_at === null;
-  const streams = subscriptions.map(({ id: number, name: own, content_types, time_zone }) => {
-    const reads = `${content_types.join(' and ')}, ${time_zone}`;
-    return [`Subscription ${number}`, own === null ? reads : [foreign(own), `, ${reads}`]] as const;
-  });
   const parts = [
     facts([
       ['Account', foreign(id, 'mono')],
       ['State', isActive ? state('done', 'active') : state('held', ['suspended ', age(suspended_at)])],
       ['Rows today', allowance(rows_today, daily_rows)],
-      ...(streams.length === 0 ? [['Subscriptions', 'none'] as const] : streams),
     ]),
-    keyTable(live, 'Active keys', "No active key: nobody can read this account's detections."),
+    subscriptionTable(subscriptions),
+    keyTable(live, 'Active keys', rights, "No active key: nobody can read this account's detections."),
     ended.length > 0 &&
-      html`<details><summary>${count(ended.length, 'key')} that ended</summary>${keyTable(ended, 'Keys that ended')}</details>`,
+      html`<details><summary>${count(ended.length, 'key')} that ended</summary>${keyTable(ended, 'Keys that ended', rights)}</details>`,
   ];
   return html`<div key=${id}>${panel(name, parts, { aside, help: 'security' })}</div>`;
 }
 
-/** Fields for the rights that this account can give to a key. */
-function keyFields({ subscriptions }: AccountEntry, scopes: readonly string[]): readonly Field[] {
-  const streams = subscriptions.map(({ id, name, content_types: types }): Field => {
-    const one = types.length > 1 ? types.map((type) => [`${id}:${type}`, `${type} only`] as const) : [];
-    const options = [[`${id}`, 'every content type'], ...one, ['', 'not for this key']] as const;
-    const label = `Subscription ${id}${name === null ? '' : `, ${name}`}`;
-    return { name: 'subscriptions', label, options, isList: true };
-  });
-  const all = scopes.map((one) => [one, one] as const);
-  const addresses = { name: 'allow_addresses', hint: 'any; or 192.0.2.1, 10.0.0.0/8', isList: true };
-  return [
-    { name: 'name', label: 'Name', hint: 'who uses it, and where', required: true },
-    { name: 'scopes', label: 'Scopes', type: 'checks', options: all, value: 'detections:read', isList: true },
-    ...streams,
-    { name: 'expires_at', label: 'Ends (UTC; empty: never)', type: 'datetime-local' },
-    { ...addresses, label: 'Only from these addresses' },
-    { name: 'daily_rows', label: 'Rows a day', type: 'number', hint: "only the account's allowance" },
-  ];
+type Subscription = AccountEntry['subscriptions'][number];
+
+function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
+  const change = (one: Subscription) =>
+    actions(one.actions, {
+      name: one.name ?? '',
+      texts: { name: one.name ?? '', time_zone: one.time_zone, content_types: one.content_types.join(',') },
+    });
+  return table(
+    { label: 'Subscriptions', rows: subscriptions, key: ({ id }) => id, empty: 'No subscription yet.' },
+    ['Subscription', ({ id, name }) => [foreign(`${id}`, 'mono'), name !== null && [' ', foreign(name)]]],
+    ['Content types', ({ content_types }) => content_types.join(' and ')],
+    ['Time zone', ({ time_zone }) => time_zone],
+    ['Action', change],
+  );
+}
+
+/** The rights to a subscription that a key can have. */
+function rightOptions({ id, content_types: types }: Subscription): Option[] {
+  const one = types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
+  return [[`${id}`, `${id}, every content type`], ...one];
+}
+
+function textOf(value: number | null): string {
+  return value === null ? '' : `${value}`;
 }
 
 function allowance(used: number, of: number | null): Children {
   return of === null ? count(used) : bar(used, of, `${count(used)} of ${count(of)}`);
 }
 
-function keyTable(keys: readonly KeyEntry[], label: string, empty?: string): VNode {
+function keyTable(
+  keys: readonly KeyEntry[],
+  label: string,
+  choices: Readonly<Record<string, readonly Option[]>>,
+  empty?: string,
+): VNode {
   return table(
     { label, rows: keys, key: ({ id }) => id, empty },
     ['Key', keyName],
@@ -76,8 +101,19 @@ function keyTable(keys: readonly KeyEntry[], label: string, empty?: string): VNo
     ['Follows the stream', ({ follower }) => following(follower)],
     ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today, daily_rows), 'number'],
     ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
-    ['Action', ({ actions: of, name }) => actions(of, { name })],
+    ['Action', (key) => actions(key.actions, { name: key.name, texts: keyTexts(key), choices })],
   );
+}
+
+function keyTexts({ name, scopes, subscriptions, expires_at, allow_addresses, daily_rows }: KeyEntry): Texts {
+  return {
+    name,
+    scopes: scopes.join(','),
+    subscriptions: subscriptions.join(','),
+    expires: expires_at ?? '',
+    allow_address: allow_addresses.join(','),
+    daily_rows: textOf(daily_rows),
+  };
 }
 
 function keyName({ id, name, status, expires_at, revoked_at }: KeyEntry): VNode {

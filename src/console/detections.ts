@@ -2,11 +2,11 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { Field } from '../admin/console/action-table.ts';
+
 import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api-records.ts';
 import { DAY_MS, utcDay } from '../time.ts';
 import { count, shown } from './format.ts';
-import { choices, type Filters, filters, valuesOf } from './forms.ts';
+import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
 import { bar, foreign, outside, when } from './inline.ts';
 import { choice, code, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';

@@ -32,7 +32,7 @@ export function Files({ route }: { route: Route }): VNode {
   return useList<FilesPage, FileEntry>({
     label: 'Export files',
     help: 'operations',
-    aside: actionButton({ kind: 'ingest-replay' }),
+    aside: actionButton({ operation: 'ingest replay', given: {} }),
     path: '/console/files',
     topics: ['windows'],
     route,

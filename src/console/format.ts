@@ -1,6 +1,4 @@
 /** Texts of times, ages, numbers and actions. Times are epoch milliseconds, shown in UTC. Pure. */
-import { ACTIONS, type ActionDescription } from '../admin/console/action-table.ts';
-import type { Action } from '../admin/console/api.ts';
 import { MINUTE_MS, utcDay, WINDOW_MS } from '../time.ts';
 
 /** `1,234`; with a unit, `1 row` or `2 rows`. */
@@ -65,24 +63,6 @@ const VALUE_MAX = 200;
 export function shown(value: unknown): string {
   const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
-}
-
-/** The texts of an action: its button, its question, and the command that does the same. @param name of its subject */
-export function actionText(action: Action, name?: string) {
-  const text: ActionDescription = ACTIONS[action.kind];
-  const { title = text.label, command = action.kind.replace('-', ' ') } = text;
-  const [subject, words] = subjectOf(action, name);
-  return { ...text, title: `${title}${subject}?`, command: ['wirewatch', command, ...words].join(' ') };
-}
-
-/** The subject of an action, for its question and for the command. */
-function subjectOf(action: Action, name?: string): readonly [string, readonly string[]] {
-  if ('window_start' in action) {
-    const { export: of, window_start } = action;
-    return [` ${of}, ${windowTime(Date.parse(window_start), ' UTC')}`, [of, window_start]];
-  }
-  const id = 'id' in action ? action.id : 'account' in action ? action.account : null;
-  return id === null ? ['', []] : [!name || name === id ? ` ${id}` : ` ${name} (${id})`, [id]];
 }
 
 /** Names of the loopback interface, as in the hosts files of Linux; a dot at the end changes nothing. */

@@ -1,11 +1,28 @@
 /** Forms made from their fields: those of actions, filters that are kept in the address, and lists with filters. */
+
+import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Field, Option } from '../admin/console/action-table.ts';
+import type { FormMember, OperationForm } from '../operations/forms.ts';
 import type { Children } from './inline.ts';
 import { type Column, panel, read, type TableOptions, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
+
+export type Option = readonly [value: string, text: string];
+
+/** A field of a form. */
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  /** `checks`: a checkbox for each option. */
+  readonly type?: 'date' | 'number' | 'datetime-local' | 'checks';
+  readonly options?: readonly Option[];
+  readonly hint?: string;
+  /** Initial value; of checks, with commas. */
+  readonly value?: string;
+  readonly required?: boolean;
+}
 
 /** Options after a first one that means no filter. */
 export function choices(any: string, of: readonly (string | Option)[]): Option[] {
@@ -17,34 +34,119 @@ export const PERIOD: readonly Field[] = [
   { name: 'to', label: 'before', type: 'date' },
 ];
 
-/** @param filters their values, if they are filters */
+/** @param filters their values, if they are filters; without, only the first values are set, not those that follow */
 export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNode[] {
   return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {
     const value = filters?.get(name) ?? first;
+    const held = filters === undefined ? { defaultValue: value } : { value };
     const check = ([one, text]: Option) => html`<label class="check">
-      <input type="checkbox" name=${name} value=${one} checked=${one === value} />${text}
+      <input type="checkbox" name=${name} value=${one} defaultChecked=${value?.split(',').includes(one)} />${text}
     </label>`;
     const option = ([one, text]: Option) =>
       html`<option value=${one} selected=${one === value}>${text}</option>`;
     if (type === 'checks') return html`<fieldset><legend>${label}</legend>${options.map(check)}</fieldset>`;
     if (options.length > 0)
-      return html`<label>${label}<select name=${name} value=${value}>${options.map(option)}</select></label>`;
+      return html`<label>${label}<select name=${name}>${options.map(option)}</select></label>`;
     return html`<label>${label}
-      <input name=${name} type=${type ?? 'text'} value=${value} placeholder=${hint} required=${required}
+      <input name=${name} type=${type ?? 'text'} ...${held} placeholder=${hint} required=${required}
         min=${type === 'number' ? 0 : undefined} autocomplete="off" spellcheck=${false} />
     </label>`;
   });
 }
 
-/** The values of a form as members of an action: numbers, instants in UTC, lists. Empty fields are left out. */
-export function valuesOfForm(fields: readonly Field[], form: FormData): Record<string, unknown> {
-  const members = fields.map(({ name, type, isList = false }) => {
-    const texts = form.getAll(name).flatMap((one) => (isList ? `${one}`.split(/[\s,]+/) : `${one}`.trim()));
-    const suffix = type === 'datetime-local' ? ':00Z' : '';
-    const values = texts.filter(Boolean).map((text) => (type === 'number' ? Number(text) : text + suffix));
-    return [name, isList && values.length > 0 ? values : values[0]] as const;
+/** Values of members, as a field shows them; lists with commas. */
+export type Texts = Readonly<Record<string, string>>;
+
+/**
+ * The fields of an operation: of the members that it shows and that are not given.
+ *
+ * @param texts their first values @param choices values to choose from, by member
+ */
+export function operationFields(
+  { members, fields }: OperationForm,
+  given: object,
+  texts: Texts,
+  choices: Readonly<Record<string, readonly Option[]>>,
+): Field[] {
+  return members
+    .filter(({ name }) => !Object.hasOwn(given, name) && (fields === undefined || fields.includes(name)))
+    .map((member) => {
+      const { name, hint, required } = member;
+      const field = { name, label: labelOf(name), hint, required, ...kindOf(member, choices[name]) };
+      const value = texts[name];
+      if (value === undefined) return field;
+      return { ...field, value: field.type === 'datetime-local' ? value.slice(0, 16) : value };
+    });
+}
+
+/** `Daily rows` */
+function labelOf(name: string): string {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function kindOf(
+  { name, schema, several, required, placeholder }: FormMember,
+  choices?: readonly Option[],
+): Partial<Field> {
+  const one: TSchema = several === 'no' ? schema : (schema.items ?? {});
+  const options = choices ?? wordsOf(one).map((word): Option => [word, word]);
+  if (several !== 'no' && options.length > 0) return { type: 'checks', options };
+  if (placeholder === null) return { type: 'checks', options: [['on', 'yes']] };
+  if (one.type === 'boolean')
+    return {
+      options: choices ?? [
+        ['', ''],
+        ['on', 'on'],
+        ['off', 'off'],
+      ],
+    };
+  if (options.length > 0) return { options: required ? options : [['', ''], ...options] };
+  if (several !== 'no') return {};
+  const kinds: TSchema[] = one.anyOf ?? [one];
+  if (kinds.some(({ format }) => format === 'date-time'))
+    return { type: 'datetime-local', label: `${labelOf(name)} (UTC)` };
+  return kinds.some(({ type }) => type === 'integer') ? { type: 'number' } : {};
+}
+
+/** The values of an enumeration; none of another schema. */
+function wordsOf({ anyOf = [] }: TSchema): string[] {
+  return anyOf.flatMap((one: TSchema) => (typeof one.const === 'string' ? [one.const] : []));
+}
+
+/**
+ * What was entered, as members of the operation. Empty fields are left out; of a change, those that still have their
+ * first value.
+ *
+ * @param present the first values of a change; null: it is none
+ */
+export function enteredIn(
+  fields: readonly Field[],
+  form: FormData,
+  { members }: OperationForm,
+  present: Texts | null,
+): Record<string, unknown> {
+  const entered = fields.flatMap(({ name, type }) => {
+    const member = members.find((one) => one.name === name);
+    const texts = form.getAll(name).flatMap((text) => itemsOf(`${text}`, member));
+    const before = itemsOf(present?.[name] ?? '', member);
+    if (texts.toSorted().join() === before.toSorted().join()) return [];
+    return [[name, memberValue(texts, type, member)]];
   });
-  return Object.fromEntries(members.filter(([, value]) => value !== undefined));
+  return Object.fromEntries(entered);
+}
+
+function itemsOf(text: string, member: FormMember | undefined): string[] {
+  return (member?.several === 'no' ? [text.trim()] : text.split(/[\s,]+/)).filter(Boolean);
+}
+
+/** In JSON; `none` for what is taken away. */
+function memberValue(texts: readonly string[], type: Field['type'], member: FormMember | undefined): unknown {
+  const [text = ''] = texts;
+  if (member?.several !== 'no') return texts.length === 0 ? 'none' : texts;
+  if (text === '') return member.schema.anyOf === undefined ? '' : null;
+  if (type === 'datetime-local') return `${text}:00Z`;
+  return type === 'number' ? Number(text) : text;
 }
 
 export interface Filters {

@@ -27,7 +27,10 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
-  const start = [actionButton({ kind: 'backup' }), actionButton({ kind: 'scrub' })];
+  const start = [
+    actionButton({ operation: 'backup', given: {} }),
+    actionButton({ operation: 'verify', given: {} }),
+  ];
   return read(
     overview,
     (answer) => html`${health(answer)}
@@ -47,7 +50,10 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
 }
 
 function pauseButton({ health }: Answer): VNode {
-  return actionButton({ kind: health.paused_since === null ? 'ingest-pause' : 'ingest-resume' });
+  return actionButton({
+    operation: health.paused_since === null ? 'ingest pause' : 'ingest resume',
+    given: {},
+  });
 }
 
 function all(view: string, text: string): VNode {
@@ -345,12 +351,10 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-const DISK_LOW = 0.05;
-
 function system({ database, disks, version, backup, scrub }: Answer): Facts {
-  const disk = ({ folder, free_bytes: free, bytes: all }: Answer['disks'][number]) => {
+  const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
-    return ['Disk', state(free < all * DISK_LOW ? 'warning' : 'done', text)] as const;
+    return ['Disk', state(low ? 'warning' : 'done', text)] as const;
   };
   return [
     ...disks.map(disk),
@@ -364,8 +368,7 @@ function system({ database, disks, version, backup, scrub }: Answer): Facts {
 
 function backupText(of: Answer['backup']): VNode {
   if (of === null) return state('warning', 'none is scheduled');
-  const text = [age(of.newest_at, 'none yet'), soft([', restore rehearsed ', age(of.rehearsed_at)])];
-  return state(of.newest_at === null ? 'warning' : 'done', text);
+  return state(of.newest_at === null ? 'warning' : 'done', age(of.newest_at, 'none yet'));
 }
 
 function scrubText(of: Answer['scrub']): Children {

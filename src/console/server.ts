@@ -54,9 +54,9 @@ async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   throw new Failure(response.status, answer.detail ?? answer.title ?? `The answer was ${response.status}.`);
 }
 
-/** Carries out an action. @throws Failure */
-export function send<Answer>(path: string, body: unknown): Promise<Answer> {
-  const headers = { 'content-type': 'application/json' };
+/** Carries out an action. @param isAsync whether only its beginning is waited for @throws Failure */
+export function send<Answer>(path: string, body: unknown, isAsync = false): Promise<Answer> {
+  const headers = { 'content-type': 'application/json', ...(isAsync && { prefer: 'respond-async' }) };
   return ask(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 

@@ -8,7 +8,8 @@
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from './content-type.ts';
 
 type ContentTypes = readonly ContentType[];
-export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'timestamp';
+export const FIELD_TYPES = ['string', 'integer', 'number', 'boolean', 'timestamp'] as const;
+export type FieldType = (typeof FIELD_TYPES)[number];
 
 /** What a column of an export file may hold. */
 export type ColumnKind =

@@ -72,12 +72,19 @@ export const ALERTS = {
     what_to_do:
       'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
   },
+  'access.db replaced': {
+    page_worthy: false,
+    opens: 'access.db was damaged, missing or older than its spare copy at the start, and the spare copy took its place',
+    closes: 'Wirewatch is restarted',
+    what_to_do:
+      'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
+  },
   'keys cannot be checked': {
     page_worthy: true,
     opens: 'access.db cannot be read; requests with a key return 503',
     closes: 'it can be read again',
     what_to_do:
-      'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: it rebuilds the file from access-log/, and no key is lost.',
+      'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
   },
   'failed windows': {
     page_worthy: false,
@@ -177,7 +184,7 @@ export const ALERTS = {
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or is older than 1.5 times [backup] every_minutes plus five minutes. The detail says when the newest backup was made, and when a restore from it was last rehearsed',
+      'the last scheduled backup failed, or is older than 1.5 times [backup] every_minutes plus five minutes. The detail says when the newest backup was made',
     closes: 'a scheduled backup succeeds',
     what_to_do:
       'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',
@@ -229,7 +236,7 @@ export interface Alert {
   readonly command?: string;
 }
 
-/** An open alert as commands, the console and alerts.json show it. */
+/** An open alert as commands and the console show it. */
 export interface AlertDocument {
   readonly name: AlertName;
   readonly page_worthy: boolean;

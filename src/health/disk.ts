@@ -1,4 +1,4 @@
-/** When a disk counts as getting full. */
+/** The disks that must not fill, and when one counts as getting full. */
 import { statfs } from 'node:fs/promises';
 import { grouped } from '../counted.ts';
 
@@ -7,24 +7,53 @@ const LITTLE_SHARE = 0.05;
 const LITTLE_BYTES = 10 * GIB;
 const LEAST_BYTES = GIB / 2;
 
-/** @param freeBytes what this user can still write */
-export function isGettingFull(freeBytes: number, allBytes: number): boolean {
-  return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < allBytes * LITTLE_SHARE);
+export interface Disk {
+  readonly of: 'data' | 'drop' | 'backup';
+  readonly folder: string;
+  /** What this user can still write. */
+  readonly free_bytes: number;
+  readonly bytes: number;
+  readonly low: boolean;
+}
+
+/** Folders by what they are for. */
+export type DiskFolders = Readonly<Partial<Record<Disk['of'], string>>>;
+
+/** @param bytes the whole disk */
+export function isGettingFull(freeBytes: number, bytes: number): boolean {
+  return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
+}
+
+/** The folders whose disks must not fill: that of the backup only if one is scheduled. */
+export function diskFolders({
+  dataFolder,
+  ingest,
+  backup,
+}: {
+  readonly dataFolder: string;
+  readonly ingest: { readonly drop: string };
+  readonly backup: { readonly folder: string; readonly every_minutes: number };
+}): DiskFolders {
+  const scheduled = backup.every_minutes > 0 && { backup: backup.folder };
+  return { data: dataFolder, drop: ingest.drop, ...scheduled };
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
-export async function disksOf(folders: readonly string[]) {
-  const disks = folders.map(async (folder) => {
-    const disk = await statfs(folder).catch(() => null);
-    if (disk === null) return [];
-    return [{ folder, free_bytes: disk.bavail * disk.bsize, bytes: disk.blocks * disk.bsize }];
+export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
+  const ofs = ['data', 'drop', 'backup'] as const;
+  const disks = ofs.map(async (of) => {
+    const folder = folders[of];
+    const disk = folder === undefined ? null : await statfs(folder).catch(() => null);
+    if (folder === undefined || disk === null) return [];
+    const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
+    return [{ of, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];
   });
   return (await Promise.all(disks)).flat();
 }
 
-/** @returns the free space of the first folder whose disk is getting full, in words; null if none is */
-export async function fillingDisk(folders: readonly string[]): Promise<string | null> {
-  const full = (await disksOf(folders)).find(({ free_bytes, bytes }) => isGettingFull(free_bytes, bytes));
+/** The free space of the first disk that is getting full, in words; null if none is. */
+export function fillingDisk(disks: readonly Disk[]): string | null {
+  const full = disks.find(({ low }) => low);
   return full === undefined
     ? null
     : `${full.folder}: only ${grouped(Math.floor(full.free_bytes / 1024 ** 2))} MiB free`;

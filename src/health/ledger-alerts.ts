@@ -1,24 +1,12 @@
 /** The alerts that follow from `detections.db`: windows, files, rows. Any process can determine them. */
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import type { FileReport } from '../ingest/file-record.ts';
+import { type FileReport, type HeldFile, heldFiles, releaseCommand } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
 import { lateAtMs, lateBeforeMs } from '../windows/window-states.ts';
 import type { Alert, AlertName } from './alert-texts.ts';
-
-/** The alerts that {@link ledgerAlerts} returns. */
-export const LEDGER_ALERTS = [
-  'failed windows',
-  'late windows',
-  'missing windows',
-  'abandoned windows',
-  'held windows',
-  'failed files',
-  'refused files',
-  'rows skipped',
-] as const satisfies readonly AlertName[];
 
 /** Nobody can do anything about most abandoned windows, so their alert ends after a week. */
 const ABANDONED_SHOWN_MS = 7 * DAY_MS;
@@ -38,13 +26,6 @@ interface WindowsRow {
   readonly since: number;
   readonly first: number;
   readonly last: number;
-}
-
-interface HeldRow {
-  readonly export: ExportName;
-  readonly window_start: number;
-  readonly status: 'failed' | 'abandoned';
-  readonly taken_at: number;
 }
 
 interface FilesRow {
@@ -77,12 +58,6 @@ export const WINDOWS_NOT_DONE = `
   UNION ALL
   ${countWindows("status = 'abandoned' AND since > :abandoned_since")}`;
 
-export const HELD_FILES = `
-  SELECT file.export, file.window_start, win.status, file.taken_at
-  FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
-  WHERE file.outcome = 'held' AND file.destination IS NOT NULL AND win.status IN ('failed', 'abandoned')
-  ORDER BY file.export, file.window_start LIMIT :limit`;
-
 export const FAILED_FILES = `
   SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name FROM (
     SELECT file.export, file.finished_at, file.name FROM ingest_file AS file
@@ -114,7 +89,7 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   const windows = db
     .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
     .all({ abandoned_since: nowMs - ABANDONED_SHOWN_MS });
-  const held = db.prepare<unknown[], HeldRow>(HELD_FILES).all({ limit: FILES_MAX });
+  const held = heldFiles(db, FILES_MAX);
   const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
@@ -169,8 +144,8 @@ function lateAlert(late: UnknownWindows): Alert {
 }
 
 /** One for each export and status, with the command that reads them. @param rows by export and window */
-function heldAlerts(rows: readonly HeldRow[]): Alert[] {
-  const kindOf = (row: HeldRow) => `${row.export} ${row.status}`;
+function heldAlerts(rows: readonly HeldFile[]): Alert[] {
+  const kindOf = (row: HeldFile) => `${row.export} ${row.status}`;
   const firsts = rows.filter((row, at) => rows.findIndex((other) => kindOf(other) === kindOf(row)) === at);
   return firsts.map((first) => {
     const { export: exportName, window_start, status } = first;
@@ -186,7 +161,7 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
       of: kindOf(first),
       since: Math.min(...own.map((row) => row.taken_at)),
       detail: `${exportName}, ${status}: ${which}`,
-      command: `To read ${windows === 1 ? 'it' : 'them'}, run: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
+      command: `To read ${windows === 1 ? 'it' : 'them'}, run: ${releaseCommand(first, windows === 1 ? start : '--all')}`,
     };
   });
 }

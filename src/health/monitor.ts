@@ -6,26 +6,20 @@
  */
 
 import { statSync } from 'node:fs';
-import {
-  CONTENT_TYPE_OF_EXPORT,
-  EXPORT_NAMES,
-  type ExportName,
-  perExport,
-} from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { readPause } from '../ingest/pause.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
-import { readStreamHead } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
+import { newestDone } from '../windows/ledger.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
-import { writeAlertFile } from './alert-file.ts';
 import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
-import { fillingDisk } from './disk.ts';
+import { type DiskFolders, disksOf, fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import {
   evaluateHealth,
@@ -48,6 +42,8 @@ export interface HealthSource {
 export interface Monitor extends HealthSource {
   /** The alerts that are open now, in order. */
   alerts(): Alert[];
+  /** Has this called when an alert opens, closes or changes its detail. */
+  watch(onChange: () => void): void;
   close(): void;
 }
 
@@ -57,11 +53,8 @@ export interface MonitorOptions {
   readonly access: { readonly path: string; readonly check: () => void };
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
-  /** Folders whose disks must not fill. */
-  readonly folders: readonly string[];
-  /** Called after each check of the disks: there may be room for the reserve again. */
-  /** The file that `wirewatch alert list` reads. */
-  readonly alertFile: string;
+  /** Their disks must not fill. */
+  readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
   readonly now: Now;
   readonly log: Logger;
@@ -90,6 +83,9 @@ export function startMonitor(options: MonitorOptions): Monitor {
     alerts: () => inOrder(checks.snapshot().alerts),
     noteFault: (error) => checks.noteFault(error),
     isDamaged: () => options.conditions.has('database damaged'),
+    watch(onChange) {
+      checks.onChange = onChange;
+    },
     close() {
       clearInterval(timer);
       checks.close();
@@ -111,6 +107,7 @@ interface Ledger {
 }
 
 class Checks {
+  onChange: () => void = () => {};
   readonly #options: MonitorOptions;
   readonly #access: FileReader;
   #version: Statement<number> | null = null;
@@ -155,28 +152,20 @@ class Checks {
     return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
-  /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
+  /** Checks, and reports what has opened and closed: in the log, to the alert command, to the console. */
   report(): void {
-    const { alertFile, log, now } = this.#options;
-    const nowMs = now();
+    const nowMs = this.#options.now();
     if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
       this.#probedAt = nowMs;
       this.#probeFile();
     }
     this.#checkDisks(nowMs);
     const alerts = inOrder(this.snapshot().alerts);
-    const documents = alerts.map(alertDocument);
-    const text = JSON.stringify(documents);
+    const text = JSON.stringify(alerts);
     if (text === this.#reported) return;
     this.#reported = text;
     this.#logChanges(alerts);
-    try {
-      writeAlertFile(alertFile, documents);
-    } catch (error) {
-      // Tried again at the next check.
-      this.#reported = '';
-      if (!this.#options.conditions.has('disk full')) log.debug({ err: error }, 'cannot write alerts.json');
-    }
+    this.onChange();
   }
 
   noteFault(error: unknown): void {
@@ -239,7 +228,7 @@ class Checks {
         this.#ledger = {
           version,
           read_at: nowMs,
-          newest_done: newestDone(reader),
+          newest_done: newestDoneOf(reader),
           alerts: ledgerAlerts(reader, enabled, nowMs),
         };
       }
@@ -264,7 +253,7 @@ class Checks {
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
       using db = openDatabase(detections.path, 'read');
-      newestDone(db);
+      newestDoneOf(db);
       this.#fileState = state;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
@@ -278,21 +267,20 @@ class Checks {
     // While a disk is full, its free space must be current.
     if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
     this.#disksCheckedAt = nowMs;
-    void fillingDisk(folders).then((detail) => conditions.set('disk getting full', detail));
+    void disksOf(folders).then((disks) => conditions.set('disk getting full', fillingDisk(disks)));
   }
 }
 
-function newestDone(db: Database): NewestDone {
-  const { newest_done_ms } = readStreamHead(db);
-  return perExport((name) => newest_done_ms[CONTENT_TYPE_OF_EXPORT[name]]);
+function newestDoneOf(db: Database): NewestDone {
+  return perExport((name) => newestDone(db, name));
 }
 
 /**
  * The detail of "clock wrong"; null if no error is known. Only the ends of windows prove that the clock is behind: the
  * agency names windows by its own clock. Delivery times come from ours, and would keep a jump ahead that was corrected.
  */
-function clockProblem(newestDone: NewestDone, nowMs: number): string | null {
-  const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => newestDone[name] ?? 0));
+function clockProblem(ends: NewestDone, nowMs: number): string | null {
+  const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => ends[name] ?? 0));
   if (nowMs >= newestEndMs - CLOCK_TOLERANCE_MS) return null;
   return `the clock shows ${formatMs(nowMs)}, but the newest finished window ended at ${formatMs(newestEndMs)}`;
 }

@@ -3,9 +3,11 @@ import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-t
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { type Alert, isPageWorthy } from './alert-texts.ts';
 
+export const HEALTH_STATUSES = ['ok', 'degraded'] as const;
+
 /** Contract: Health. */
 export interface Health {
-  readonly status: 'ok' | 'degraded';
+  readonly status: (typeof HEALTH_STATUSES)[number];
   readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
   readonly alerts: { readonly open: number; readonly page_worthy: number; readonly paused: 0 | 1 };
 }

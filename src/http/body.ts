@@ -1,5 +1,7 @@
 /** Reads a request's body, with a limit on its size and its time. */
 import type { IncomingMessage } from 'node:http';
+import { Refused, reasonOf } from '../refused.ts';
+import { SECOND_MS } from '../time.ts';
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
@@ -49,4 +51,28 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     request.once('close', () => finish({ kind: 'broken' }));
     request.on('error', () => finish({ kind: 'broken' }));
   });
+}
+
+const JSON_BODY_MS = 10 * SECOND_MS;
+
+/**
+ * Reads a JSON body.
+ *
+ * @returns an empty object for no body
+ * @throws Refused `content_too_large`, or `invalid_request` for what is no JSON or does not say so
+ */
+export async function readJson(request: IncomingMessage, bytesMax: number): Promise<unknown> {
+  const body = await readBody(request, bytesMax, JSON_BODY_MS);
+  if (body.kind === 'too_large')
+    throw new Refused('content_too_large', `the body must not exceed ${bytesMax} bytes`);
+  if (body.kind !== 'whole') throw new Refused('invalid_request', 'the body is incomplete');
+  if (body.bytes.length === 0) return {};
+  // What a page can send anywhere without asking has another type.
+  if (!/^application\/json\b/i.test(request.headers['content-type'] ?? ''))
+    throw new Refused('invalid_request', 'Content-Type: expected application/json');
+  try {
+    return JSON.parse(body.bytes.toString('utf8'));
+  } catch (error) {
+    throw new Refused('invalid_request', `the body is not JSON: ${reasonOf(error)}`);
+  }
 }

@@ -1,4 +1,14 @@
-/** The header If-None-Match (RFC 9110, 13.1.2): whether a client already has the current version. */
+/** Entity tags, and If-None-Match (RFC 9110, 13.1.2): whether a client already has the current version. */
+import { header, text } from './description.ts';
+
+export const ETAG = { ETag: header(text('^"[^"]+"$'), 'Identifies this version of the content.') };
+export const IF_NONE_MATCH = {
+  'If-None-Match': {
+    description: 'An ETag, a list of them, or `*`.',
+    example: '"3q2-7wAAAAAAAAAAAAAAAA"',
+  },
+};
+export const NOT_MODIFIED = 'Not modified: the client has the current version.';
 
 /** A member of the list, up to the next comma: `*`, a tag, a weak tag, or something malformed. */
 const MEMBER = /[ \t]*(?:(?<any>\*)|(?:W\/)?(?<tag>"[\x21\x23-\x7e\x80-\xff]*"))[ \t]*(?:,|$)|[^,]*(?:,|$)/y;

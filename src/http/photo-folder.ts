@@ -19,6 +19,7 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.gif', 'image/gif'],
   ['.tif', 'image/tiff'],
 ]);
+export const PHOTO_TYPES = [...new Set(CONTENT_TYPES.values())];
 
 /** Without O_NONBLOCK, opening a pipe would block a thread of the pool until it has a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;

@@ -170,7 +170,7 @@ function handleRequest(
   const segment = path.slice(path.lastIndexOf('/') + 1);
   const asked = { query, segment, nowMs, address, request };
   const { intervention } = exchange;
-  if (route.access === 'open') {
+  if (route.access !== 'key') {
     intervention?.atEndpoint(null);
     const claim = (keyId: string) => {
       exchange.claimed_key_id = keyId;

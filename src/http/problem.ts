@@ -1,6 +1,8 @@
 /** The bodies of errors: problem documents (contract: Problem; RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
-import { type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
+import { Type } from '@sinclair/typebox';
+import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import type { RefusedCode } from '../refused.ts';
+import { closed, described, URI, words } from './vocabulary.ts';
 
 export interface Problem {
   readonly code: ProblemCode;
@@ -30,3 +32,21 @@ export function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, '
 export function renderOAuthError(error: OAuthErrorCode, description: string): string {
   return JSON.stringify({ error, error_description: description });
 }
+
+/** The schemas of both, by name. */
+export const ERROR_SCHEMAS = {
+  Problem: closed(
+    {
+      type: described(URI, '`{base_url}/errors/<code>`. Test the last path segment, the error code.'),
+      title: described(words(Object.values(PROBLEMS).map(({ title }) => title)), 'The error code in words.'),
+      status: Type.Integer({ minimum: 400, maximum: 599 }),
+      detail: Type.String({ minLength: 1, description: 'What was wrong, in plain English.' }),
+      request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),
+    },
+    'RFC 9457',
+  ),
+  OAuthError: closed(
+    { error: words(Object.keys(OAUTH_ERRORS)), error_description: Type.String({ minLength: 1 }) },
+    'RFC 6749, 5.2',
+  ),
+};

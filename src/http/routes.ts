@@ -6,9 +6,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
-import type { Scope } from '../auth/scopes.ts';
 import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
+import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
 import type { FileBody } from './file-body.ts';
 import type { Problem } from './problem.ts';
 
@@ -46,14 +46,6 @@ export interface Answer {
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
-interface RouteBase {
-  /** As in the contract; at most the last segment varies: `/v1/detections/{id}`. */
-  readonly path: string;
-  readonly method: 'GET' | 'POST';
-  /** Whether HEAD is answered like GET, without the body. Default: no. */
-  readonly head?: boolean;
-}
-
 /** A request with a verified credential. */
 export interface KeyedCall extends Call {
   /**
@@ -77,12 +69,7 @@ export interface KeyedCall extends Call {
   readonly now: Now;
 }
 
-/** An endpoint that requires a credential with a scope, or (null) with any. */
-export interface KeyedRoute extends RouteBase {
-  readonly access: 'key';
-  readonly scope: Scope | null;
-  /** Whether it reads `detections.db`: once that is known to be damaged, the answer is 500. */
-  readonly readsDetections: boolean;
+export interface KeyedRoute extends KeyedEndpoint {
   /** @throws Refused */
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
@@ -93,28 +80,25 @@ export interface OpenCall extends Call {
   claim(keyId: string): void;
 }
 
-/** An endpoint that requires no credential. */
-export interface OpenRoute extends RouteBase {
-  readonly access: 'open';
+export interface OpenRoute extends OpenEndpoint {
   /** @throws Refused */
   answer(call: OpenCall): Answer | Promise<Answer>;
 }
 
 export type Route = KeyedRoute | OpenRoute;
 
-/** An endpoint that returns detections. */
-export function detectionsRoute(path: string, answer: KeyedRoute['answer']): KeyedRoute {
-  return { path, method: 'GET', access: 'key', scope: 'detections:read', readsDetections: true, answer };
-}
+type Findable = Pick<Route, 'path' | 'method' | 'head'>;
 
-export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
+export type Found<Kind = Route> = { readonly kind: 'route'; readonly route: Kind } | Unrouted;
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
 /** @returns a function that finds the route of a path (without its query) and a method */
-export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
-  const exact = new Map<string, Route>();
-  const varying = new Map<string, Route>();
+export function createRouteTable<Kind extends Findable>(
+  routes: readonly Kind[],
+): (path: string, method: string) => Found<Kind> {
+  const exact = new Map<string, Kind>();
+  const varying = new Map<string, Kind>();
   for (const route of routes) {
     if (route.path.endsWith('}')) varying.set(route.path.slice(0, route.path.indexOf('{')), route);
     else exact.set(route.path, route);
@@ -122,8 +106,9 @@ export function createRouteTable(routes: readonly Route[]): (path: string, metho
   return (path, method) => {
     const route = exact.get(path) ?? varyingRoute(varying, path);
     if (route === undefined) return { kind: 'no_path' };
-    if (method === route.method || (method === 'HEAD' && route.head)) return { kind: 'route', route };
-    return { kind: 'no_method', allow: route.head ? `${route.method}, HEAD` : route.method };
+    if (method === route.method || (method === 'HEAD' && route.head !== undefined))
+      return { kind: 'route', route };
+    return { kind: 'no_method', allow: route.head === undefined ? route.method : `${route.method}, HEAD` };
   };
 }
 
@@ -133,7 +118,7 @@ export function unroutedProblem(found: Unrouted): Problem {
     : { code: 'method_not_allowed', detail: `This endpoint supports only ${found.allow}.` };
 }
 
-function varyingRoute(varying: ReadonlyMap<string, Route>, path: string): Route | undefined {
+function varyingRoute<Kind>(varying: ReadonlyMap<string, Kind>, path: string): Kind | undefined {
   const slash = path.lastIndexOf('/') + 1;
   // An empty last segment is a trailing slash.
   return slash === path.length ? undefined : varying.get(path.slice(0, slash));

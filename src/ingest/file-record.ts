@@ -69,7 +69,15 @@ const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC L
 
 const SELECT_NOT_APPLIED = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
+  WHERE outcome IN ('failed', 'refused') AND finished_at > :since OR outcome = 'held' AND destination IS NOT NULL
+  ORDER BY number DESC LIMIT :limit`;
+
+/** A file is held until somebody says that its window may be read: {@link HeldFile}. */
+export const SELECT_HELD = `
+  SELECT file.name, file.export, file.window_start, win.status, file.taken_at
+  FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
+  WHERE file.outcome = 'held' AND file.destination IS NOT NULL AND win.status IN ('failed', 'abandoned')
+  ORDER BY file.export, file.window_start LIMIT :limit`;
 
 const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
@@ -111,11 +119,6 @@ const SELECT_LEFT = `
   WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
     AND destination NOT LIKE 'archive/%'
   ORDER BY outcome = 'held' DESC, number DESC`;
-
-const SELECT_HELD_WINDOWS = `
-  SELECT DISTINCT file.window_start FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
-  WHERE file.export = :export AND file.outcome = 'held' AND file.destination IS NOT NULL AND win.status = :status
-  ORDER BY file.window_start`;
 
 const SELECT_ARCHIVED = `
   SELECT ${COLUMNS} FROM ingest_file
@@ -162,7 +165,7 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
 }
 
-/** Files that failed, were refused or are held, the newest first. @param since epoch milliseconds */
+/** Files that failed or were refused since, and those that are held, the newest first. @param since epoch milliseconds */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
 }
@@ -252,16 +255,27 @@ export function filesLeft(db: Database, exportName: ExportName, windowStart: num
   return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
 }
 
-/** Starts of the windows in a status for which a file is held, the oldest first, epoch milliseconds. */
-export function windowsWithHeldFile(
-  db: Database,
-  exportName: ExportName,
-  status: 'failed' | 'abandoned',
-): number[] {
-  return db
-    .prepare<unknown[], { window_start: number }>(SELECT_HELD_WINDOWS)
-    .all({ export: exportName, status })
-    .map(({ window_start }) => window_start);
+export interface HeldFile {
+  readonly name: string;
+  readonly export: ExportName;
+  /** Epoch milliseconds, as `taken_at`. */
+  readonly window_start: number;
+  /** Of its window. */
+  readonly status: 'failed' | 'abandoned';
+  readonly taken_at: number;
+}
+
+/** Files that are held, by export and window, the oldest first. */
+export function heldFiles(db: Database, limit = Number.MAX_SAFE_INTEGER): HeldFile[] {
+  return db.prepare<unknown[], HeldFile>(SELECT_HELD).all({ limit });
+}
+
+/** The command that has the held files of a window read. @param which a start, or `--all` */
+export function releaseCommand(
+  { export: exportName, status }: Pick<HeldFile, 'export' | 'status'>,
+  which: string,
+): string {
+  return `wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${which}`;
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */

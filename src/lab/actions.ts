@@ -9,8 +9,8 @@ import { expectation } from '../config/schema.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
+import { ENDPOINTS } from '../http/endpoints/all.ts';
 import { nearest } from '../nearest.ts';
-import { OPERATIONS } from '../openapi/operations.ts';
 import { listed, Refused } from '../refused.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 
@@ -71,7 +71,7 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
 ]);
 const PROXY_STATUSES = [502, 504];
 const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();
-const ENDPOINTS = OPERATIONS.filter(({ method }) => method !== 'head').map(({ id }) => id);
+const ENDPOINT_IDS = ENDPOINTS.map(({ id }) => id);
 const PAGE_ENDPOINTS = ['listChanges', 'listDetections'] as const;
 
 const SUBSCRIPTION = whole(1, NUMBER_MAX, 'Number of the subscription.');
@@ -87,7 +87,7 @@ const FEED = {
 const AFTER = { description: 'Only requests with greater numbers.', expected: 'the number of a request' };
 
 const FAULT = {
-  endpoint: choice(ENDPOINTS, 'Only requests to this endpoint (operationId). Default: all.'),
+  endpoint: choice(ENDPOINT_IDS, 'Only requests to this endpoint (operationId). Default: all.'),
   status: choice(
     STATUSES,
     'Answer with this status, and its real body and headers. 502 and 504 are those of a proxy.',

@@ -8,17 +8,15 @@ import { normalAddress } from '../addresses.ts';
 import { isHostAccepted } from '../admin/host-header.ts';
 import { isLoopback } from '../config/listening.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { readBody as readRequestBody } from '../http/body.ts';
+import { readJson } from '../http/body.ts';
 import { isProblemCode } from '../http/problem.ts';
 import { splitTarget } from '../http/routes.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { SECOND_MS } from '../time.ts';
 import { type Action, CONTROLS, isActionName, type READINGS, requireMembers } from './actions.ts';
 import type { Lab } from './lab.ts';
 
 export const CONTROL = '/_lab';
 const BODY_BYTES_MAX = 64 * 1024;
-const BODY_MS = 10 * SECOND_MS;
 const JSON_TYPE = 'application/json';
 const CLOSED = { additionalProperties: false, type: 'object' };
 
@@ -55,7 +53,8 @@ async function answer(lab: Lab, request: IncomingMessage, name: string): Promise
   const on = `${request.method} ${path}`;
   const operation = CONTROLS.get(on);
   if (operation !== undefined) {
-    if (isActionName(path) && request.method === 'POST') return lab.run(path, await bodyOf(request));
+    if (isActionName(path) && request.method === 'POST')
+      return lab.run(path, await readJson(request, BODY_BYTES_MAX));
     const query = new URLSearchParams(splitTarget(request.url ?? '').query);
     const given: Record<string, string | number> = id === undefined ? {} : { id };
     const after = query.get('after');
@@ -90,23 +89,6 @@ function refuseOthers({ socket, headers }: IncomingMessage): void {
     refuse('Host: expected an address or localhost, so that no other name leads here');
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
     refuse('Origin: a page of another origin cannot control the lab');
-}
-
-/** @returns an empty object for no body */
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const body = await readRequestBody(request, BODY_BYTES_MAX, BODY_MS);
-  if (body.kind === 'too_large')
-    throw new Refused('content_too_large', `the body must not exceed ${BODY_BYTES_MAX} bytes`);
-  if (body.kind !== 'whole') throw new Refused('invalid_request', 'the body is incomplete');
-  if (body.bytes.length === 0) return {};
-  // What a page can send anywhere without asking has another type.
-  if (!/^application\/json\b/i.test(request.headers['content-type'] ?? ''))
-    throw new Refused('invalid_request', 'Content-Type: expected application/json');
-  try {
-    return JSON.parse(body.bytes.toString('utf8'));
-  } catch (error) {
-    throw new Refused('invalid_request', `the body is not JSON: ${reasonOf(error)}`);
-  }
 }
 
 function reply(response: ServerResponse, status: number, value: unknown): void {

@@ -198,5 +198,5 @@ function degradedHealth(answer: Answer): Answer | null {
 
 /** The value of `Allow`. */
 function allowOf({ route }: Begun): string {
-  return `${route?.method}${route?.head === true ? ', HEAD' : ''}`;
+  return `${route?.method}${route?.head !== undefined ? ', HEAD' : ''}`;
 }

@@ -20,7 +20,6 @@ import type { Exchange } from '../http/reply.ts';
 import type { Route } from '../http/routes.ts';
 import type { IngestRequest } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
-import { OPERATIONS } from '../openapi/operations.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { parseChangesParameters } from '../query/changes-parameters.ts';
 import { positionBefore } from '../query/delivery.ts';
@@ -73,8 +72,7 @@ export class Lab implements Interventions {
   }
 
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
-    const operation = OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head');
-    const endpoint = operation?.id ?? null;
+    const endpoint = route?.id ?? null;
     const record = this.requests.begin(request, endpoint);
     const found =
       endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));

@@ -7,7 +7,8 @@
  */
 import { DAY_MS } from '../time.ts';
 
-export type RowHolder = 'account' | 'key';
+export const ROW_HOLDERS = ['key', 'account'] as const;
+export type RowHolder = (typeof ROW_HOLDERS)[number];
 
 /** One count as stored. */
 export interface UsedRows {

@@ -19,7 +19,7 @@ import {
   TIMESTAMP,
   URI,
   words,
-} from './vocabulary.ts';
+} from '../http/vocabulary.ts';
 
 /** Form and range of fields, by path. */
 const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {

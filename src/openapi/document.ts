@@ -1,14 +1,14 @@
 /** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
-import { SCOPES } from '../auth/scopes.ts';
+import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { OPERATIONS, type Operation } from './operations.ts';
-import type { Parameter } from './parameters.ts';
+import { OPERATIONS, type Operation, type Parameter } from './operations.ts';
 import { type Response, UNROUTED } from './responses.ts';
 import { SCHEMAS } from './schemas.ts';
 import { type Shared, share } from './sharing.ts';
 
 type Json = Record<string, unknown>;
+type SharedParts = Readonly<Record<'responses' | 'parameters', Shared>>;
 
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
@@ -78,11 +78,6 @@ export function openApiDocument(): Json {
   };
 }
 
-interface SharedParts {
-  readonly responses: Shared;
-  readonly parameters: Shared;
-}
-
 function paths(shared: SharedParts): Json {
   const byPath: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
@@ -95,24 +90,22 @@ function paths(shared: SharedParts): Json {
 }
 
 function printedOperation(operation: Operation, shared: SharedParts): Json {
-  const { id, tag, summary, description, access, parameters, body, responses } = operation;
+  const { id, tag, summary, description, security, parameters, body, responses } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     description,
-    security: security(access),
-    ...(parameters.length === 0
-      ? {}
-      : { parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))) }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
-          },
-        }),
+    security,
+    ...(parameters.length > 0 && {
+      parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))),
+    }),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
+      },
+    }),
     responses: mapped(responses, (response) => shared.responses.refer(printedResponse(response))),
   };
 }
@@ -138,15 +131,14 @@ function printedResponse({ description, headers, content }: Response): Json {
   return {
     description,
     headers: mapped(headers, ({ schema, ...rest }) => ({ ...rest, schema: printedSchema(schema) })),
-    ...(content === undefined ? {} : { content: mapped(content, printedMedia) }),
+    ...(content && { content: mapped(content, printedMedia) }),
   };
 }
 
 function printedMedia({ schema, examples }: NonNullable<Response['content']>[string]): Json {
-  const hasExamples = Object.keys(examples).length > 0;
   return {
     schema: printedSchema(schema),
-    ...(hasExamples ? { examples: mapped(examples, (value) => ({ value })) } : {}),
+    ...(Object.keys(examples).length > 0 && { examples: mapped(examples, (value) => ({ value })) }),
   };
 }
 
@@ -154,21 +146,8 @@ function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: 
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, print(value)]));
 }
 
-function security(access: Operation['access']): Json[] {
-  switch (access) {
-    case 'none':
-      return [];
-    case 'client credentials':
-      return [{ client: [] }, {}];
-    case 'any scope':
-      return [{ bearer: [] }, { token: [] }];
-    default:
-      return [{ bearer: [] }, { token: [access] }];
-  }
-}
-
 function securitySchemes(): Json {
-  const scopes: Readonly<Record<string, string>> = {
+  const scopes: Readonly<Record<Scope, string>> = {
     'detections:read': 'Read detections.',
     'reports:read': 'Reserved for a later version.',
     'exports:create': 'Reserved for a later version.',
@@ -185,7 +164,7 @@ function securitySchemes(): Json {
       flows: {
         clientCredentials: {
           tokenUrl: '/oauth/token',
-          scopes: Object.fromEntries(SCOPES.map((scope) => [scope, scopes[scope] ?? ''])),
+          scopes,
         },
       },
     },

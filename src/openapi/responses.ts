@@ -1,20 +1,22 @@
-/** Responses: status, headers, body (contract: Endpoints, Errors). */
+/** The responses of an endpoint: its own, with the headers and problems that others of its kind of access have. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
-import { EXAMPLE_REQUEST_ID } from './examples.ts';
-import { pascalCase, ref } from './vocabulary.ts';
-
-export interface Header {
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-}
+import {
+  type Endpoint,
+  type Header,
+  type Headers,
+  header,
+  optional,
+  type Success,
+  text,
+} from '../http/description.ts';
+import { pascalCase, ref } from '../http/vocabulary.ts';
 
 export interface Response {
   /** The name of its component if several endpoints have it, else empty. */
   readonly name: string;
   readonly description: string;
-  readonly headers: Readonly<Record<string, Header>>;
+  readonly headers: Headers;
   /** Absent: no body. */
   readonly content?: Readonly<
     Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>
@@ -22,27 +24,7 @@ export interface Response {
 }
 
 /** When the rate-limit headers are sent. */
-export type RateHeaders = 'always' | 'once verified' | 'never';
-
-export type CacheControl =
-  | 'no-store'
-  | 'no-cache'
-  | 'private, max-age=60'
-  | 'public, max-age=31536000, immutable';
-
-export interface Success {
-  /** Of {@link Response}. */
-  readonly name?: string;
-  readonly description: string;
-  /** Default: no-store. */
-  readonly cacheControl?: CacheControl;
-  /** Default: always. */
-  readonly rate?: RateHeaders;
-  /** Of the JSON body; absent: no body. */
-  readonly schema?: string;
-  readonly examples?: Readonly<Record<string, unknown>>;
-  readonly headers?: Readonly<Record<string, Header>>;
-}
+type RateHeaders = 'always' | 'once verified' | 'never';
 
 const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   'RateLimit-Limit': { description: 'Requests per minute and key.', schema: text('^\\d+$') },
@@ -58,118 +40,17 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
 };
 
 /** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */
-const COMPRESSED: Readonly<Record<string, Header>> = {
+const COMPRESSED: Headers = {
   'Content-Encoding': optional(
     Type.Union([Type.Literal('gzip'), Type.Literal('zstd')]),
     'How the response is compressed.',
   ),
 };
 
-/** `Link`, on every page but the last. */
-export const NEXT_LINK = {
-  Link: optional(
-    text('^<.+>; rel="next"$'),
-    'The request for the next page. Left out if it is longer than 2,000 characters.',
-  ),
-};
-
-export function header(schema: TSchema, description: string): Header {
-  return { required: true, description, schema };
-}
-
-export function optional(schema: TSchema, description: string): Header {
-  return { required: false, description, schema };
-}
-
-export function text(pattern?: string): TSchema {
-  return Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
-}
-
-export function success(kind: Success): Response {
-  const { name = '', description, schema, examples = {}, headers = {} } = kind;
-  const { cacheControl = 'no-store', rate = 'always' } = kind;
-  return {
-    name,
-    description,
-    headers: {
-      ...commonHeaders(cacheControl),
-      ...rateHeaders(rate),
-      ...(schema === undefined || 'ETag' in headers ? {} : COMPRESSED),
-      ...headers,
-    },
-    ...(schema === undefined ? {} : { content: { 'application/json': { schema: ref(schema), examples } } }),
-  };
-}
-
-/** @param codes of one status; @param headers in addition to those of every problem */
-export function problem(
-  codes: readonly ProblemCode[],
-  rate: RateHeaders,
-  headers: Readonly<Record<string, Header>> = {},
-): Response {
-  return {
-    name: codes.map(pascalCase).join('Or'),
-    description: codes.map((code) => PROBLEMS[code].title).join('; '),
-    headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
-    content: {
-      [PROBLEM_CONTENT_TYPE]: {
-        schema: ref('Problem'),
-        examples: Object.fromEntries(codes.map((code) => [code, problemExample(code)])),
-      },
-    },
-  };
-}
-
 /** `Retry-After`, in seconds. */
-export const RETRY_AFTER = {
+const RETRY_AFTER = {
   'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
 };
-
-/** Request line and headers over 32 KiB, with the code of a 400. */
-export const HEAD_TOO_LARGE: Response = {
-  name: 'RequestHeaderFieldsTooLarge',
-  description: 'Request line and headers too large',
-  headers: commonHeaders('no-store'),
-  content: {
-    [PROBLEM_CONTENT_TYPE]: {
-      schema: ref('Problem'),
-      examples: {
-        invalid_request: {
-          ...problemExample('invalid_request'),
-          status: 431,
-          detail: 'The request line and headers are too large.',
-        },
-      },
-    },
-  },
-};
-
-/** The problems of every endpoint that needs a credential. @param limits the codes of its 429 */
-export function keyedProblems(limits: readonly ProblemCode[]): Record<string, Response> {
-  return {
-    400: problem(['invalid_request'], 'once verified'),
-    401: problem(['unauthorized'], 'never', {
-      'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
-    }),
-    403: problem(['forbidden'], 'once verified'),
-    429: problem(limits, 'once verified', RETRY_AFTER),
-    431: HEAD_TOO_LARGE,
-    500: problem(['internal'], 'once verified', {
-      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
-    }),
-    503: problem(['unavailable'], 'once verified'),
-  };
-}
-
-/** The problems of every endpoint without authentication. */
-export function openProblems(): Record<string, Response> {
-  const anonymous = (response: Response): Response => ({ ...response, name: `Anonymous${response.name}` });
-  return {
-    400: anonymous(problem(['invalid_request'], 'never')),
-    431: HEAD_TOO_LARGE,
-    500: anonymous(problem(['internal'], 'never')),
-  };
-}
 
 /** The responses for an unknown path, and for a method that a path does not support. */
 export const UNROUTED: Readonly<Record<string, Response>> = {
@@ -180,7 +61,105 @@ export const UNROUTED: Readonly<Record<string, Response>> = {
   }),
 };
 
-function commonHeaders(cacheControl: CacheControl): Record<string, Header> {
+/** By status. */
+export function responsesOf(endpoint: Endpoint): Record<string, Response> {
+  const { access, responses, problems = [], headers = {} } = endpoint;
+  const rate = access === 'key' ? 'always' : 'never';
+  return {
+    ...commonProblems(endpoint),
+    ...Object.fromEntries([
+      ...Object.entries(responses).map(([status, one]) => [status, success(one, rate, headers)]),
+      ...problems.map((code) => [
+        PROBLEMS[code].status,
+        problem([code], rate, { ...headers, ...(code === 'rate_limited' && RETRY_AFTER) }),
+      ]),
+    ]),
+  };
+}
+
+/** The problems of every endpoint with the same kind of access. */
+function commonProblems(endpoint: Endpoint): Record<string, Response> {
+  const anonymous = (code: ProblemCode): Response => ({
+    ...problem([code], 'never'),
+    name: `Anonymous${pascalCase(code)}`,
+  });
+  const tooLarge = { 431: headTooLarge(endpoint.headers) };
+  if (endpoint.access !== 'key') {
+    return endpoint.access === 'client'
+      ? tooLarge
+      : { 400: anonymous('invalid_request'), 500: anonymous('internal'), ...tooLarge };
+  }
+  const limits: ProblemCode[] =
+    endpoint.scope === null ? ['rate_limited'] : ['rate_limited', 'daily_allowance'];
+  return {
+    400: problem(['invalid_request'], 'once verified'),
+    401: problem(['unauthorized'], 'never', {
+      'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
+    }),
+    403: problem(['forbidden'], 'once verified'),
+    429: problem(limits, 'once verified', RETRY_AFTER),
+    500: problem(['internal'], 'once verified', {
+      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
+    }),
+    503: problem(['unavailable'], 'once verified'),
+    ...tooLarge,
+  };
+}
+
+/** @param common headers of all answers of the endpoint */
+function success(
+  { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} }: Success,
+  rate: RateHeaders,
+  common: Headers,
+): Response {
+  const bytes = { schema: Type.String({ contentMediaType: 'image/*' }), examples: {} };
+  const content =
+    schema === undefined
+      ? Object.fromEntries(files.map((type) => [type, bytes]))
+      : { 'application/json': { schema: ref(schema), examples } };
+  const hasBody = Object.keys(content).length > 0;
+  return {
+    name: hasBody ? '' : 'NotModified',
+    description,
+    headers: {
+      ...commonHeaders(cacheControl),
+      ...rateHeaders(rate),
+      ...(schema === undefined || 'ETag' in headers ? {} : COMPRESSED),
+      ...common,
+      ...headers,
+    },
+    ...(hasBody && { content }),
+  };
+}
+
+/** @param codes of one status; @param headers in addition to those of every problem */
+function problem(codes: readonly ProblemCode[], rate: RateHeaders, headers: Headers = {}): Response {
+  return {
+    name: codes.map(pascalCase).join('Or'),
+    description: codes.map((code) => PROBLEMS[code].title).join('; '),
+    headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
+    content: problemContent(codes.map((code) => [code, problemExample(code)])),
+  };
+}
+
+/** Request line and headers over 32 KiB, with the code of a 400. */
+function headTooLarge(headers: Headers = {}): Response {
+  const detail = 'The request line and headers are too large.';
+  return {
+    name: 'RequestHeaderFieldsTooLarge',
+    description: 'Request line and headers too large',
+    headers: { ...commonHeaders('no-store'), ...headers },
+    content: problemContent([
+      ['invalid_request', { ...problemExample('invalid_request'), status: 431, detail }],
+    ]),
+  };
+}
+
+function problemContent(examples: readonly (readonly [ProblemCode, object])[]) {
+  return { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples: Object.fromEntries(examples) } };
+}
+
+function commonHeaders(cacheControl: string): Headers {
   return {
     'X-Request-Id': header(
       Type.String({ format: 'uuid' }),
@@ -191,7 +170,7 @@ function commonHeaders(cacheControl: CacheControl): Record<string, Header> {
   };
 }
 
-function rateHeaders(rate: RateHeaders): Record<string, Header> {
+function rateHeaders(rate: RateHeaders): Headers {
   if (rate === 'never') return {};
   const required = rate === 'always';
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
@@ -204,6 +183,6 @@ function problemExample(code: ProblemCode) {
     title,
     status,
     detail,
-    request_id: EXAMPLE_REQUEST_ID,
+    request_id: '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b',
   };
 }

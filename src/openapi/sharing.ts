@@ -20,16 +20,11 @@ export interface Shared {
  * @throws Error if two components have the same name, or one has none
  */
 export function share(kind: string, parts: readonly Part[]): Shared {
-  const counts = new Map<string, number>();
-  for (const { part } of parts) {
-    const text = JSON.stringify(part);
-    counts.set(text, (counts.get(text) ?? 0) + 1);
-  }
   const names = new Map<string, string>();
   const components: Json = {};
-  for (const { name, part } of parts) {
-    const text = JSON.stringify(part);
-    if (names.has(text) || (counts.get(text) ?? 0) < 2) continue;
+  for (const [text, [first, ...more]] of Map.groupBy(parts, ({ part }) => JSON.stringify(part))) {
+    if (first === undefined || more.length === 0) continue;
+    const { name, part } = first;
     if (name === '' || Object.hasOwn(components, name))
       throw new Error(`${kind}: this part needs a name of its own: ${text}`);
     names.set(text, name);

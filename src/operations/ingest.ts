@@ -1,5 +1,4 @@
-/** Reading of dropped files: its state, a pause, and reading archived files again. */
-
+/** Reading of dropped files: a pause, and reading archived files again. */
 import { noteOperation } from '../auth/audit.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
@@ -7,12 +6,10 @@ import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
-import { INGEST_STATUS } from './ingest-status.ts';
 import { value } from './member.ts';
 import { act } from './operation.ts';
 
 export const INGEST = [
-  INGEST_STATUS,
   act('ingest replay', {
     summary:
       'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',

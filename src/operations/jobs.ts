@@ -4,6 +4,7 @@
  */
 import { type Actor, actorText } from '../auth/actor.ts';
 import { reasonOf } from '../refused.ts';
+import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import type { Outcome } from './operation.ts';
 
@@ -89,7 +90,8 @@ export class Jobs {
       for (const listener of listeners) listener(text);
     }).finally(() => this.#running.delete(key));
     outcome.then(
-      ({ failed = false, done = '' }) => update({ state: failed ? 'failed' : 'done', text: done }),
+      ({ failed = false, done, warning }) =>
+        update({ state: failed ? 'failed' : 'done', text: joined(' ', [done ?? null, warning ?? null]) }),
       (error: unknown) => update({ state: 'failed', text: reasonOf(error) }),
     );
     const running = { id, outcome, listeners };

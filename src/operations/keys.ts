@@ -12,6 +12,7 @@ import {
   setKey,
   subscriptionsText,
 } from '../auth/keys.ts';
+import { listeningUrl } from '../config/listening.ts';
 import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { readKeyUsage } from '../limits/usage.ts';
@@ -93,7 +94,8 @@ export const KEYS = [
       const { key, ...stored } = createKey(config.keys.prefix);
       const added = { ...stored, ...terms, account_id, expires_at, allow_addresses };
       const created = context.change((db) => addKey(db, added, nowMs));
-      const url = config.server.base_url || (live?.url ?? 'http://127.0.0.1:PORT');
+      const url =
+        config.server.base_url || (live?.url ?? listeningUrl(config.server) ?? 'http://127.0.0.1:PORT');
       return {
         value: { ...documentsOf(context)(created), key },
         done: `Created key ${created.id}.`,
@@ -136,7 +138,12 @@ export const KEYS = [
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
       'key set abcdefghij23 --allow-address none --daily-rows none',
     ],
-    form: { label: 'Change', title: 'Change key', will: 'The changes apply from the next request on.' },
+    form: {
+      label: 'Change',
+      title: 'Change key',
+      will: 'The changes apply from the next request on.',
+      fields: ['name', 'scopes', 'subscriptions', 'expires', 'allow_address', 'daily_rows'],
+    },
     run(context, { id, account: account_id, expires: expires_at, allow_address: allow_addresses, ...given }) {
       const changes = { account_id, expires_at, allow_addresses, ...given };
       requireChange('key set', changes);

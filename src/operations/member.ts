@@ -62,6 +62,23 @@ export function value<Value>(
   };
 }
 
+/** One of some words, which its hint lists. @param usual the default */
+export function choice<const Word extends string>(
+  words: readonly Word[],
+  { hint, usual, ...more }: Partial<Pick<Described, 'hint' | 'placeholder'>> & { readonly usual?: Word },
+): Member<Word, false> {
+  const all = words.length > 2 ? words.join(', ') : words.join(' or ');
+  const readWord = (text: string): Reading<Word> => {
+    const word = words.find((known) => known === text);
+    return word === undefined ? wrong(words.length > 2 ? `one of ${all}` : all) : read(word);
+  };
+  return value(readWord, {
+    hint: `${hint === undefined ? '' : `${hint}: `}${all}${usual === undefined ? '' : ` (default: ${usual})`}`,
+    schema: Type.Union(words.map((word) => Type.Literal(word))),
+    ...more,
+  });
+}
+
 /** What may stand for a list in JSON. */
 export const COMMA_LIST = Type.String({ description: 'the list with commas, as on the command line' });
 

@@ -3,6 +3,7 @@
  * one is described here, and stored in auth/.
  */
 import { Type } from '@sinclair/typebox';
+import { SCOPES } from '../auth/scopes.ts';
 import {
   readAccountId,
   readAddresses,
@@ -64,6 +65,7 @@ export const KEY_MEMBERS = {
   scopes: list(readScopes, {
     hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
     placeholder: 'scopes',
+    schema: Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope)))),
   }),
   subscriptions: list(readKeySubscriptions, {
     hint: 'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',

@@ -6,6 +6,8 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
+import type { AlertDocument } from '../health/alert-texts.ts';
+import type { Health } from '../health/rules.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
@@ -23,6 +25,11 @@ export interface Live {
   readonly url: string;
   /** Where the console is, and the run that a link into it is for; null while it is off. */
   readonly console: { readonly url: string; readonly run: string } | null;
+  /** The open alerts, in order. */
+  readonly alerts: readonly AlertDocument[];
+  readonly health: Health;
+  /** The long file that is being read; null: there is none. */
+  readonly reading: { readonly file: string; readonly rows: number } | null;
 }
 
 /** What an operation works on. The same functions run in an appliance and, without one, in a command's process. */
@@ -116,6 +123,10 @@ export interface Form {
   readonly title?: string;
   /** It takes access away from a client, or cannot be undone. */
   readonly isGrave?: boolean;
+  /** The members that it has fields for; default: all that are not given. */
+  readonly fields?: readonly string[];
+  /** The command that does the same, where it is another one. */
+  readonly command?: string;
 }
 
 /** {@link Description} without the types of its members: what is made from the table sees this. */

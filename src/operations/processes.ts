@@ -14,7 +14,11 @@ export const PROCESS_OPERATIONS = [
     examples: [],
     hasCommand: false,
     job: () => '',
-    form: { label: 'Back up now', will: 'The backup folder is updated. Reads and ingest continue.' },
+    form: {
+      label: 'Back up now',
+      will: 'The backup folder is updated. Reads and ingest continue.',
+      command: 'backup FOLDER',
+    },
     run(context) {
       const { dataFolder, ingest, backup } = context.config;
       const keep = `${backup.keep_days}`;

@@ -95,6 +95,7 @@ export const SUBSCRIPTIONS = [
       label: 'Change',
       title: 'Change subscription',
       will: 'The changes apply from the next request on.',
+      fields: ['name', 'time_zone', 'content_types'],
     },
     run(context, { id, account: account_id, ...given }) {
       const changes = { account_id, ...given };

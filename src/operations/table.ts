@@ -7,6 +7,7 @@ import { KEYS } from './keys.ts';
 import { type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
 import { REMOVALS } from './removal.ts';
+import { ALERT_LIST, INGEST_STATUS, STATUS } from './status-views.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { WINDOWS } from './windows.ts';
 
@@ -16,7 +17,10 @@ export const OPERATIONS: readonly Operation[] = [
   ...REMOVALS,
   ...KEYS,
   ...WINDOWS,
+  INGEST_STATUS,
   ...INGEST,
+  ALERT_LIST,
+  STATUS,
   AUDIT,
   ...CONSOLE_OPERATIONS,
   ...PROCESS_OPERATIONS,

@@ -1,10 +1,10 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
 import { noteOperation } from '../auth/audit.ts';
-import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { integer, type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
-import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
-import { windowsWithHeldFile } from '../ingest/file-record.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { heldFiles } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
@@ -17,17 +17,13 @@ import {
   type WindowStatus,
 } from '../windows/ledger.ts';
 import { statusPhrase } from '../windows/window-states.ts';
-import { hinted, list, required, toggle, value } from './member.ts';
+import { choice, hinted, list, required, toggle, value } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, type Outcome, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
-const EXPORT = value(readExport, {
-  hint: 'newswire or imagewire',
-  placeholder: 'export',
-  schema: Type.Union(EXPORT_NAMES.map((name) => Type.Literal(name))),
-});
+const EXPORT = choice(EXPORT_NAMES, { placeholder: 'export' });
 const START_HINT =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
@@ -79,11 +75,7 @@ export const WINDOWS = [
     summary: 'list windows and their status, the newest first',
     members: {
       export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
-      status: value(readStatus, {
-        hint: `only windows with this status: ${WINDOW_STATUSES.join(', ')}`,
-        placeholder: 'status',
-        schema: Type.Union(WINDOW_STATUSES.map((status) => Type.Literal(status))),
-      }),
+      status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
       limit: value(integer(1, WINDOWS_MAX), {
         hint: `list at most this many (default: ${WINDOWS_DEFAULT})`,
         placeholder: 'number',
@@ -168,7 +160,7 @@ function releaseOperation(release: Release) {
     operands: ['export', 'start'],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
     readsDrop: true,
-    form: { label, will },
+    form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) =>
       start.length === 0 ? exportName : start.map((one) => nameOf(exportName, one)).join(', '),
     async run(
@@ -201,7 +193,9 @@ function releaseOperation(release: Release) {
 
 function heldWindows({ detections }: Context, exportName: ExportName, from: ResettableStatus): number[] {
   const db = detections();
-  return db === null ? [] : windowsWithHeldFile(db, exportName, from);
+  const held = db === null ? [] : heldFiles(db);
+  const own = held.filter(({ export: name, status }) => name === exportName && status === from);
+  return [...new Set(own.map(({ window_start }) => window_start))];
 }
 
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
@@ -286,13 +280,4 @@ function readStarts(texts: readonly string[]): Reading<readonly number[]> {
     starts.add(start.value);
   }
   return read([...starts]);
-}
-
-function readExport(text: string): Reading<ExportName> {
-  return isExportName(text) ? read(text) : wrong(EXPORT_NAMES.join(' or '));
-}
-
-function readStatus(text: string): Reading<WindowStatus> {
-  const status = WINDOW_STATUSES.find((known) => known === text);
-  return status === undefined ? wrong(`one of ${WINDOW_STATUSES.join(', ')}`) : read(status);
 }

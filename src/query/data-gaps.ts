@@ -9,7 +9,7 @@ export interface DataGap {
   readonly status: GapStatus;
 }
 
-const GAP_STATUSES = ['missing', 'abandoned', 'failed'] as const;
+export const GAP_STATUSES = ['missing', 'abandoned', 'failed'] as const;
 type GapStatus = (typeof GAP_STATUSES)[number];
 
 /**

@@ -96,8 +96,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
       syncFolder(root);
     });
   }
-  for (const path of [folder.alerts, folder.verified])
-    if (existsSync(path)) steps.push(moveAside(basename(path)));
+  if (existsSync(folder.verified)) steps.push(moveAside(basename(folder.verified)));
   steps.push(() => {
     rmSync(from, { recursive: true, force: true });
     syncFolder(root);

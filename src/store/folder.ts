@@ -45,8 +45,6 @@ export interface DataFolder {
   readonly stateLock: string;
   /** The socket through which commands operate the running appliance. */
   readonly control: string;
-  /** The open alerts of the running appliance. */
-  readonly alerts: string;
   /** The result of the last scrub. */
   readonly verified: string;
   /** The address of the running appliance: see noted-address.ts. */
@@ -67,7 +65,6 @@ export function dataFolder(root: string): DataFolder {
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
     control: join(root, 'control.sock'),
-    alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
     address: join(root, 'address'),
   };
@@ -80,7 +77,7 @@ export function dataFolder(root: string): DataFolder {
  * @throws Refused `configuration` if this user cannot write to it, or to the files in it
  */
 export function ensureFolder(folder: DataFolder): boolean {
-  const { root, detections, access, log, lock, serveLock, stateLock, secret } = folder;
+  const { root } = folder;
   let first: string | undefined;
   try {
     first = mkdirSync(root, { recursive: true, mode: 0o700 });
@@ -88,23 +85,37 @@ export function ensureFolder(folder: DataFolder): boolean {
       syncName(path);
       if (first === undefined || path === resolve(first) || path === dirname(path)) break;
     }
+  } catch (error) {
+    throw unusable(root, error);
+  }
+  requireUsable(folder);
+  refuseLinks(folder);
+  return first !== undefined;
+}
+
+/** @throws Refused `configuration` if this user cannot write to the folder, or to the files in it */
+export function requireUsable(folder: DataFolder): void {
+  const { root, detections, access, log, lock, serveLock, stateLock, secret } = folder;
+  try {
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
-    refuseFile(root);
-    const reason =
-      isErrorCode(error, 'EACCES') && isMissing(root)
-        ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
-        : reasonOf(error);
-    throw new Refused(
-      'configuration',
-      `cannot use the data folder ${root}: ${reason}. Run as the owner of the folder, change its owner to this user (chown -R), or name another folder with --data.`,
-    );
+    throw unusable(root, error);
   }
-  refuseLinks(folder);
-  return first !== undefined;
+}
+
+function unusable(root: string, error: unknown): Refused {
+  refuseFile(root);
+  const reason =
+    isErrorCode(error, 'EACCES') && isMissing(root)
+      ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
+      : reasonOf(error);
+  return new Refused(
+    'configuration',
+    `cannot use the data folder ${root}: ${reason}. Run as the owner of the folder, change its owner to this user (chown -R), or name another folder with --data.`,
+  );
 }
 
 /** @throws Refused `configuration` if the path is a file */

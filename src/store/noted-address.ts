@@ -1,4 +1,4 @@
-/** The addresses of the running appliance and of its console, noted in the data folder for commands. */
+/** The address of the running appliance and its process, noted in the data folder for commands. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { isForbidden } from './database-errors.ts';
@@ -12,56 +12,36 @@ export type Running =
   /** This user may not read the data folder. */
   | { readonly kind: 'unknown' };
 
-/** Where the console is, and the run of Wirewatch: a link into the console is for one run only. */
-export interface NotedConsole {
-  readonly url: string;
-  /** Random. */
-  readonly run: string;
-}
-
-/**
- * @param note the address; of the console, with its run
- * @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same
- */
-export function noteAddress(
-  path: string,
-  { url, run }: { readonly url: string; readonly run?: string },
-  onFailure: (reason: string) => void,
-): void {
+/** @param onFailure called if it cannot be written, for example on a full disk: the appliance serves all the same */
+export function noteAddress({ address }: DataFolder, url: string, onFailure: (reason: string) => void): void {
   try {
-    writeWhole(path, run === undefined ? `${url}\n` : `${url}\n${run}\n`);
+    writeWhole(address, `${url}\n${process.pid}\n`);
   } catch (error) {
     onFailure(reasonOf(error));
   }
 }
 
 /** The process that noted the address of the appliance; null if none is noted. */
-export function readProcessId({ address }: DataFolder): number | null {
-  return Number(readNotedConsole(address)?.run) || null;
+export function readProcessId(folder: DataFolder): number | null {
+  return Number(noted(folder)[1]) || null;
 }
 
-/** @returns null if none is noted */
-export function readNoted(path: string): string | null {
-  return readNotedConsole(path)?.url ?? null;
-}
-
-/** @returns null if none is noted */
-export function readNotedConsole(path: string): NotedConsole | null {
+function noted({ address }: DataFolder): string[] {
   try {
-    const [url = '', run = ''] = readFileSync(path, 'utf8').split('\n');
-    return /^https?:\/\/\S+$/.test(url) ? { url, run } : null;
+    return readFileSync(address, 'utf8').split('\n');
   } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return null;
+    if (isErrorCode(error, 'ENOENT')) return [];
     throw error;
   }
 }
 
 /** A crash leaves the note behind, so the lock decides whether it is current. */
-export function readRunning({ serveLock, address }: DataFolder): Running {
+export function readRunning(folder: DataFolder): Running {
+  const { serveLock } = folder;
   try {
-    return existsSync(serveLock) && isLocked(serveLock)
-      ? { kind: 'running', url: readNoted(address) }
-      : { kind: 'stopped' };
+    if (!existsSync(serveLock) || !isLocked(serveLock)) return { kind: 'stopped' };
+    const [url = ''] = noted(folder);
+    return { kind: 'running', url: /^https?:\/\/\S+$/.test(url) ? url : null };
   } catch (error) {
     if (isForbidden(error)) return { kind: 'unknown' };
     throw error;

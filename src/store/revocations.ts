@@ -3,9 +3,13 @@
  * written. The file has its full size from the start, and lines are written over its spaces, so a full disk does not
  * prevent it, nor does anybody who takes what others free. (A file system that copies on write needs room even for
  * that.) Every start refuses what it names; what changes access.db applies it first, and empties it.
+ *
+ * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document. A damaged line hides none of the
+ * others, and a torn one was never confirmed.
  */
 import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { isErrorCode } from '../refused.ts';
 import { type DataFolder, writeWhole } from './folder.ts';
 
@@ -16,8 +20,9 @@ export interface Ended {
   readonly at: number;
 }
 
-/** Some three thousand lines. */
-const FILE_BYTES = 256 * 1024;
+/** Some seven hundred lines. */
+const FILE_BYTES = 64 * 1024;
+const LINE = /([0-9a-f]{8}) ({[^{}]*})/g;
 
 function pathOf({ root }: DataFolder): string {
   return join(root, 'revocations');
@@ -39,9 +44,9 @@ export function noteEnded(folder: DataFolder, ended: Ended): void {
   try {
     const bytes = Buffer.alloc(FILE_BYTES);
     readSync(file, bytes);
-    // A torn line of an earlier crash has no line break; it is overwritten.
-    const at = bytes.lastIndexOf('\n') + 1;
-    const line = `${JSON.stringify(ended)}\n`;
+    const at = linesOf(bytes).at(-1)?.end ?? 0;
+    const document = JSON.stringify(ended);
+    const line = `${checksum(document)} ${document}\n`;
     if (at + line.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
     writeSync(file, line, at);
     fdatasyncSync(file);
@@ -50,27 +55,17 @@ export function noteEnded(folder: DataFolder, ended: Ended): void {
   }
 }
 
-/** In the order in which they were noted. A line that a crash tore was never confirmed, and is left out. */
+/** In the order in which they were noted. @throws the file system's error */
 export function readEnded(folder: DataFolder): Ended[] {
-  let text: string;
   try {
-    text = readFileSync(pathOf(folder), 'utf8');
+    return linesOf(readFileSync(pathOf(folder))).map(({ ended }) => ended);
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return [];
     throw error;
   }
-  return text.split('\n').slice(0, -1).flatMap(endedOf);
 }
 
-function endedOf(line: string): Ended[] {
-  try {
-    return [JSON.parse(line)];
-  } catch {
-    return [];
-  }
-}
-
-/** Once access.db has them. */
+/** Once access.db has them. @throws the file system's error */
 export function emptyRevocations(folder: DataFolder): void {
   const file = openSync(pathOf(folder), 'r+');
   try {
@@ -79,4 +74,18 @@ export function emptyRevocations(folder: DataFolder): void {
   } finally {
     closeSync(file);
   }
+}
+
+/** The lines whose checksum is right. `end`: the place in the file behind it. */
+function linesOf(bytes: Buffer): { readonly ended: Ended; readonly end: number }[] {
+  // One character a byte, so that places in the text are places in the file.
+  return [...bytes.toString('latin1').matchAll(LINE)].flatMap(({ 0: { length }, 1: sum, 2: text, index }) =>
+    text !== undefined && checksum(text) === sum
+      ? [{ ended: JSON.parse(text), end: index + length + 1 }]
+      : [],
+  );
+}
+
+function checksum(document: string): string {
+  return crc32(document).toString(16).padStart(8, '0');
 }

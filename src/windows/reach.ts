@@ -2,8 +2,8 @@
 import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
-import { DAY_MS, formatMs } from '../time.ts';
-import { countWindows, newestDone, unknownWindows } from './ledger.ts';
+import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { countWindows, findWindow, newestDone, unknownWindows, type WindowStatus } from './ledger.ts';
 
 /** As long as gaps are shown to clients. */
 const GAPS_SHOWN_MS = 90 * DAY_MS;
@@ -20,16 +20,21 @@ export interface NotRead {
 export interface Reach {
   /** End of the newest finished window, as the contract writes times; null: none is. */
   readonly newest_done: string | null;
+  /** How long after its end that window was read, in seconds; null without one. */
+  readonly newest_late_seconds: number | null;
+  /** Finished windows of the last 90 days. */
+  readonly windows_done: number;
   readonly not_read: NotRead;
 }
 
 export function readReach(db: Database, exportName: ExportName, nowMs: number): Reach {
-  const count = (status: 'failed' | 'missing' | 'abandoned') =>
-    countWindows(db, exportName, status, nowMs - GAPS_SHOWN_MS);
+  const count = (status: WindowStatus) => countWindows(db, exportName, status, nowMs - GAPS_SHOWN_MS);
   const unknown = unknownWindows(db, Number.MAX_SAFE_INTEGER).find((row) => row.export === exportName);
   const end = newestDone(db, exportName);
   return {
     newest_done: end === null ? null : formatMs(end),
+    newest_late_seconds: end === null ? null : lateSeconds(db, exportName, end),
+    windows_done: count('done'),
     not_read: {
       failed: count('failed'),
       missing: count('missing'),
@@ -39,8 +44,15 @@ export function readReach(db: Database, exportName: ExportName, nowMs: number): 
   };
 }
 
+function lateSeconds(db: Database, exportName: ExportName, endMs: number): number {
+  const since = findWindow(db, exportName, endMs - WINDOW_MS)?.since ?? endMs;
+  return Math.max(0, Math.round((since - endMs) / SECOND_MS));
+}
+
 export const NOTHING_READ: Reach = {
   newest_done: null,
+  newest_late_seconds: null,
+  windows_done: 0,
   not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
 };
 

@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
+import { newState, writeState } from '../../src/backup/branch.ts';
 import { DAY_MS, formatSeconds, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
@@ -206,7 +206,7 @@ describe('the program with [admin] port', () => {
     const behind = (await lagOf(other)) ?? 0;
     assert.ok(behind > 0 && behind < 60, `${behind}`);
     await appliance.get('/v1/me', other);
-    assert.equal(await lagOf(other), behind, 'other requests must not change it');
+    assert.ok(((await lagOf(other)) ?? 0) >= behind, 'other requests must not end it');
     await appliance.get(`/v1/detections/changes?since=${since}`, other);
     assert.equal(await lagOf(other), 0);
   });
@@ -270,7 +270,7 @@ test('is off by default', async () => {
   });
 });
 
-test('reports the times of the scheduled backup and its rehearsal; none without a schedule', () =>
+test('reports the time of the scheduled backup; none without a schedule', () =>
   inFolder(async (root) => {
     const port = `${await freePort()}`;
     const backups = join(root, 'backups');
@@ -279,7 +279,6 @@ test('reports the times of the scheduled backup and its rehearsal; none without 
     const at = Math.floor(Date.now() / 1000) - 60;
     const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
     writeState(branch, newState({ ...members, at: formatSeconds(at) }));
-    noteRehearsal(branch, (at - 60) * 1000);
     const scraped = async (minutes: string) => {
       const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
       const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
@@ -287,12 +286,10 @@ test('reports the times of the scheduled backup and its rehearsal; none without 
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
       run.kill('SIGTERM');
       await run.ended;
-      return ['newest', 'rehearsed'].map(
-        (which) => new RegExp(`^wirewatch_backup_${which}_timestamp_seconds (.*)$`, 'm').exec(text)?.[1],
-      );
+      return /^wirewatch_backup_newest_timestamp_seconds (.*)$/m.exec(text)?.[1];
     };
-    assert.deepEqual(await scraped('600'), [`${at}`, `${at - 60}`]);
-    assert.deepEqual(await scraped('0'), [undefined, undefined], 'none is scheduled');
+    assert.equal(await scraped('600'), `${at}`);
+    assert.equal(await scraped('0'), undefined, 'none is scheduled');
   }));
 
 test('a port in use is exit code 1, with a hint', async () => {

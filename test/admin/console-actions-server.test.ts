@@ -1,4 +1,4 @@
-/** The console's server: each action, up to its effect on the API and the audit trail. */
+/** The console's server: each operation that it offers, up to its effect on the API and the audit trail. */
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Overview, WindowDetail, WindowMap } from '../../src/admin/console/api.ts';
 import type { AuditEntry, AuditPage, Customers, KeyEntry } from '../../src/admin/console/api-records.ts';
-import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
@@ -40,7 +39,7 @@ async function audited(command: string): Promise<AuditEntry> {
   assert.ok(newest !== undefined);
   const { kind, actor, as } = newest;
   assert.deepEqual([kind, newest.command, actor, as], ['console', command, USER, NAME]);
-  const printed = appliance.cli(['log', '--access']).stdout.trim().split('\n').at(-1) ?? '';
+  const printed = appliance.cli(['audit']).stdout.trim().split('\n').at(-1) ?? '';
   assert.ok(printed.includes(`  ${WHO}  console: ${command}  `), printed);
   return newest;
 }
@@ -53,20 +52,24 @@ async function keyEntry(id: string): Promise<KeyEntry> {
 }
 
 test('pause and resume', async () => {
-  assert.match((await ui.act('ingest-pause')).text, /^Ingest is paused since /);
+  assert.match((await ui.act('ingest pause')).done ?? '', /^Ingest has been paused since /);
   assert.equal(JSON.parse(await (await appliance.serving().get('/v1/health')).text()).alerts.paused, 1);
   assert.notEqual((await ui.get<Overview>('overview')).health.paused_since, null);
   assert.deepEqual((await audited('ingest pause')).subject, 'ingest');
   const name = fileName('newswire', at(0));
   appliance.put(name, ndjson([newRow()]));
-  assert.match((await ui.act('ingest-resume')).text, /^Ingest is resumed\. It was paused since /);
+  assert.match(
+    (await ui.act('ingest resume')).done ?? '',
+    /^Ingest has been resumed\. It had been paused since /,
+  );
   assert.equal((await appliance.processed(name)).msg, 'file applied');
   await audited('ingest resume');
-  assert.equal((await ui.act('ingest-resume')).text, 'Ingest was not paused.');
+  assert.equal((await ui.act('ingest resume')).done, 'Ingest was not paused.');
 });
 
 test('a failed window is reset: map, list and button agree, before and after', async () => {
-  const window = { export: 'newswire', window_start: formatMs(at(1)) } as const;
+  const start = formatMs(at(1));
+  const window = { export: 'newswire', start: [start] };
   const good = newRow();
   await appliance.dropped(fileName('newswire', at(1)), ndjson([newRow({ strength_score: 'much' })]));
   const stateOf = async () => {
@@ -75,24 +78,24 @@ test('a failed window is reset: map, list and button agree, before and after', a
     return {
       letter: map.exports.newswire.windows[index],
       rows: map.exports.newswire.rows[index],
-      listed: map.open.filter(({ window_start }) => window_start === window.window_start),
+      listed: map.open.filter(({ window_start }) => window_start === start),
     };
   };
   const failed = await stateOf();
   assert.equal(failed.letter, 'f');
   assert.deepEqual(
     failed.listed.map(({ letter, held, actions }) => [letter, held, actions]),
-    [['f', false, [{ kind: 'window-reset', ...window }]]],
+    [['f', false, [{ operation: 'window reset', given: window }]]],
   );
-  const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${window.window_start}`);
+  const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${start}`);
   assert.deepEqual(detail.files[0]?.report.errors?.[0], {
     line: 1,
     column: 'strength_score',
     expected: detail.files[0]?.report.errors?.[0]?.expected,
     value: 'much',
   });
-  const again = await ui.act('window-reset', window);
-  assert.deepEqual([again.ended?.state, /failed: /.test(again.ended?.text ?? '')], ['failed', true]);
+  const again = await ui.job('window reset', window);
+  assert.deepEqual([again.state, /failed again: /.test(again.text)], ['failed', true], again.text);
   assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file failed');
 
   assert.equal((await appliance.dropped(fileName('newswire', at(1)), ndjson([good]))).msg, 'file held');
@@ -103,29 +106,29 @@ test('a failed window is reset: map, list and button agree, before and after', a
   await appliance.dropped(fileName('newswire', at(9)), 'no row at all\n');
   const { alerts } = await ui.get<Overview>('overview');
   const offered = (name: string) => alerts.find((alert) => alert.name === name)?.actions;
-  assert.deepEqual(offered('held windows'), [{ kind: 'window-reset', ...window }]);
+  assert.deepEqual(offered('held windows'), [{ operation: 'window reset', given: window }]);
   assert.equal(offered('failed windows')?.length, 2);
-  const done = await ui.act('window-reset', window);
-  assert.deepEqual([done.ended?.state, done.ended?.by], ['done', WHO]);
+  const done = await ui.job('window reset', window);
+  assert.deepEqual([done.state, done.by], ['done', WHO]);
   assert.ok(await appliance.detection(idOf(good)));
   const { members, subject, change } = await audited('window reset');
   assert.deepEqual([subject, change], ['operation', 'asked for']);
-  assert.deepEqual(members.window_start, { from: null, to: window.window_start });
+  assert.deepEqual(members.window_start, { from: null, to: start });
   const after = await stateOf();
   assert.deepEqual([after.letter, after.rows, after.listed], ['d', 1, []]);
-  const brought = await ui.get<WindowDetail>(`window?export=newswire&window_start=${window.window_start}`);
+  const brought = await ui.get<WindowDetail>(`window?export=newswire&window_start=${start}`);
   assert.deepEqual(
     brought.detections.map(({ id }) => id),
     [idOf(good)],
   );
-  const refused = await ui.post('actions/window-reset', window);
+  const refused = await ui.operate('window reset', window);
   assert.equal(refused.status, 409);
   assert.match(refused.text, /is done: only a failed window can be reset/);
 });
 
 test('an abandoned window is accepted; an empty file closes the gap', async () => {
   await appliance.dropped(fileName('newswire', at(4)), '');
-  await ui.act('window-expect', { export: 'newswire', window_start: formatMs(at(0)) });
+  await ui.act('window expect', { export: 'newswire', start: formatMs(at(0)) });
   assert.deepEqual((await audited('window expect')).members.window_start?.to, formatMs(at(0)));
   await appliance.serving().stop();
   const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
@@ -134,50 +137,53 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
   await appliance.restart();
   const row = newRow();
   assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file held');
-  const window = { export: 'newswire', window_start: formatMs(at(2)) };
+  const start = formatMs(at(2));
+  const window = { export: 'newswire', start: [start] };
   const map = await ui.get<WindowMap>('windows');
   const letters = [0, 1, 2, 4].map(
     (count) => map.exports.newswire.windows[(at(count) - Date.parse(map.from)) / WINDOW_MS],
   );
   assert.deepEqual(letters, ['d', 'd', 'a', 'e']);
-  const listed = map.open.find(({ window_start }) => window_start === window.window_start);
-  assert.deepEqual(listed?.actions, [{ kind: 'window-accept', ...window }]);
-  assert.equal((await ui.post('actions/window-reset', window)).status, 409);
-  assert.equal((await ui.act('window-accept', window)).ended?.state, 'done');
+  const listed = map.open.find(({ window_start }) => window_start === start);
+  assert.deepEqual(listed?.actions, [{ operation: 'window accept', given: window }]);
+  assert.equal((await ui.operate('window reset', window)).status, 409);
+  assert.equal((await ui.job('window accept', window)).state, 'done');
   assert.ok(await appliance.detection(idOf(row)));
   await audited('window accept');
 });
 
 test('the first expected window is changed', async () => {
   const start = formatMs(at(6));
-  const result = await ui.act('window-expect', { export: 'newswire', window_start: start });
-  assert.equal(result.ended?.state, 'done');
+  assert.equal((await ui.job('window expect', { export: 'newswire', start })).state, 'done');
   const map = await ui.get<WindowMap>('windows');
   assert.equal(map.exports.newswire.windows[(at(5) - Date.parse(map.from)) / WINDOW_MS], '-');
   await audited('window expect');
   const future = formatMs(at(1000));
-  assert.equal(
-    (await ui.post('actions/window-expect', { export: 'newswire', window_start: future })).status,
-    400,
-  );
+  assert.equal((await ui.operate('window expect', { export: 'newswire', start: future })).status, 400);
 });
 
 test('a replay ingests the rows of a subscription added since', async () => {
   const row = newRow({ subscription_id: 7009 });
   await appliance.dropped(fileName('newswire', at(7)), ndjson([newRow(), row]));
   const { alerts } = await ui.get<Overview>('overview');
-  assert.deepEqual(alerts.find(({ name }) => name === 'rows skipped')?.actions, [{ kind: 'ingest-replay' }]);
+  assert.deepEqual(alerts.find(({ name }) => name === 'rows skipped')?.actions, [
+    { operation: 'ingest replay', given: {} },
+  ]);
   appliance.cli(['subscription', 'add', '7009', '--account', 'agency']);
-  const { ended } = await ui.act('ingest-replay', { from: formatMs(Date.now() - DAY_MS) });
-  assert.deepEqual(
-    [ended?.state, /1 detection created/.test(ended?.text ?? '')],
-    ['done', true],
-    ended?.text,
-  );
+  const { state, text } = await ui.job('ingest replay', { from: formatMs(Date.now() - DAY_MS) });
+  assert.deepEqual([state, /1 detection created/.test(text)], ['done', true], text);
   const replayed = await audited('ingest replay');
   assert.deepEqual(Object.keys(replayed.members), ['kind', 'from']);
-  assert.equal((await ui.post('actions/ingest-replay', { from: 'yesterday' })).status, 400);
+  assert.equal((await ui.operate('ingest replay', { from: 'yesterday' })).status, 400);
 });
+
+/** A new key, which the answer shows. */
+async function made(operation: string, given: object): Promise<{ id: string; key: string }> {
+  const { value } = await ui.act(operation, given);
+  const { id, key } = Object(value);
+  assert.ok(typeof id === 'string' && typeof key === 'string');
+  return { id, key };
+}
 
 test('a key is created, rotated and revoked; each secret is shown once', async () => {
   const terms = {
@@ -186,33 +192,31 @@ test('a key is created, rotated and revoked; each secret is shown once', async (
     scopes: ['detections:read'],
     subscriptions: ['7001:text'],
   };
-  const { key } = await ui.act('key-create', terms);
-  assert.ok(key !== undefined);
+  const key = await made('key create', terms);
   assert.equal((await appliance.get('/v1/me', key.key)).status, 200);
   assert.deepEqual((await audited('key create')).id, key.id);
   const entry = await keyEntry(key.id);
   assert.deepEqual([entry.name, entry.subscriptions, entry.status], ['Made here', ['7001:text'], 'active']);
   assert.deepEqual(
-    entry.actions.map(({ kind }) => kind),
-    ['key-rotate', 'key-revoke'],
+    entry.actions.map(({ operation }) => operation),
+    ['key set', 'key rotate', 'key revoke'],
   );
 
-  const rotated = await ui.act('key-rotate', { id: key.id, overlap: '1h' });
-  assert.ok(rotated.key !== undefined);
-  assert.equal((await appliance.get('/v1/me', rotated.key.key)).status, 200);
+  const rotated = await made('key rotate', { id: key.id, overlap: '1h' });
+  assert.equal((await appliance.get('/v1/me', rotated.key)).status, 200);
   assert.equal((await appliance.get('/v1/me', key.key)).status, 200, 'for another hour');
   const ends = Date.parse((await keyEntry(key.id)).expires_at ?? '');
   assert.ok(Math.abs(ends - Date.now() - 3_600_000) < 120_000);
   await audited('key rotate');
 
-  assert.equal((await ui.act('key-revoke', { id: key.id })).text, `Revoked key ${key.id}.`);
+  assert.equal((await ui.act('key revoke', { id: key.id })).done, `Revoked key ${key.id}.`);
   assert.equal((await appliance.get('/v1/me', key.key)).status, 401);
   await audited('key revoke');
   assert.deepEqual((await keyEntry(key.id)).actions, []);
-  assert.match((await ui.act('key-revoke', { id: key.id })).text, /was already revoked/);
-  assert.equal((await ui.post('actions/key-rotate', { id: key.id })).status, 409);
+  assert.match((await ui.act('key revoke', { id: key.id })).done ?? '', /was already revoked/);
+  assert.equal((await ui.operate('key rotate', { id: key.id })).status, 409);
   const { text } = await ui.ask('history/audit');
-  for (const secret of [key.key, rotated.key.key])
+  for (const secret of [key.key, rotated.key])
     assert.ok(!text.includes(secret.split('_').at(-1) ?? ''), 'the trail must not contain a secret');
 });
 
@@ -221,71 +225,46 @@ test('key options are validated as by the command', async () => {
   for (const [change, status, said] of [
     [{ account: 'nobody' }, 409, /account nobody does not exist/],
     [{ subscriptions: ['8000'] }, 409, /subscription 8000 does not exist/],
-    [{ subscriptions: '7001' }, 400, /subscriptions: expected a list of texts/],
+    [{ subscriptions: { id: 7001 } }, 400, /subscriptions: expected/],
     [{ scopes: ['all'] }, 400, /scopes: expected/],
     [{ name: '' }, 400, /name: expected/],
-    [{ expires_at: '2001-01-01T00:00:00Z' }, 400, /in the future/],
-    [{ allow_addresses: ['nowhere'] }, 400, /allow_addresses: expected/],
+    [{ expires: '2001-01-01T00:00:00Z' }, 400, /in the future/],
+    [{ allow_address: ['nowhere'] }, 400, /allow_address: expected/],
     [{ daily_rows: -1 }, 400, /daily_rows: expected/],
-    [{ hash: 'x' }, 400, /hash: there is no such member/],
+    [{ hash: 'x' }, 400, /hash: unknown/],
   ] as const) {
-    const reply = await ui.post('actions/key-create', { ...terms, ...change });
+    const reply = await ui.operate('key create', { ...terms, ...change });
     assert.deepEqual([reply.status, said.test(reply.text)], [status, true], reply.text);
     assert.match(reply.headers['content-type'] ?? '', /^application\/problem\+json/);
   }
-  for (const body of [null, [], 'text'])
-    assert.equal((await ui.post('actions/key-create', body)).status, 400);
-  assert.equal((await ui.post('actions/key-create', { ...terms, name: 'x'.repeat(100_000) })).status, 400);
-  assert.equal((await ui.post('actions/key-delete')).status, 404);
-  assert.equal((await ui.post('actions/')).status, 404);
+  for (const body of [null, [], 'text']) assert.equal((await ui.operate('key create', body)).status, 400);
+  assert.equal((await ui.operate('key create', { ...terms, name: 'x'.repeat(100_000) })).status, 400);
+  assert.equal((await ui.operate('key delete')).status, 404);
+  assert.equal((await ui.operate('')).status, 404);
 });
 
 test('an account is suspended and resumed', async () => {
-  await ui.act('account-suspend', { id: 'agency' });
+  await ui.act('account suspend', { id: 'agency' });
   assert.equal((await appliance.get('/v1/me')).status, 403);
   assert.deepEqual((await audited('account suspend')).id, 'agency');
   const { accounts } = await ui.get<Customers>('customers');
-  assert.deepEqual(accounts[0]?.actions, [{ kind: 'account-resume', id: 'agency' }]);
-  await ui.act('account-resume', { id: 'agency' });
+  assert.deepEqual(accounts[0]?.actions[1], { operation: 'account resume', given: { id: 'agency' } });
+  await ui.act('account resume', { id: 'agency' });
   assert.equal((await appliance.get('/v1/me')).status, 200);
   await audited('account resume');
 });
 
 test('a backup and a scrub run', async () => {
-  const backup = await ui.act('backup');
-  assert.equal(backup.ended?.state, 'done', backup.ended?.text);
+  const backup = await ui.job('backup');
+  assert.equal(backup.state, 'done', backup.text);
   assert.ok(existsSync(join(appliance.data, 'backups', 'newest')));
   await audited('backup');
-  const scrub = await ui.act('scrub');
-  assert.equal(scrub.ended?.text, 'The databases match their logs.');
-  await audited('scrub');
+  assert.equal((await ui.job('verify')).text, 'The databases match their logs.');
+  await audited('verify');
   await until('the overview has it', async () => (await ui.get<Overview>('overview')).scrub?.findings === 0);
-});
-
-test('while another process keeps access.db busy, actions, Log out and commands say so and can be tried again', async () => {
-  const other = await openConsole(appliance);
-  const path = join(appliance.data, 'access.db');
-  const busy = new RegExp(`${path} is in use by another process\\. Try again in a moment\\.`);
-  const db = openDatabase(path, 'write', ACCESS_SCHEMA);
-  try {
-    db.exec('BEGIN IMMEDIATE');
-    for (const request of ['actions/ingest-pause', 'session/end']) {
-      const reply = await other.post(request);
-      assert.deepEqual([reply.status, busy.test(reply.text)], [409, true], reply.text);
-    }
-    const { status, stderr } = appliance.cli(['ingest', 'pause'], { anyStatus: true });
-    assert.deepEqual([status, busy.test(stderr)], [1, true], stderr);
-  } finally {
-    db.close();
-  }
-  assert.equal((await ui.get<Overview>('overview')).health.paused_since, null);
-  assert.equal((await other.post('session/end')).status, 200);
 });
 
 test('requests by commands appear in the audit trail, too', () => {
   appliance.cli(['ingest', 'replay']);
-  assert.match(
-    appliance.cli(['log', '--access']).stdout,
-    / {2}ingest replay {2}operation asked for: kind "replay"$/m,
-  );
+  assert.match(appliance.cli(['audit']).stdout, / {2}ingest replay {2}operation asked for: kind "replay"$/m);
 });

@@ -254,8 +254,9 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
 
   await appliance.restart();
   const restarted = await entry();
-  const minutes_behind = restarted?.follower?.minutes_behind;
-  assert.deepEqual(restarted, { ...before, follower: { ...before?.follower, minutes_behind } });
+  const { minutes_behind, seconds_behind } = restarted?.follower ?? {};
+  const follower = { ...before?.follower, minutes_behind, seconds_behind };
+  assert.deepEqual(restarted, { ...before, follower });
   const again = (await ui.get<Overview>('overview')).minutes;
   assert.deepEqual([again.requests, again.rows_served, again.rows_ingested].map(sum), [3, 1, 5]);
   await appliance.get(`/v1/detections/changes?since=${since}`, key);

@@ -1,17 +1,20 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { ACTIONS } from '../../src/admin/console/action-table.ts';
-import { EVENTS, type Jobs, type Session } from '../../src/admin/console/api.ts';
+import { EVENTS, type EventName, type Jobs, type Session } from '../../src/admin/console/api.ts';
 import { STREAMS_MAX } from '../../src/admin/console/event-streams.ts';
-import { createConsoleThread } from '../../src/admin/console/thread-client.ts';
+import { Operations } from '../../src/admin/thread-client.ts';
+import { Denials } from '../../src/auth/denials.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
+import { openAccess } from '../support/access.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import {
   consoleOf,
@@ -23,6 +26,7 @@ import {
   withSecret,
 } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
+import { LIVE } from '../support/live.ts';
 import { inFolder } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -55,7 +59,7 @@ describe('the console of a running appliance', () => {
     const link = linkOf(appliance, '--as', 'Ada Lovelace');
     assert.equal(new URL(link).origin, origin);
     const asked = `  ${USER}  console  operation asked for: kind "console-link", as "Ada Lovelace", read_only false`;
-    const audited = appliance.cli(['log', '--access']).stdout.trim().split('\n').at(-1) ?? '';
+    const audited = appliance.cli(['audit']).stdout.trim().split('\n').at(-1) ?? '';
     assert.equal(audited.slice(audited.indexOf('  ')), asked);
     const reply = await redeem(link);
     assert.equal(reply.status, 200);
@@ -97,8 +101,8 @@ describe('the console of a running appliance', () => {
       const nobody = consoleOf(origin, wrong);
       for (const path of [...READS, 'events', 'nothing', 'manual'])
         assert.equal((await nobody.ask(path)).status, 401, path);
-      for (const action of ['ingest-pause', 'key-revoke', 'nothing'])
-        assert.equal((await nobody.post(`actions/${action}`)).status, 401, action);
+      for (const { name } of OPERATIONS) assert.equal((await nobody.operate(name)).status, 401, name);
+      assert.equal((await nobody.operate('nothing')).status, 401);
     }
     for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi.json']) {
       const reply = await send('GET', `${origin}${path}`);
@@ -134,7 +138,7 @@ describe('the console of a running appliance', () => {
       [{ origin: 'null' }, 403],
     ] as const) {
       const what = JSON.stringify(headers);
-      assert.equal((await console.post('actions/ingest-resume', {}, headers)).status, status, what);
+      assert.equal((await console.operate('ingest resume', {}, headers)).status, status, what);
       const read = await send('GET', `${origin}/console/overview`, {
         ...headers,
         ...withSecret(console.secret),
@@ -153,7 +157,7 @@ describe('the console of a running appliance', () => {
       `rebound.example.com:${new URL(origin).port}`,
       FAR.concat('.nip.io'),
     ])
-      for (const path of ['/', '/console/session', '/console/overview'])
+      for (const path of ['/', '/console/session', '/console/overview', '/operations/key-list'])
         assert.equal(
           (await send('GET', `${origin}${path}`, { host, ...withSecret(secret) })).status,
           421,
@@ -177,13 +181,21 @@ describe('the console of a running appliance', () => {
     const reader = await openConsole(appliance, '--read-only', '--as', 'Reader');
     assert.equal((await reader.get<Session>('session')).read_only, true);
     for (const path of READS) assert.equal((await reader.ask(path)).status, 200, path);
-    assert.doesNotMatch((await reader.ask('customers')).text, /"kind":"(key|account)-/);
-    assert.match((await (await openConsole(appliance)).ask('customers')).text, /"kind":"account-suspend"/);
+    assert.doesNotMatch((await reader.ask('customers')).text, /"operation":/);
+    assert.match(
+      (await (await openConsole(appliance)).ask('customers')).text,
+      /"operation":"account suspend"/,
+    );
     const before = (await reader.ask('history/audit')).text;
-    for (const action of [...Object.keys(ACTIONS), 'session-end', 'nothing'])
-      for (const body of [{}, { id: 'agency' }])
-        assert.equal((await reader.post(`actions/${action}`, body)).status, 403, action);
+    for (const { name, kind } of OPERATIONS)
+      for (const given of [{}, { id: 'agency' }])
+        for (const path of [name, `${name}/question`]) {
+          const { status, text } = await reader.operate(path, given);
+          if (kind === 'act') assert.equal(status, 403, path);
+          else assert.ok([200, 400, 404, 409].includes(status), `${path}: ${text}`);
+        }
     assert.equal((await reader.ask('history/audit')).text, before);
+    assert.deepEqual(await reader.get('operations'), { operations: [] });
     assert.deepEqual((await reader.get<Jobs>('jobs')).jobs, []);
   });
 
@@ -200,7 +212,7 @@ describe('the console of a running appliance', () => {
     await events.until('end');
     assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
     assert.match(
-      appliance.cli(['log', '--access']).stdout,
+      appliance.cli(['audit']).stdout,
       / {2}console {2}console changed: sessions_ended_at none -> "20\d\d-[-:\dT]+Z"$/m,
     );
   });
@@ -244,7 +256,7 @@ describe('the console of a running appliance', () => {
     const ended = await openConsole(appliance, '--read-only', '--as', 'Ada');
     assert.equal((await ended.post('session/end')).status, 200);
     assert.match(
-      appliance.cli(['log', '--access']).stdout,
+      appliance.cli(['audit']).stdout,
       / \(alice\) as "Ada" {2}console: session end {2}operation asked for: kind "session-end"$/m,
     );
     const link = linkOf(appliance);
@@ -313,40 +325,45 @@ async function openEvents(origin: string, secret: string): Promise<Events> {
   };
 }
 
-describe('the thread of the console', () => {
+describe('the operations thread', () => {
   test('is restarted when it dies while idle, updates all consoles, and notices changes', () =>
     inFolder(async (folder) => {
-      const settings = {
-        data: folder,
-        drop: folder,
-        enabled: [],
-        backup: { folder, every_minutes: 0, keep_days: 0 },
-        daily_rows: 1,
-        key_prefix: 'ww',
-        base_url: 'http://127.0.0.1',
-      };
+      const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder: folder });
+      const settings = { config, kind: 'appliance', base_url: 'http://127.0.0.1' } as const;
       const threads: Worker[] = [];
       let noticed: string[] = [];
       const start = () => {
-        const thread = startWorker({ role: 'console', settings });
+        const thread = startWorker({ role: 'operations', settings });
         threads.push(thread);
         return thread;
       };
-      const thread = createConsoleThread(settings, (events) => noticed.push(...events), assert.fail, start);
+      const outcome = { ok: false, reason: 'nobody ingests' } as const;
+      const thread = new Operations(
+        {
+          settings,
+          ingest: { ask: async () => outcome, wake: () => {} },
+          denials: new Denials(),
+          live: () => LIVE,
+          unreadable: () => null,
+          onFault: ({ message }) => assert.fail(message),
+        },
+        start,
+      );
+      const watch = (events: readonly EventName[]) => noticed.push(...events);
       try {
-        thread.watch(true);
+        thread.watch(watch);
         assert.equal(threads.length, 1);
         await threads[0]?.terminate();
         await until('every event', () => EVENTS.every((name) => name === 'end' || noticed.includes(name)));
         assert.equal(threads.length, 2);
-        const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
-        await thread.ask(ask);
+        const ask = () => thread.view('jobs', '', false);
+        await ask();
         noticed = [];
-        writeFileSync(join(folder, 'alerts.json'), '{}');
+        openAccess(folder, { create: true }).close();
         await until('a change is noticed', () => noticed.includes('overview'));
-        thread.watch(false);
+        thread.watch(null);
         await threads[1]?.terminate();
-        const answer = await thread.ask(ask);
+        const answer = await ask();
         assert.deepEqual(
           [threads.length, answer.status],
           [3, 200],
@@ -372,14 +389,5 @@ describe('wirewatch console', () => {
     } finally {
       await appliance.stop();
     }
-  });
-
-  test('a stop removes its address from the data folder', async () => {
-    const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-    const address = join(appliance.data, 'console-address');
-    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n[-\da-f]{36}\n$/);
-    await appliance.serving().stop();
-    assert.throws(() => readFileSync(address), /ENOENT/);
-    await appliance.stop();
   });
 });

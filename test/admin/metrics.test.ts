@@ -3,10 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GaugeSources } from '../../src/admin/gauges.ts';
 import { createMetrics } from '../../src/admin/metrics.ts';
-import { revokeKey } from '../../src/auth/keys.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { COUNT_WINDOWS } from '../../src/windows/ledger.ts';
-import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 test('counting windows reads only the counted ones', () => {
@@ -32,7 +30,7 @@ test('labels are bounded', async () => {
 });
 
 /** Without the uses of keys. */
-function sourcesOf({ folder, reader }: Pick<TestStore, 'folder' | 'reader'>): Omit<GaugeSources, 'keyUses'> {
+function sourcesOf({ folder }: Pick<TestStore, 'folder'>): Omit<GaugeSources, 'keyUses'> {
   return {
     monitor: {
       health: () => ({
@@ -43,13 +41,11 @@ function sourcesOf({ folder, reader }: Pick<TestStore, 'folder' | 'reader'>): Om
       alerts: () => [],
       noteFault: assert.ifError,
       isDamaged: () => false,
+      watch() {},
       close() {},
     },
-    detections: () => reader,
+    status: async () => null,
     folder: dataFolder(folder),
-    enabled: new Set(),
-    backup: { folder, every_minutes: 0 },
-    drop: folder,
     dailyRows: { used: () => 0 },
     certificateExpiresMs: () => null,
     connections: () => 0,
@@ -57,44 +53,28 @@ function sourcesOf({ folder, reader }: Pick<TestStore, 'folder' | 'reader'>): Om
   };
 }
 
-test('accounts are read once per scrape', async () => {
+test('accounts and the status are read once per scrape; without a status the rest is answered', async () => {
   const store = createTestStore();
   const metrics = createMetrics({ add() {}, refuse() {} });
-  let reads = 0;
+  const reads = { uses: 0, status: 0 };
   metrics.addGauges({
     ...sourcesOf(store),
+    async status() {
+      reads.status += 1;
+      return null;
+    },
     keyUses: {
       unwritten() {
-        reads += 1;
+        reads.uses += 1;
         return [];
       },
     },
   });
+  const text = await metrics.text();
+  assert.deepEqual(reads, { uses: 1, status: 1 });
+  assert.match(text, /^wirewatch_healthy 1$/m);
+  assert.doesNotMatch(text, /^wirewatch_(database_bytes|windows|follower_lag_seconds)\b/m);
   await metrics.text();
-  assert.equal(reads, 1);
-  await metrics.text();
-  assert.equal(reads, 2);
+  assert.deepEqual(reads, { uses: 2, status: 2 });
   store.close();
-});
-
-test('a key that is revoked or has expired has no follower: its lag would only grow', async () => {
-  const detections = createTestStore();
-  const keys = ['following', 'expired', 'revoked'] as const;
-  const ids = keys.map((name) => makeKey({ name, expires_at: name === 'expired' ? NOW_MS + 1 : null }).id);
-  const [following = '', , revoked = ''] = ids;
-  const scrape = async (nowMs: number) => {
-    const metrics = createMetrics({ add() {}, refuse() {} });
-    const unwritten = () => ids.map((key_id) => ({ key_id, last_used_at: NOW_MS, position: 0 }));
-    const sources = sourcesOf({ folder: root, reader: detections.reader });
-    metrics.addGauges({ ...sources, keyUses: { unwritten }, now: () => nowMs });
-    return metrics.text();
-  };
-  const followers = (text: string) =>
-    [...text.matchAll(/^wirewatch_follower_lag_seconds\{.*key_id="(\w+)"/gm)].map(([, id]) => id);
-  assert.deepEqual(followers(await scrape(NOW_MS)).sort(), ids.toSorted());
-  revokeKey(db, revoked, NOW_MS);
-  const text = await scrape(NOW_MS + 1);
-  assert.deepEqual(followers(text), [following]);
-  assert.match(text, /^wirewatch_account_last_request_timestamp_seconds\{account="acme"\} /m);
-  detections.close();
 });

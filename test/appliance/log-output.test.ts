@@ -31,7 +31,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       const address = path.join(folder, 'data', 'address');
       await run.until('its address', () => (existsSync(address) ? true : undefined));
       // Once it responds, it also handles signals.
-      await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
+      await (await fetch(`${readFileSync(address, 'utf8').split('\n')[0]}/v1/health`)).text();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
       assert.equal(run.stderr().split('\n').length, 2, run.stderr());

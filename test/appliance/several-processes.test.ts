@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { newestBranch } from '../../src/backup/branch.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -108,11 +109,8 @@ test('concurrent commands lose no write, in the database or the log', async () =
   const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
   const runs = names.map((name) => run('account', 'add', name, '--name', name));
   for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
-  const { stdout } = installation.cli(['log', '--access', '--json']);
-  const added = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).id);
+  const trail: { id: string }[] = JSON.parse(installation.cli(['audit', '--json']).stdout);
+  const added = trail.map(({ id }) => id);
   for (const name of names) assert.ok(added.includes(name), name);
   // A start compares access.db with its log.
   const serving = await installation.serve();
@@ -125,22 +123,22 @@ test('concurrent commands lose no write, in the database or the log', async () =
   await serving.stop();
 });
 
-test('concurrent backups into one folder are all good', async () => {
+test('concurrent backups are all good', async () => {
   await applied();
   const folder = join(dirname(installation.data), 'backups');
   mkdirSync(folder);
-  const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}.tar`));
+  const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}`));
   const runs = targets.map((target) => run('backup', target));
   for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
-  assert.deepEqual(readdirSync(folder).sort(), ['1.tar', '2.tar', '3.tar', '4.tar']);
+  assert.deepEqual(readdirSync(folder).sort(), ['1', '2', '3', '4']);
 });
 
 describe('a restore', () => {
   let backup: string;
   beforeEach(async () => {
     await applied();
-    backup = join(dirname(installation.data), 'backup.tar');
+    backup = join(dirname(installation.data), 'backup');
     assert.equal(await run('backup', backup).ended, 0);
   });
   const options = (data: string, onProgress: () => void = () => {}) => ({
@@ -154,15 +152,16 @@ describe('a restore', () => {
   });
 
   test('a failed restore into a new folder keeps what others create there', async () => {
-    const content = readFileSync(backup);
+    const segment = join(newestBranch(backup) ?? '', 'log', '000000000001.zst');
+    const content = readFileSync(segment);
     content.fill(0, Math.floor(content.length / 2));
-    writeFileSync(backup, content);
+    writeFileSync(segment, content);
     const data = join(dirname(installation.data), 'new');
     await assert.rejects(restore(options(data)), /cannot be restored/);
     assert.ok(!existsSync(data));
     const meanwhile = {
       ...options(data),
-      // It is read when the folder exists, but nothing is unpacked yet.
+      // It is read when the folder exists, but nothing is copied yet.
       get onProgress() {
         openAccess(data, { create: true }).close();
         return () => {};
@@ -193,7 +192,7 @@ describe('a restore', () => {
     rmSync(folderOf().stateLock);
     await (await installation.serve()).stop();
     assert.ok(existsSync(folderOf().stateLock));
-    const again = join(dirname(installation.data), 'again.tar');
+    const again = join(dirname(installation.data), 'again');
     let isRefused = false;
     const meanwhile = async () => {
       await assert.rejects(
@@ -203,11 +202,10 @@ describe('a restore', () => {
       isRefused = true;
     };
     let begun: Promise<void> | null = null;
-    await writeBackup({
+    writeBackup({
       data: installation.data,
       drop: installation.drop,
       target: again,
-      replace: false,
       keepDays: 30,
       now: Date.now,
       onProgress: () => {

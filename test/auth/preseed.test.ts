@@ -196,7 +196,9 @@ describe('a start', () => {
     const { stderr: _, ...checked } = await command('check', '--data', other, '--config', file);
     assert.match(
       checked.stdout,
-      new RegExp(`warn +replaced key .*${first.id}.*keys\\[0\\].*\\n.*wirewatch key revoke ${first.id}`),
+      new RegExp(
+        `warn +configured accounts .*${first.id}.*keys\\[0\\].*\\n.*wirewatch key revoke ${first.id}`,
+      ),
     );
     // The same id with another secret.
     writeFileSync(

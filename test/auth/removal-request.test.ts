@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
+import { noteOperation } from '../../src/history/operation-note.ts';
 import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
 import {
   COUNT_DETECTIONS,
@@ -78,7 +79,7 @@ describe('interrupted', () => {
         'subscription 7001: being removed',
         'key abcdefghij23: its subscription is being removed',
       ]);
-      await second.logged('the removal', ({ msg }) => msg === 'request served');
+      await second.logged('the removal', ({ msg }) => msg === 'removal completed');
       await second.stop();
       reading(join(installation.data, 'detections.db'), (db) => {
         assert.equal(countOf(db, 'detection'), 0);

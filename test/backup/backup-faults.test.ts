@@ -27,11 +27,16 @@ import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
 const work = mkdtempSync(join(tmpdir(), 'wirewatch-faults-'));
 after(() => rmSync(work, { recursive: true, force: true }));
 
+const segments = (log: string) =>
+  readdirSync(log)
+    .sort()
+    .map((name) => join(log, name));
+
 /** A data folder and an older backup: since then, segments were closed, added and rewritten. */
 const data = join(work, 'data');
 const good = join(work, 'good');
 const folder = join(work, 'folder');
-before(async () => {
+before(() => {
   const { log, accessLog, secret } = dataFolder(data);
   mkdirSync(data);
   writeFileSync(secret, Buffer.alloc(32, 7));
@@ -39,17 +44,17 @@ before(async () => {
   makeLog(accessLog, 3, 'access').close();
   const now = () => Date.now() - 4 * DAY_MS;
   // A branch of another history and a replaced segment, both expired.
-  await backUp(good, { now, keepDays: 36_500 });
+  backUp(good, { now, keepDays: 36_500 });
   const [old = ''] = readdirSync(good).filter((name) => name.startsWith('wirewatch-'));
   renameSync(join(good, old), join(good, 'wirewatch-20200101T000000Z'));
   rmSync(join(good, 'wirewatch-20200101T000000Z', 'log'), { recursive: true });
   makeLog(join(good, 'wirewatch-20200101T000000Z', 'log'), 3).close();
   rmSync(join(good, 'wirewatch-20200101T000000Z', 'backup.json'));
-  await backUp(good, { now, keepDays: 36_500 });
+  backUp(good, { now, keepDays: 36_500 });
   rewrite(segments(log)[0] ?? '');
-  await backUp(good, { now, keepDays: 36_500 });
+  backUp(good, { now, keepDays: 36_500 });
   // Notes both; a run a day later deletes them.
-  await backUp(good, { now: () => Date.now() - 2 * DAY_MS });
+  backUp(good, { now: () => Date.now() - 2 * DAY_MS });
   assert.equal(readdirSync(good).filter((name) => name.startsWith('wirewatch-')).length, 2);
 
   rewrite(segments(log)[1] ?? '');
@@ -57,23 +62,18 @@ before(async () => {
   makeLog(accessLog, 4, 'access').close();
 });
 
-const segments = (log: string) =>
-  readdirSync(log)
-    .sort()
-    .map((name) => join(log, name));
-
 function backUp(target: string, options: Partial<BackupOptions> = {}) {
-  const usual = { keepDays: 1, replace: false, now: Date.now, onProgress: () => {} };
+  const usual = { keepDays: 1, now: Date.now, onProgress: () => {} };
   return writeBackup({ data, target, drop: join(data, 'drop'), ...usual, ...options });
 }
 
 /** Verifies a backup. @returns its last entries, which a restore would continue */
-async function restorable(target: string): Promise<{ log: number; accessLog: number }> {
+function restorable(target: string): { log: number; accessLog: number } {
   const source = findSource(target);
-  const { findings } = await verifyBackup(source, () => {});
+  const { findings } = verifyBackup(source, () => {});
   assert.deepEqual(findings, []);
   const stage = dataFolder(mkdtempSync(join(work, 'stage-')));
-  const { log, accessLog } = await loadSource(source, stage, () => {});
+  const { log, accessLog } = loadSource(source, stage, () => {});
   rmSync(stage.root, { recursive: true });
   return { log: log?.entry ?? 0, accessLog: accessLog?.entry ?? 0 };
 }
@@ -85,12 +85,12 @@ describe('at every step of a run', () => {
     ['disk full', /is full.*earlier backup is still valid/],
     ['folder gone', /cannot write .*folder.*earlier backup is still valid/],
   ] as const)
-    test(fault, async () => {
+    test(fault, () => {
       let steps = 0;
       for (let isMet = true; isMet; steps += 1) {
         rmSync(folder, { recursive: true, force: true });
         cpSync(good, folder, { recursive: true, preserveTimestamps: true });
-        const outcome = await withFault(fault, steps, () => backUp(folder));
+        const outcome = withFault(fault, steps, () => backUp(folder));
         isMet = outcome.isMet;
         const when = `step ${steps}, ${outcome.refusal}`;
         if (outcome.refusal !== null) assert.match(outcome.refusal, message, when);
@@ -98,10 +98,10 @@ describe('at every step of a run', () => {
           assert.ok(!existsSync(folder), `${when}: the backup must not create the folder again`);
           renameSync(`${folder}-gone`, folder);
         }
-        const { log, accessLog } = await restorable(folder);
+        const { log, accessLog } = restorable(folder);
         assert.ok(log >= 12 && accessLog >= 3, when);
-        await backUp(folder);
-        assert.deepEqual(await restorable(folder), { log: 20, accessLog: 7 }, when);
+        backUp(folder);
+        assert.deepEqual(restorable(folder), { log: 20, accessLog: 7 }, when);
         const branches = readdirSync(folder).filter((name) => name.startsWith('wirewatch-'));
         assert.equal(branches.length, 1, `${when}: ${branches}`);
       }
@@ -117,7 +117,7 @@ describe('at every step of a run', () => {
   type Call = (...args: unknown[]) => unknown;
 
   /** Runs work with a fault from a step on. @returns whether the step was reached, and the error message */
-  async function withFault(fault: Fault, step: number, run: () => Promise<unknown>) {
+  function withFault(fault: Fault, step: number, run: () => unknown) {
     const real = Object.fromEntries(STEPS.map((name) => [name, callOf(name)]));
     let count = 0;
     for (const [name, call] of Object.entries(real))
@@ -133,7 +133,7 @@ describe('at every step of a run', () => {
     syncBuiltinESMExports();
     let refusal: string | null = null;
     try {
-      await run();
+      run();
     } catch (error) {
       refusal = String(error);
     } finally {
@@ -161,7 +161,7 @@ describe('at every step of a run', () => {
 });
 
 describe('while it runs', () => {
-  test('the log grows, its segments close, and a removal rewrites one', async () => {
+  test('the log grows, its segments close, and a removal rewrites one', () => {
     const own = join(work, 'going-on');
     cpSync(data, own, { recursive: true, preserveTimestamps: true });
     const { log } = dataFolder(own);
@@ -172,7 +172,7 @@ describe('while it runs', () => {
     let rewritten = 0;
     for (let round = 0; round < 5; round += 1) {
       const had = count;
-      await backUp(target, {
+      backUp(target, {
         ...options,
         onProgress() {
           addEntries(writer, 3);
@@ -184,11 +184,11 @@ describe('while it runs', () => {
         },
       });
       assert.ok(count > had, 'the log must have grown');
-      const { log: reached } = await restorable(target);
+      const { log: reached } = restorable(target);
       assert.ok(reached >= had, `round ${round}: ${reached} of ${had}`);
     }
     writer.close();
-    await backUp(target, options);
-    assert.equal((await restorable(target)).log, count);
+    backUp(target, options);
+    assert.equal(restorable(target).log, count);
   });
 });

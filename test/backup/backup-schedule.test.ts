@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { Outcome } from '../../src/backup/backup-process.ts';
-import { backupTimes, newestBranch, noteRehearsal } from '../../src/backup/branch.ts';
-import { isOverdue, rehearsalText, startSchedule } from '../../src/backup/schedule.ts';
+import { backedUpMs, newestBranch } from '../../src/backup/branch.ts';
+import { isOverdue, startSchedule } from '../../src/backup/schedule.ts';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
@@ -57,10 +57,10 @@ describe('a backup is due', () => {
     await serving.stop();
 
     // A restart reads the time from the existing backup.
-    const at = backupTimes(backups).backedUpMs;
+    const at = backedUpMs(backups);
     const again = await installation.serve(OFTEN);
     await again.stop();
-    assert.equal(backupTimes(backups).backedUpMs, at);
+    assert.equal(backedUpMs(backups), at);
   });
 
   test('when the last one is older than every_minutes, or in the future', async () => {
@@ -71,10 +71,7 @@ describe('a backup is due', () => {
       const at = new Date(Date.now() - ageMs).toISOString();
       writeFileSync(path, JSON.stringify({ ...state, at }));
       const serving = await installation.serve(OFTEN);
-      await until(
-        'it is made',
-        () => Math.abs(Date.now() - (backupTimes(backups).backedUpMs ?? 0)) < MINUTE_MS,
-      );
+      await until('it is made', () => Math.abs(Date.now() - (backedUpMs(backups) ?? 0)) < MINUTE_MS);
       await serving.stop();
       assert.equal(branches().length, 1);
     }
@@ -157,51 +154,27 @@ test('it is overdue after one and a half intervals and a few minutes', () => {
   assert.ok(isOverdue(now - 96 * MINUTE_MS, 60, now));
 });
 
-test('the overdue alert names the newest backup and the last rehearsal', async () => {
+test('the overdue alert names the newest backup', async () => {
   installation.cli(['backup', backups]);
-  const branch = newestBranch(backups) ?? '';
-  const madeAt = formatMs(backupTimes(backups).backedUpMs ?? 0);
+  const madeAt = formatMs(backedUpMs(backups) ?? 0);
   const nowMs = Date.now() + DAY_MS;
-  const detailOf = async () => {
-    const details: (string | null)[] = [];
-    const { close } = startSchedule(
-      {
-        ...hourly(),
-        now: () => nowMs,
-        log: () => {},
-        onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
-      },
-      () => ({
-        outcome: Promise.resolve<Outcome>({ kind: 'failed', detail: 'the disk is full.' }),
-        giveUp: async () => {},
-      }),
-    );
-    const late = details[0];
-    await until('it has failed', () => details.length > 1);
-    await close();
-    return { late, failed: details[1] };
-  };
-  const state = `${backups} was last updated at ${madeAt}, and a restore from it`;
-  const never = await detailOf();
-  assert.equal(never.late, `${state} has never been rehearsed`);
-  assert.equal(never.failed, `the disk is full. ${state} has never been rehearsed`);
-
-  const rehearsed = installation.cli(['restore', '--rehearse', backups, '--json']);
-  assert.equal(JSON.parse(rehearsed.stdout).not_noted, null);
-  const { rehearsedMs } = backupTimes(backups);
-  assert.ok(rehearsedMs !== null && Math.abs(Date.now() - rehearsedMs) < MINUTE_MS);
-  const lately = `${state} was last rehearsed at ${formatMs(rehearsedMs)}`;
-  assert.equal((await detailOf()).late, lately);
-
-  noteRehearsal(branch, nowMs - 31 * DAY_MS);
-  assert.match((await detailOf()).late ?? '', /last rehearsed at .*Z, more than 30 days ago$/);
-});
-
-test('a rehearsal counts for 30 days', () => {
-  const now = Date.now();
-  const of = (rehearsedMs: number | null) =>
-    rehearsalText('/b', { backedUpMs: now, rehearsedMs }, now).todo !== null;
-  assert.deepEqual([of(null), of(now - 29 * DAY_MS), of(now - 31 * DAY_MS)], [true, false, true]);
+  const details: (string | null)[] = [];
+  const { close } = startSchedule(
+    {
+      ...hourly(),
+      now: () => nowMs,
+      log: () => {},
+      onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
+    },
+    () => ({
+      outcome: Promise.resolve<Outcome>({ kind: 'failed', detail: 'the disk is full.' }),
+      giveUp: async () => {},
+    }),
+  );
+  await until('it has failed', () => details.length > 1);
+  await close();
+  const state = `${backups} was last updated at ${madeAt}`;
+  assert.deepEqual(details, [state, `the disk is full. ${state}`]);
 });
 
 test('uses the settings of the running appliance, even if the configuration has changed', async () => {

@@ -1,4 +1,4 @@
-/** `wirewatch backup`: a folder is updated, or one file written. */
+/** `wirewatch backup`: a folder is updated. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -9,12 +9,10 @@ import {
   readdirSync,
   readFileSync,
   statSync,
-  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { list, type ReadEntry } from 'tar';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
@@ -33,8 +31,8 @@ import {
   refusal,
   target,
   verified,
-  work,
 } from '../support/backup.ts';
+import { runToEnd } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { until } from '../support/until.ts';
 
@@ -101,11 +99,10 @@ describe('a folder', () => {
         using access = openAccess(own.data);
         closeRemovals(access, removeSubscription(access, 7001).subscriptions);
       };
-      const { path } = await writeBackup({
+      const { path } = writeBackup({
         data: own.data,
         target: target('removal-meanwhile'),
         drop: own.drop,
-        replace: false,
         keepDays: 30,
         now: Date.now,
         onProgress,
@@ -155,7 +152,8 @@ describe('a folder', () => {
       assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), []);
       assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 32 * DAY_MS), [join(path, aside)]);
       assertGood(folder);
-      own.cli(['restore', folder, '--rehearse']);
+      const elsewhere = runToEnd(['restore', folder, '--data', target('removed')]);
+      assert.equal(elsewhere.status, 0, elsewhere.stderr);
 
       // The restored log continues to the removal, so the rows are removed again.
       await own.serving().stop();
@@ -241,60 +239,10 @@ describe('a folder', () => {
     assert.doesNotMatch(nowhere, /earlier backup/);
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
-    assert.match(refusal(['backup', target('a-file')]), /is not a folder/);
+    for (const name of ['a-file', 'monday.tar'])
+      assert.match(refusal(['backup', target(name)]), /a backup is a folder\..* pack the folder with tar/);
+    assert.ok(!existsSync(target('monday.tar')));
     backUp(join(appliance.data, 'backups'));
-  });
-});
-
-describe('a file', () => {
-  function entriesOf(file: string): { path: string; type: string }[] {
-    const entries: { path: string; type: string }[] = [];
-    list({ file, sync: true, onReadEntry: ({ path, type }: ReadEntry) => entries.push({ path, type }) });
-    return entries;
-  }
-
-  test('has the same content', () => {
-    const file = target('whole.tar');
-    const printed = backUp(file);
-    assert.equal(printed.path, file);
-    assert.equal(printed.written, statSync(file).size);
-    assert.equal(statSync(file).mode & 0o777, 0o600);
-    const segments = (log: string) => readdirSync(join(appliance.data, log)).map((name) => `${log}/${name}`);
-    assert.deepEqual(
-      entriesOf(file),
-      [...segments('access-log'), 'backup.json', ...segments('log'), 'secret'].map((path) => ({
-        path,
-        type: 'File',
-      })),
-    );
-    assertGood(file);
-    assert.deepEqual(
-      readdirSync(work).filter((name) => name.startsWith('.')),
-      [],
-    );
-  });
-
-  test('that exists is replaced only with --force', () => {
-    const file = target('there.tar');
-    writeFileSync(file, 'something else');
-    assert.match(refusal(['backup', file]), /there\.tar already exists.*--force/);
-    assert.equal(readFileSync(file, 'utf8'), 'something else');
-    backUp(file, '--force');
-    assertGood(file);
-  });
-
-  test('that was changed or truncated is reported as damaged', () => {
-    const file = target('changed.tar');
-    backUp(file);
-    const bytes = readFileSync(file);
-    const at = bytes.indexOf('secret\0') + 512;
-    const changed = Buffer.from(bytes);
-    changed[at] = (changed[at] ?? 0) ^ 1;
-    writeFileSync(file, changed);
-    assert.match(verified(file).findings.join(), /secret is missing or damaged/);
-    writeFileSync(file, bytes);
-    truncateSync(file, bytes.length - 4096);
-    assert.equal(verified(file).ok, false);
   });
 });
 

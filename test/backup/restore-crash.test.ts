@@ -92,7 +92,7 @@ describe('a crash', () => {
     for (const args of [
       ['key', 'list'],
       ['ingest', 'status'],
-      ['backup', join(work, 'half.tar')],
+      ['backup', join(work, 'half-backup')],
     ]) {
       const { status, stderr } = run(...args, '--data', data);
       assert.equal(status, 78, stderr);

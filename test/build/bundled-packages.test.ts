@@ -22,8 +22,6 @@ test('licenses lists packages bundled inside others, too', () => {
   const { status, stdout, stderr } = wirewatch('licenses', '--json');
   assert.equal(status, 0, stderr);
   const names = JSON.parse(stdout).map(({ name }: { name: string }) => name);
-  for (const name of ['tar', '@isaacs/fs-minipass', 'chownr', 'minipass', 'minizlib', 'yallist'])
-    assert.ok(names.includes(name), name);
   for (const name of ['tldts', 'tldts-core']) assert.ok(names.includes(name), name);
 });
 
@@ -40,8 +38,7 @@ test('no bundled file contains another package, by its source map', () => {
     const args = ['--input-type=module', '--eval', code];
     return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' }).stderr;
   };
-  for (const input of ['node_modules/tar/dist/esm/index.min.js', 'node_modules/tldts/dist/cjs/index.js'])
-    assert.match(refusal(input), /contains code of another package/, input);
-  const own = ['node_modules/tar/dist/esm/index.js', 'node_modules/tldts/dist/es6/index.js'];
-  assert.equal(refusal('src/main.ts', 'node_modules/fast-copy/dist/cjs/index.cjs', ...own), '');
+  assert.match(refusal('node_modules/tldts/dist/cjs/index.js'), /contains code of another package/);
+  const own = 'node_modules/tldts/dist/es6/index.js';
+  assert.equal(refusal('src/main.ts', 'node_modules/fast-copy/dist/cjs/index.cjs', own), '');
 });

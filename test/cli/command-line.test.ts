@@ -7,9 +7,10 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/data-folder.ts';
-import { listOf, parsed } from '../../src/cli/options.ts';
+import { parsed } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { integer, type Reading, read, readInstant, readSwitch } from '../../src/config/option-values.ts';
+import { list } from '../../src/operations/member.ts';
 import { runToEnd } from '../support/command.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 
@@ -223,6 +224,7 @@ test('option values', () => {
   assert.throws(() => from(integer(1, 9), '10'), /from 1 to 9/);
   assert.deepEqual([from(readSwitch, 'on'), from(readSwitch, 'off')], [true, false]);
   assert.throws(() => from(readSwitch, 'yes'), /on or off/);
-  assert.deepEqual(from(listOf(read), 'a, b,a'), ['a', 'b']);
-  assert.throws(() => from(listOf(read), 'a,'), /without empty items/);
+  const items = list(read, { hint: 'items' });
+  assert.deepEqual(from(items.read, 'a, b,a'), ['a', 'b']);
+  assert.throws(() => from(items.read, 'a,'), /without empty items/);
 });

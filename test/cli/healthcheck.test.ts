@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { listeningUrl } from '../../src/cli/installation.ts';
+import { listeningUrl } from '../../src/config/listening.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -197,7 +197,7 @@ test(
 
 describe('the address, by settings', () => {
   const read = (env: Record<string, string>) =>
-    listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }));
+    listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }).server);
 
   test('a wildcard address becomes loopback, IPv6 is bracketed, TLS is https', () => {
     const host = (text: string) => read({ WIREWATCH_SERVER_HOST: text });

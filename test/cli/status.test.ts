@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import type { Status } from '../../src/cli/status.ts';
-import { statusText } from '../../src/cli/status-text.ts';
+import type { Status } from '../../src/operations/status.ts';
+import { statusText } from '../../src/operations/status-text.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
@@ -82,7 +82,7 @@ test("shows what waits during a pause, and the database's state without an appli
     assert.match(text, /^Wirewatch +not running; start it with: wirewatch serve$/m);
     assert.match(
       text,
-      /^Alerts \(only those that follow from the database, because Wirewatch is not running\)$/m,
+      /^Alerts \(only those that follow from the databases, because Wirewatch is not running\)$/m,
     );
   } finally {
     appliance.cli(['ingest', 'resume']);
@@ -119,7 +119,7 @@ test('--watch needs a terminal; a folder without an installation is exit code 78
     assert.equal(none.stdout(), '');
   }));
 
-const NOTHING = { enabled: true, ...NOTHING_READ, newest_late_seconds: null };
+const NOTHING = { enabled: true, ...NOTHING_READ };
 const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
 
 function refusedFile(file: string, reason: string): Status['not_applied'][number] {
@@ -136,6 +136,7 @@ function refusedFile(file: string, reason: string): Status['not_applied'][number
     sha256: null,
     bytes: 1,
     report: { reason },
+    what_to_do: '',
   };
 }
 
@@ -145,27 +146,39 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
     {
       at: '2026-11-21T12:00:00Z',
       running: true,
+      role: 'writer',
       url: null,
       version: '1.0.0',
       health: { status: 'degraded', paused_since: null, reason: '' },
       exports: { newswire: NOTHING, imagewire: NOTHING },
-      ingest: { drop: '/drop', waiting: 0, waiting_files: [], reading: null, applying: [] },
-      database: { bytes: 0, wal_bytes: 0, log_bytes: 0, versions: 0, unreadable: 'it is damaged' },
+      ingest: { drop: '/drop', waiting: 0, waiting_files: [], waits_for: null, reading: null, applying: [] },
+      database: {
+        ...{ bytes: 0, wal_bytes: 0, access_bytes: 0, access_wal_bytes: 0, log_bytes: 0, versions: 0 },
+        unreadable: 'it is damaged',
+      },
       not_applied: [refusedFile('a.xml', REASON)],
       alerts: [
         { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
       ],
-      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null, behind: 0 },
-      disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
-      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z', rehearsed_at: null },
+      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null, behind: 0, unreadable: null },
+      followers: [],
+      settings: {
+        file: '/wirewatch.toml',
+        problem: null,
+        changed: [{ name: 'ingest.quiet_ms', running: 1000, configured: 2000 }],
+        what_to_do: 'Restart it.',
+      },
+      disks: [{ of: 'data', folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB, low: true }],
+      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
       scrub: null,
     },
-    Date.parse('2026-11-21T12:00:00Z'),
     70,
   );
   assert.equal(
     text,
     `Wirewatch  running
+settings   running with other values than configured: ingest.quiet_ms
+           (1000, configured: 2000). Restart it.
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)

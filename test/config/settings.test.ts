@@ -23,7 +23,11 @@ function written(text: string | Uint8Array): string {
 }
 
 function load(sources: Partial<ConfigSources>) {
-  return loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: folder, ...sources });
+  const { given: _, ...config } = loadConfig({
+    ...{ flags: {}, env: {}, file: undefined, dataFolder: folder },
+    ...sources,
+  });
+  return config;
 }
 
 /** The error message of an invalid configuration. */

@@ -5,11 +5,13 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { Command } from 'commander';
-import type { Action } from '../../src/admin/console/api.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { actionText, isThisMachine } from '../../src/console/format.ts';
+import { commandWords } from '../../src/console/command-line.ts';
+import { isThisMachine } from '../../src/console/format.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
+import { type FormMember, type OperationForm, operationForms } from '../../src/operations/forms.ts';
 import { consoleFiles } from '../../src/packed.ts';
+import { shellWords } from '../support/shell-words.ts';
 
 const SOURCES = globSync(path.join(import.meta.dirname, '..', '..', 'src', 'console', '*.ts')).map((file) =>
   readFileSync(file, 'utf8'),
@@ -82,33 +84,65 @@ test('each question mark links to a topic of the manual', () => {
   );
 });
 
-test('the command shown for each action is valid', async () => {
+test('the command shown for each form is read as the members that were entered', async () => {
   const program = await createProgram();
-  const start = { export: 'newswire', window_start: '2026-11-21T10:10:00Z' } as const;
-  const actions: readonly Action[] = [
-    ...(['ingest-pause', 'ingest-resume', 'backup', 'scrub', 'ingest-replay'] as const).map((kind) => ({
-      kind,
-    })),
-    ...(['window-reset', 'window-accept', 'window-expect'] as const).map((kind) => ({ kind, ...start })),
-    ...(['key-rotate', 'key-revoke', 'account-suspend', 'account-resume'] as const).map((kind) => ({
-      kind,
-      id: 'x',
-    })),
-    { kind: 'key-create', account: 'x', name: 'x', scopes: [], subscriptions: [] },
-  ];
-  for (const action of actions) {
-    const [, ...words] = actionText(action).command.split(' ');
-    let command: Command = program;
-    for (const word of words) {
-      const below = command.commands.find((one) => one.name() === word);
-      if (below !== undefined) command = below;
-      else if (word.startsWith('--'))
-        assert.ok(
-          command.options.some(({ long }) => long === word),
-          `${action.kind}: ${word}`,
-        );
-    }
-    assert.notEqual(command, program, action.kind);
-    assert.equal(command.commands.length, 0, action.kind);
+  const shown: [string, object, object][] = [];
+  for (const form of operationForms()) {
+    const given = Object.fromEntries(form.members.map((member) => [member.name, sampleOf(form, member)]));
+    const line = commandWords(form, given).join(' ');
+    if (form.command !== undefined) assert.match(line, /^wirewatch backup FOLDER/);
+    else shown.push([line, given, typed(program, line)]);
   }
+  assert.ok(shown.length > 12);
+  for (const [line, given, read] of shown) assert.deepEqual(read, given, line);
 });
+
+function sampleOf(form: OperationForm, { name, several }: FormMember): unknown {
+  assert.ok(name in SAMPLES, `a sample of ${name}`);
+  if (name === 'id' && form.name.startsWith('subscription')) return '7001';
+  const sample = SAMPLES[name];
+  return Array.isArray(sample) && several === 'no' ? sample[0] : sample;
+}
+
+/** As JSON; of lists, as many items as may be given. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  id: 'abcdefghij23',
+  account: 'acme',
+  name: 'Ada\'s "desk" $HOME',
+  scopes: 'detections:read,reports:read',
+  subscriptions: '7001,7002:text',
+  content_types: 'text,image',
+  time_zone: 'Europe/Berlin',
+  expires: '2099-01-01T00:00:00Z',
+  allow_address: ['192.0.2.0/24', '2001:db8::1'],
+  daily_rows: '5000',
+  print_metadata: 'on',
+  overlap: '1h',
+  export: 'newswire',
+  start: ['2026-11-21T10:10:00Z', '2026-11-21T10:20:00Z'],
+  all: 'on',
+  from: '2026-11-01T00:00:00Z',
+  to: '2026-11-02T00:00:00Z',
+};
+
+/** What the command line makes of a line that a shell has read. */
+function typed(program: Command, line: string): object {
+  const [, ...words] = shellWords(line);
+  let command = program;
+  for (let below: Command | undefined = command; below !== undefined; ) {
+    command = below;
+    below = command.commands.find((one) => one.name() === words[0]);
+    if (below !== undefined) words.shift();
+  }
+  let read: object = {};
+  command.action(() => {
+    const operands = command.registeredArguments.map((one, at) => [one.name(), command.processedArgs[at]]);
+    const options = Object.entries(command.opts()).map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value === true ? 'on' : value,
+    ]);
+    read = Object.fromEntries([...operands, ...options].filter(([, value]) => value !== undefined));
+  });
+  command.parse(words, { from: 'user' });
+  return read;
+}

@@ -8,7 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
 import { HOSTILE } from '../support/console-list-responses.ts';
 import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
+import { type ConsoleServer, OUTCOME, type Posted, startConsoleServer } from '../support/console-server.ts';
 import { until } from '../support/until.ts';
 
 const VIEWS = [
@@ -200,25 +200,37 @@ describe('the console in a browser', { skip }, () => {
   test('an action asks once, says what will happen, sends its body, and shows the outcome', async () => {
     await open('customers', 'Customers');
     const revoke = page.locator('button', { hasText: 'Revoke' }).first();
+    server.results['/operations/key-revoke/question'] = {
+      status: 200,
+      body: { text: 'This permanently revokes the key.', word: 'abcdefghij22' },
+    };
     await revoke.click();
     await page.locator('dialog p', { hasText: 'cannot be undone' }).waitFor();
     await assertAccessible(page, 'a question');
     await page.locator('dialog button', { hasText: 'Cancel' }).click();
     await page.locator('dialog').waitFor({ state: 'detached' });
-    assert.deepEqual(server.posted, []);
+    const isQuestion = ({ path }: Posted) => path.endsWith('/question');
+    assert.deepEqual(
+      server.posted.filter((one) => !isQuestion(one)),
+      [],
+    );
     await revoke.click();
-    server.results['/console/actions/key-revoke'] = {
+    server.results['/operations/key-revoke'] = {
       status: 409,
       body: { detail: 'the key is revoked already' },
     };
+    await page.locator('dialog label', { hasText: 'to confirm' }).locator('input').fill('abcdefghij22');
     await page.locator('dialog button.main').click();
     await page.locator('dialog [role=alert]', { hasText: 'the key is revoked already' }).waitFor();
-    server.results['/console/actions/key-revoke'] = { status: 200, body: { text: 'Revoked the key.' } };
+    server.results['/operations/key-revoke'] = {
+      status: 200,
+      body: { ...OUTCOME, done: 'Revoked the key.' },
+    };
     await page.locator('dialog button.main').click();
     await page.locator('[role=status]', { hasText: 'Revoked the key.' }).waitFor();
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(server.posted.at(-1), {
-      path: '/console/actions/key-revoke',
+      path: '/operations/key-revoke',
       body: { id: 'abcdefghij22' },
     });
   });
@@ -226,14 +238,14 @@ describe('the console in a browser', { skip }, () => {
   test('a new key is shown once: only its own button closes it, and it can be copied', async () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const key = 'wirewatch_live_abcdefghij22secret';
-    server.results['/console/actions/key-create'] = {
+    server.results['/operations/key-create'] = {
       status: 200,
-      body: { text: 'Made.', key: { id: 'abc', key } },
+      body: { ...OUTCOME, value: { id: 'abc', key }, done: 'Made.' },
     };
     await open('customers', 'Customers');
     await page.locator('button', { hasText: 'Make a key' }).click();
     await page.locator('dialog input[name=name]').fill('Night desk');
-    await page.locator('dialog select').last().selectOption({ label: 'not for this key' });
+    await page.locator('dialog input[name=subscriptions][value="7001"]').check();
     await page.locator('dialog button.main').click();
     await page.locator('dialog pre', { hasText: key }).waitFor();
     await assertAccessible(page, 'a new key');
@@ -257,6 +269,7 @@ describe('the console in a browser', { skip }, () => {
       ...Object(server.responses['/console/session']),
       read_only: true,
     };
+    server.responses['/console/operations'] = { operations: [] };
     for (const view of ['overview', 'files', 'customers']) {
       await open(view, '');
       const made = page.locator('button', { hasText: /^(Pause|Resume|Replay|Make a key|Back up|Verify)/ });

@@ -210,7 +210,7 @@ describe('a new installation', () => {
     const prose = stdout.replace(/\s+/g, ' ');
     assert.match(
       prose,
-      /detail: Wirewatch is not running on .*, so only alerts that follow from its database are listed/,
+      /detail: Wirewatch is not running on .*, so only alerts that follow from its databases are listed/,
     );
     assert.ok(prose.includes(`Start it with: wirewatch serve --data ${appliance.data}`), stdout);
     assert.match(stdout, /\nlater +failed windows +20/);

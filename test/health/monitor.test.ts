@@ -1,6 +1,6 @@
 /** The monitor: which alerts it opens, based on databases, disks and clock, and where it reports them. */
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -8,8 +8,6 @@ import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
-import { readAlertFile } from '../../src/health/alert-file.ts';
-import { ALERTS } from '../../src/health/alert-texts.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
 import { saveFile } from '../../src/ingest/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
@@ -42,8 +40,7 @@ describe('the monitor', () => {
       access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
       conditions,
       enabled,
-      folders: [],
-      alertFile: join(store.folder, 'alerts.json'),
+      folders: {},
       alertCommand: {
         run: (event, { name }) => commands.push(`${event} ${name}`),
         close: () => {},
@@ -213,33 +210,29 @@ describe('the monitor', () => {
     assert.equal(monitor.health().exports.newswire.newest_done, null);
   });
 
-  test('opened and closed alerts are logged, and open ones are in the file', async () => {
+  test('opened and closed alerts are logged, and reported to whoever watches', async () => {
     start();
+    let changes = 0;
+    monitor.watch(() => {
+      changes += 1;
+    });
     conditions.set('disk full', 'no room');
     conditions.set('disk full', 'still no room');
     assert.deepEqual(opened, ['disk full']);
-    const path = join(store.folder, 'alerts.json');
     await waitFor(() => lines.some(({ msg }) => msg === 'alert opened'));
     const line = lines.find(({ msg }) => msg === 'alert opened');
     assert.deepEqual([line?.alert, line?.page_worthy], ['disk full', true]);
-    assert.deepEqual(await readAlertFile(path), [
-      {
-        name: 'disk full',
-        page_worthy: true,
-        since: formatMs(NOW),
-        detail: 'still no room',
-        what_to_do: ALERTS['disk full'].what_to_do,
-      },
-    ]);
+    assert.deepEqual(monitor.alerts(), [{ name: 'disk full', of: '', since: NOW, detail: 'still no room' }]);
+    assert.equal(changes, 1);
     conditions.set('disk full', null);
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
-    assert.deepEqual(await readAlertFile(path), []);
+    assert.deepEqual([monitor.alerts(), changes], [[], 2]);
     assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'the command must run');
   });
 
   test('an alert whose detail changes stays open', async () => {
-    const path = join(store.folder, 'alerts.json');
-    const written = (text: string) => waitFor(() => readFileSync(path, 'utf8').includes(text));
+    const told = (text: string) =>
+      waitFor(() => monitor.alerts().some(({ detail }) => detail.includes(text)));
     store.finishWindow('imagewire', NOW + 5 * HOUR_MS);
     refuse('a.md5', 1);
     conditions.set('file stuck', 'a: EACCES');
@@ -249,9 +242,9 @@ describe('the monitor', () => {
     refuse('b.md5', 2);
     conditions.set('file stuck', 'b: EACCES');
     nowMs += 2 * HOUR_MS;
-    await written('2 files were refused, most recently b.md5');
-    await written('b: EACCES');
-    await written(`the clock shows ${formatMs(nowMs)}`);
+    await told('2 files were refused, most recently b.md5');
+    await told('b: EACCES');
+    await told(`the clock shows ${formatMs(nowMs)}`);
     assert.deepEqual(commands.toSorted(), all);
     nowMs += DAY_MS;
     conditions.set('file stuck', null);
@@ -315,19 +308,6 @@ describe('the monitor', () => {
     assert.deepEqual(names(), ['database not readable', 'clock wrong']);
     nowMs += 2 * HOUR_MS;
     assert.deepEqual(names(), ['database not readable']);
-  });
-
-  test('the file needs no more space with alerts than without', () => {
-    start();
-    const path = join(store.folder, 'alerts.json');
-    const before = statSync(path);
-    conditions.set('disk full', 'no room');
-    conditions.set('file stuck', 'x'.repeat(10_000));
-    nowMs += 1;
-    return waitFor(() => readFileSync(path, 'utf8').includes('disk full')).then(() => {
-      const { size, ino } = statSync(path);
-      assert.deepEqual([size, ino], [before.size, before.ino]);
-    });
   });
 });
 

@@ -278,13 +278,12 @@ test('a new log is on the disk before it replaces the old one', async () => {
 });
 
 describe('a backup', () => {
-  const backUp = (target: string, { data = join(work, 'data'), replace = false } = {}) =>
+  const backUp = (target: string, { data = join(work, 'data') } = {}) =>
     writeBackup({
       data,
       target,
       drop: '/nowhere',
       keepDays: 1,
-      replace,
       now: Date.now,
       onProgress: () => {},
     });
@@ -329,27 +328,18 @@ describe('a backup', () => {
     writeFileSync(secret, Buffer.alloc(32, 7));
     makeLog(accessLog, 3, 'access').close();
     const target = join(work, 'backup');
-    await backUp(target);
+    backUp(target);
     makeLog(log, 2).close();
     assertStateLast(await diskCallsOf(() => backUp(target)), target);
   });
 
-  test('in a file gets its name once it is on the disk', async () => {
-    makeData();
-    const target = join(work, 'backup.tar');
-    for (const replace of [false, true])
-      assertPlaced(await diskCallsOf(() => backUp(target, { replace })), target);
-  });
-
-  test('is restored, completely synced before it replaces anything: from a folder, a file, and with a longer log', async () => {
+  test('is restored, completely synced before it replaces anything: from a backup, and with a longer log', async () => {
     fill();
     const { root } = history.folder;
     openAccess(root, { create: true }).close();
     writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
     const folder = join(work, 'backup');
-    const file = join(work, 'backup.tar');
-    await backUp(folder, { data: root });
-    await backUp(file, { data: root });
+    backUp(folder, { data: root });
     history.apply(rowsFrom(100, 3));
     const db = openAccess(root);
     addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
@@ -357,7 +347,6 @@ describe('a backup', () => {
     history.stop();
     for (const [source, data, untilMs] of [
       [folder, join(work, 'new'), null],
-      [file, join(work, 'from-file'), null],
       [folder, join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
       [folder, root, null],
     ] as const) {

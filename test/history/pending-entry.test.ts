@@ -82,7 +82,6 @@ test('a backup ends at the state of the database, not of the log', async () => {
       data: root,
       target,
       drop: `${root}-drop`,
-      replace: false,
       keepDays: 30,
       now: Date.now,
       onProgress: () => {},
@@ -93,13 +92,13 @@ test('a backup ends at the state of the database, not of the log', async () => {
     history.apply(rows(1));
     const mark = readLogMark(history.db());
     applyRefused(history, rows(2));
-    const { path, state } = await backUp();
+    const { path, state } = backUp();
     const tail = findTail(log).last;
     assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
     assert.deepEqual(state.log, mark);
     assert.equal(findTail(join(path, 'log')).last?.id, mark?.id);
     history.writer().applyPending();
-    const next = await backUp();
+    const next = backUp();
     assert.equal(next.path, path);
     assert.equal(next.state.log?.id, tail?.id);
   } finally {

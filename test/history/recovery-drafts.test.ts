@@ -1,10 +1,11 @@
 /** Starts that find a half-made database, a draft, of an earlier start. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { assertSameContent, contentOfDetections } from '../support/database-content.ts';
 import { rowsFrom, withHistory } from '../support/history.ts';
 import { recordFile } from '../support/scrub.ts';
@@ -28,7 +29,7 @@ test('a draft is continued after a kill in a transaction', () =>
       const isInTransaction = committed > 0;
       committed = readLogMarkOf(draft)?.entry ?? 0;
       if (!isInTransaction) return;
-      cpSync(root, `${root}-killed`, { recursive: true });
+      copyFolder(root, `${root}-killed`);
       throw new Killed();
     };
     await assert.rejects(history.restart({ between: kill }), Killed);

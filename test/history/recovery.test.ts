@@ -118,7 +118,7 @@ async function makeHistory(): Promise<void> {
 }
 
 /** Everything except the drop folder, which is in the data folder here. */
-const isState = (path: string) => !path.endsWith('/drop');
+const isState = (path: string) => !path.endsWith('/drop') && !path.endsWith('/control.sock');
 
 async function read(serving: Serving, query: string): Promise<string> {
   const response = await fetch(`${serving.url}/v1/detections/changes?${query}`, {

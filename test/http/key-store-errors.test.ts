@@ -25,11 +25,11 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Driver from 'better-sqlite3';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
-import { readAlertFile } from '../../src/health/alert-file.ts';
 import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { alertsOf } from '../support/installation-state.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -163,9 +163,7 @@ function unknownKey(): string {
   return String(JSON.parse(appliance.cli(['key', 'generate', '--json']).stdout).key);
 }
 
-async function openAlerts() {
-  return (await readAlertFile(join(appliance.data, 'alerts.json'))) ?? [];
-}
+const openAlerts = () => alertsOf(appliance);
 
 describe('while keys cannot be checked', () => {
   for (const { what, bring } of TROUBLES) {
@@ -210,9 +208,7 @@ describe('while keys cannot be checked', () => {
 test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', async () => {
   await appliance.restart();
   const db = new Driver(store);
-  const page = Number(
-    db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'ingest_request_open'").pluck().get(),
-  );
+  const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
   const at = (page - 1) * PAGE_BYTES;
   const content = readFileSync(store).subarray(at, at + PAGE_BYTES);
   const overwrite = (bytes: Buffer) => {

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
-import { readAlertFile } from '../../src/health/alert-file.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
@@ -24,6 +23,7 @@ import {
 } from '../support/certificates.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
+import { alertsOf } from '../support/installation-state.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -294,8 +294,7 @@ describe('the program', { skip }, () => {
     });
     try {
       const expired = async () => {
-        const alerts = (await readAlertFile(join(appliance.data, 'alerts.json'))) ?? [];
-        const found = alerts.filter(({ name }) => name === 'certificate expires');
+        const found = (await alertsOf(appliance)).filter(({ name }) => name === 'certificate expires');
         return found.map(({ detail }) => detail.split(':', 1)[0]).sort();
       };
       const untilExpired = (...files: readonly CertificateFiles[]) =>

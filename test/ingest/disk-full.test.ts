@@ -15,11 +15,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readAlertFile } from '../../src/health/alert-file.ts';
 import { isErrorCode } from '../../src/refused.ts';
 import { putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -114,7 +114,7 @@ async function streamOf(url: string, key: string): Promise<number[]> {
 /** Drops a file on a full disk. Resolves once an alert is open and reads have succeeded. */
 async function dropOnFullDisk(
   run: RunningProgram,
-  { url, key, drop, alertFile }: { url: string; key: string; drop: string; alertFile: string },
+  { url, key, drop, data }: { url: string; key: string; drop: string; data: string },
 ): Promise<string> {
   const before = await streamOf(url, key);
   const name = fileName('newswire', nextWindowMs());
@@ -122,9 +122,7 @@ async function dropOnFullDisk(
   await run.until('waiting', () => run.log().find(({ msg }) => msg === FULL));
   const opened = await run.until('the alert', () => alertLine(run, 'opened'));
   assert.equal(opened.page_worthy, true);
-  await until('the alert in the file', async () =>
-    ((await readAlertFile(alertFile)) ?? []).some((alert) => alert.name === 'disk full'),
-  );
+  await until('the alert in the list', async () => (await openAlertsOf({ data })).includes('disk full'));
   assert.equal((await fetch(`${url}/v1/health`)).status, 503);
   assert.deepEqual(await streamOf(url, key), before);
   return name;
@@ -155,7 +153,7 @@ test('with a full disk', {
 
     const ballast = join(seen, 'ballast');
     fill(ballast);
-    const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(seen, 'alerts.json') });
+    const second = await dropOnFullDisk(run, { url, key, drop, data: seen });
     const within = (...args: string[]) => commandWithin(pidFile, ...args, '--data', disk);
     const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
     assert.deepEqual(
@@ -163,16 +161,13 @@ test('with a full disk', {
       [1, [second]],
       'the waiting file must be listed, whichever folder it is in',
     );
-    assert.ok(existsSync(join(seen, 'reserve')));
     fill(ballast);
     await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
-    assert.ok(!existsSync(join(seen, 'reserve')), 'the reserve must be deleted to make room');
     const revoked = { headers: { authorization: `Bearer ${other}` } };
     assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
     rmSync(ballast);
     await applied(run, second);
     await run.until('the end of the alert', () => alertLine(run, 'closed'));
-    await run.until('a new reserve', () => (existsSync(join(seen, 'reserve')) ? true : undefined));
     assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
     assert.ok(existsSync(join(drop, 'archive')));
     run.kill('SIGTERM');
@@ -222,14 +217,15 @@ for (const [how, end] of [
       const run = start('--config', config);
       const url = await run.url();
       assert.ok(
-        run.log().some(({ msg }) => /^the disk is full: missing entries of the configuration/.test(msg)),
+        run
+          .log()
+          .some(({ msg }) => /^the disk is full: entries of the configuration that are missing/.test(msg)),
       );
       const opened = await run.until('the alert', () => alertLine(run, 'opened'));
       assert.equal(opened.page_worthy, true);
       assert.equal((await fetch(`${url}/v1/health`)).status, 503);
-      await until('the alert in the file', async () =>
-        ((await readAlertFile(join(seen(), 'alerts.json'))) ?? []).some(({ name }) => name === 'disk full'),
-      );
+      const isListed = async () => (await openAlertsOf({ data: seen() })).includes('disk full');
+      await until('the alert in the list', isListed);
       const second = fileName('newswire', nextWindowMs());
       putFile(drop, second, rowsOf(1500));
       assert.deepEqual(await streamOf(url, key), Array(10).fill(1));

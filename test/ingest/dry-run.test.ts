@@ -200,7 +200,10 @@ test('refused files are in the status for a day, and open an alert', async () =>
   for (let count = 0; count < 3; count += 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
-  assert.match(stdout, /Files not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  assert.match(
+    stdout,
+    /Files that are held, or were not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/,
+  );
   const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
   assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
   const list: { name: string; detail: string }[] = JSON.parse(

@@ -105,10 +105,6 @@ test('after a clock ahead is corrected, there is no alert, and delivery times co
     open.filter(({ name }) => name === 'clock wrong'),
     [],
   );
-  // Some checks fail on test machines.
-  const checked = appliance.cli(['check', '--json'], { anyStatus: true });
-  const found: { check: string; status: string }[] = JSON.parse(checked.stdout);
-  assert.equal(found.find(({ check }) => check === 'clock')?.status, 'ok');
   await appliance.serving().stop();
   const [jumped, next, ...more] = readDeliveries();
   assert.deepEqual([jumped, more], [ahead, []]);

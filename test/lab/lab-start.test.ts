@@ -81,7 +81,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
       ['demo', '--port', '0'],
       ['status'],
       ['key', 'list'],
-      ['log'],
+      ['audit'],
       ['verify'],
     ]) {
       const run = runProgram([...args, '--data', before.data]);

@@ -1,6 +1,6 @@
 /** `subscription remove`, killed at each step of writing to the access log and the log, and repeated. */
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,6 +9,7 @@ import { entriesAfter } from '../../src/history/log-reader.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
@@ -79,7 +80,7 @@ test('killed before each step, a removal is completed by the next command, and t
     for (let isKilled = true; isKilled; steps += 1) {
       const data = join(work, 'data');
       rmSync(data, { recursive: true, force: true });
-      cpSync(installation.data, data, { recursive: true, preserveTimestamps: true });
+      copyFolder(installation.data, data);
       const remove = ['subscription', 'remove', '7002', '--yes', '--data', data, '--drop', installation.drop];
       const settings = { NODE_OPTIONS, WIREWATCH_TEST_KILL_AT: String(steps + 1) };
       isKilled = (await runProgram(remove, settings).ended) === null;

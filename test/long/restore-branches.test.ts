@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../src/time.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { Follower } from '../support/followers.ts';
 import { get, Machine, rescored, rowsOf, settle, story, version, work } from '../support/machines.ts';
 
@@ -21,7 +22,7 @@ test('one backup of after an epoch, restored on two machines', async () => {
   await machine.serving?.kill();
   const second = await restored(backup);
   await second.ingest(rescored(rows.slice(0, 3), 70));
-  const again = second.backUp('again.tar');
+  const again = second.backUp('again');
   await second.serving?.kill();
   const third = await restored(again);
   await third.ingest([...rescored(rows.slice(0, 3), 71), ...rowsOf(3)]);
@@ -39,7 +40,7 @@ test('an older data folder copied back after an epoch, and files are read before
   await second.ingest(rescored(rows.slice(0, 3), 70));
   await second.stop();
   const copy = join(work, 'copy');
-  cpSync(second.data, copy, { recursive: true, preserveTimestamps: true });
+  copyFolder(second.data, copy);
   await second.start();
   await second.ingest([...rescored(rows.slice(0, 5), 71), ...rowsOf(2)]);
   await settle(followers);
@@ -53,7 +54,7 @@ test('an older data folder copied back after an epoch, and files are read before
 
 test('a client comes from a state of which neither the next restored state nor the one after it knew', async () => {
   const { machine, rows, backup, followers } = await story();
-  const later = machine.backUp('later.tar');
+  const later = machine.backUp('later');
   await machine.serving?.kill();
   const second = await restored(backup);
   const [behind] = followers;
@@ -62,7 +63,7 @@ test('a client comes from a state of which neither the next restored state nor t
   await second.serving?.kill();
   const third = await restored(later);
   await third.ingest([...rescored(rows, 75), ...rowsOf(2)]);
-  const end = third.backUp('end.tar');
+  const end = third.backUp('end');
   await third.serving?.kill();
   await restored(end);
   const client = await settle(followers);
@@ -88,7 +89,7 @@ test('a client reads a part of what is announced again, and then that is cut off
   await slow.follow(get, 1);
   await third.serving?.logged('the alert', ({ alert }) => alert === 'end of log lost');
   await slow.follow(get, 1);
-  const last = third.backUp('last.tar');
+  const last = third.backUp('last');
   await third.serving?.kill();
   third.restore(last, '--replace', '--until', until);
   await third.start();

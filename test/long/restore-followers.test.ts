@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import { createKey } from '../support/appliance.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { Follower } from '../support/followers.ts';
 import {
   get,
@@ -64,7 +65,7 @@ test('--until: later rows are discarded, and new ones reach everybody', async ()
   await sleep(1100);
   await machine.ingest(rescored(rows, 65));
   for (const follower of followers.slice(2)) await follower.follow(get);
-  const backup = machine.backUp('later.tar');
+  const backup = machine.backUp('later');
   await machine.stop();
   const said = machine.restore(backup, '--replace', '--until', until);
   assert.ok(said.raised && said.entries_cut > 0);
@@ -100,7 +101,7 @@ describe('an older data folder copied back', () => {
     const { machine, rows, backup, followers } = await story();
     await machine.stop();
     const copy = join(work, 'copy');
-    cpSync(machine.data, copy, { recursive: true, preserveTimestamps: true });
+    copyFolder(machine.data, copy);
     await machine.start();
     await machine.ingest([...rescored(rows.slice(0, 5), 65), ...rowsOf(2)]);
     for (const follower of followers.slice(2)) await follower.follow(get);
@@ -171,7 +172,7 @@ describe('two disasters in a row', () => {
       const until = formatMs(Date.now());
       await sleep(1100);
       await machine.ingest([...rescored(rows, 65), ...rowsOf(3)]);
-      const later = machine.backUp('later.tar');
+      const later = machine.backUp('later');
       const slow = new Follower(2);
       await slow.follow(get, 1);
       await machine.serving?.kill();
@@ -203,7 +204,7 @@ describe('two disasters in a row', () => {
     await second.start();
     await second.ingest([...rescored(rows, 70), ...rowsOf(2)]);
     await settle(followers);
-    const again = second.backUp('again.tar');
+    const again = second.backUp('again');
     await second.ingest(rescored(rows, 75));
     await settle(followers.slice(2));
     await second.serving?.kill();

@@ -22,6 +22,7 @@ import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { readPageFrom } from '../../src/query/changes-page.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { batchOf } from '../support/history.ts';
@@ -241,7 +242,7 @@ class World {
     this.#stop();
     if (kind === 'save') {
       const path = join(this.root, `saved-${this.#saved.length}`);
-      cpSync(this.#current, path, { recursive: true, preserveTimestamps: true });
+      copyFolder(this.#current, path);
       this.#saved.push({ path, atMs: this.#now() });
       said.push(`save ${this.#saved.length - 1} of ${this.#current.slice(-1)}`);
     } else if (kind === 'go back') {

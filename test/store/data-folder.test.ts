@@ -13,14 +13,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { AS_OTHER, OTHER_ID as NOBODY } from '../support/another-user.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
-
-const NOBODY = 65_534;
 
 const serveOn = (data: string, ...more: string[]) =>
   runProgram(['serve', '--data', data, '--port', '0', ...more]);
@@ -75,112 +74,78 @@ test('a database damaged after its first page is rebuilt by the start', async ()
   });
 });
 
-test('in the folder of another user, root acts as that user', async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
-  await inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    const cli = async (...args: string[]) => {
-      const run = runProgram([...args, '--data', data]);
-      assert.equal(await run.ended, 0, run.stderr());
-    };
-    const mine = join(folder, 'mine');
-    await startedAndStopped(serveOn(mine));
-    const backup = join(folder, 'one.tar');
-    await runProgram(['backup', backup, '--data', mine]).ended;
-    mkdirSync(data);
-    try {
-      chownSync(data, NOBODY, NOBODY);
-    } catch {
-      return context.skip('root may not give a folder away here');
-    }
-    // The other user must be able to enter the folder.
-    chmodSync(folder, 0o755);
-    await cli('account', 'add', 'a', '--name', 'A');
-    const refused = runProgram(['restore', backup, '--replace', '--data', data]);
-    assert.equal(await refused.ended, 1);
-    assert.match(
-      refused.stderr(),
-      /cannot read the backup .*permission denied.*runs as the owner of the data folder/,
-    );
-    chmodSync(backup, 0o644);
-    await cli('restore', backup, '--replace');
-    const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
-    assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
-    for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
-  });
-});
-
-test("root's backup of another user's folder belongs to that user, who continues it", async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
-  await inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    await startedAndStopped(serveOn(data));
-    for (const path of [data, ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
-      chownSync(resolve(data, path), NOBODY, NOBODY);
-    const backups = join(folder, 'backups');
-    const backup = () => runProgram(['backup', backups, '--data', data]);
-
-    const unreachable = backup();
-    assert.equal(await unreachable.ended, 78);
-    assert.match(unreachable.stderr(), /user id 65534 owns the data folder .*, but cannot enter it/);
-    chmodSync(folder, 0o755);
-
-    const outside = backup();
-    assert.equal(await outside.ended, 1);
-    assert.ok(outside.stderr().includes(`install -d -m 0700 -o ${NOBODY} -g ${NOBODY} ${backups}`));
-    assert.ok(!existsSync(backups));
-
-    mkdirSync(backups, { mode: 0o700 });
-    const notTheirs = backup();
-    assert.equal(await notTheirs.ended, 1);
-    const advice = `cannot write ${backups}: permission denied (${join(backups, 'lock')}). Give the backup folder to the user that Wirewatch runs as: chown -R ${NOBODY}:${NOBODY} ${backups}`;
-    assert.ok(notTheirs.stderr().includes(advice), notTheirs.stderr());
-
-    chownSync(backups, NOBODY, NOBODY);
-    for (let run = 1; run <= 2; run += 1) {
-      const done = backup();
-      assert.equal(await done.ended, 0, done.stderr());
-    }
-    for (const name of readdirSync(backups, { recursive: true, encoding: 'utf8' }))
-      assert.equal(lstatSync(join(backups, name)).uid, NOBODY, name);
-  });
-});
-
-test('root acting as another user cannot switch back', (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
-  return inFolder(async (folder) => {
-    chownSync(folder, NOBODY, NOBODY);
-    const source = (name: string) => JSON.stringify(join(import.meta.dirname, '../../src/store', name));
-    const code = `
-      import { readFileSync } from 'node:fs';
-      import { actAsOwner } from ${source('acting-user.ts')};
-      import { dataFolder } from ${source('folder.ts')};
-      actAsOwner(dataFolder(${JSON.stringify(folder)}));
-      try { process.seteuid(0); } catch (error) { console.log(error.code); }
-      try { process.setuid(0); } catch (error) { console.log(error.code); }
-      console.log(readFileSync('/proc/self/status', 'utf8').match(/^(Uid|Gid|Groups):.*$/gm).join(' '));`;
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
-      encoding: 'utf8',
-    });
-    const four = Array(4).fill(NOBODY).join('\t');
-    assert.equal(stdout.trim(), `EPERM\nEPERM\nUid:\t${four} Gid:\t${four} Groups:\t${NOBODY}`, stderr);
-  });
-});
-
-test('root does not serve the folder of another user, and opens nothing in it', async (context) => {
+test('root opens nothing in the folder of another user, and says how to run as that one', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
     mkdirSync(data);
     chownSync(data, NOBODY, NOBODY);
-    symlinkSync(join(folder, 'elsewhere'), join(data, 'wirewatch.log'));
-    const run = runProgram(['serve', '--data', data, '--port', '0'], {
-      WIREWATCH_LOG_FILE: join(data, 'wirewatch.log'),
-    });
-    assert.equal(await run.ended, 78);
-    assert.match(run.stderr(), /root cannot serve .* belongs to user id 65534.*setpriv --reuid=65534/);
+    const log = join(data, 'wirewatch.log');
+    symlinkSync(join(folder, 'elsewhere'), log);
+    for (const args of [
+      ['serve', '--port', '0'],
+      ['account', 'add', 'a', '--name', 'A'],
+      ['key', 'list'],
+      ['window', 'reset', 'newswire', '--all'],
+      ['backup', join(folder, 'backup')],
+      ['restore', folder],
+      ['rebuild'],
+      ['verify'],
+    ]) {
+      const run = runProgram([...args, '--data', data], { WIREWATCH_LOG_FILE: log });
+      assert.equal(await run.ended, 78, `${args}: ${run.stderr()}`);
+      const advice = `the data folder ${data} belongs to nobody: run this as that user, for example: runuser -u nobody -- wirewatch ...`;
+      assert.ok(run.stderr().includes(advice), `${args}: ${run.stderr()}`);
+    }
     assert.deepEqual(readdirSync(folder), ['data']);
     assert.deepEqual(readdirSync(data), ['wirewatch.log']);
+  });
+});
+
+test('another user is told whose folder it is, not that there is no installation', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await startedAndStopped(serveOn(data));
+    const asOther = (...args: string[]) =>
+      runProgram(
+        [...args, '--data', data],
+        {},
+        { through: (program, rest) => ['setpriv', [...AS_OTHER, program, ...rest]] },
+      );
+    const hidden = asOther('account', 'list');
+    assert.equal(await hidden.ended, 78, hidden.stderr());
+    assert.match(hidden.stderr(), /no permission to see .*: run it as the user that owns the data folder/);
+    chmodSync(folder, 0o755);
+    for (const args of [['account', 'list'], ['status'], ['key', 'revoke', 'abcdefghij23', '--yes']]) {
+      const run = asOther(...args);
+      assert.equal(await run.ended, 78, `${args}: ${run.stderr()}`);
+      const advice = `no permission to read ${data} (owned by root): run it as that user, for example: sudo -u root wirewatch ...`;
+      assert.ok(run.stderr().includes(advice), `${args}: ${run.stderr()}`);
+    }
+  });
+});
+
+test('root operates the Wirewatch that another user runs', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    mkdirSync(data, { mode: 0o700 });
+    chownSync(data, NOBODY, NOBODY);
+    chmodSync(folder, 0o755);
+    const through = (program: string, rest: readonly string[]): [string, string[]] => [
+      'setpriv',
+      [...AS_OTHER, program, ...rest],
+    ];
+    const serving = runProgram(['serve', '--port', '0', '--data', data], {}, { through });
+    await serving.url();
+    const add = runProgram(['account', 'add', 'a', '--name', 'A', '--data', data]);
+    assert.equal(await add.ended, 0, add.stderr());
+    const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
+    assert.ok(names.includes('access.db'));
+    for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
+    serving.kill('SIGTERM');
+    assert.equal(await serving.ended, 0, serving.stderr());
   });
 });
 
@@ -191,7 +156,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
     const [segment = ''] = readdirSync(join(data, 'log'));
-    for (const name of ['alerts.json', 'verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
+    for (const name of ['verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
       const path = join(data, name);
       const before = existsSync(path) ? readFileSync(path) : null;
       rmSync(path, { force: true });
@@ -199,7 +164,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
       for (const args of [
         ['serve', '--port', '0'],
         ['account', 'list'],
-        ['backup', join(folder, 'b.tar')],
+        ['backup', join(folder, 'b')],
       ]) {
         const run = runProgram([...args, '--data', data]);
         assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);
@@ -261,26 +226,6 @@ test('files are accessible to their user only, even in a readable folder and wit
     await cli('rebuild');
     await cli('account', 'list');
     assert.deepEqual(readable(), []);
-  });
-});
-
-test('so it does when it rebuilds access.db only to read it', async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
-  await inFolder(async (folder) => {
-    chmodSync(folder, 0o755);
-    const data = join(folder, 'data');
-    await startedAndStopped(serveOn(data));
-    rmSync(join(data, 'access.db'));
-    try {
-      for (const name of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
-        chownSync(join(data, name), NOBODY, NOBODY);
-    } catch {
-      return context.skip('root may not give a folder away here');
-    }
-    const status = runProgram(['ingest', 'status', '--data', data]);
-    assert.equal(await status.ended, 0, status.stderr());
-    assert.match(status.stderr(), /access\.db was rebuilt from its log/);
-    for (const name of readdirSync(data)) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
   });
 });
 

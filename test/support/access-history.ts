@@ -1,5 +1,5 @@
 /** An access.db with an account, a subscription and two keys, created for each test. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'node:test';
@@ -7,10 +7,7 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { type AuditedChange, readTrail } from '../../src/auth/audit.ts';
-import type { Operation } from '../../src/history/format.ts';
-import { findTail } from '../../src/history/log-reader.ts';
-import type { Recovered } from '../../src/auth/open-access.ts';
-import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
+import type { Doing } from '../../src/auth/actor.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from './access.ts';
@@ -53,26 +50,35 @@ export function keyOf(id: string) {
 
 /** All rows of access.db, by table. */
 export function contentOf(from: Database): Record<string, unknown[]> {
-  const rows = (table: string) => from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all();
-  return Object.fromEntries(ACCESS_TABLES.map((table) => [table, rows(table)]));
+  const tables = from
+    .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1")
+    .pluck()
+    .all();
+  return Object.fromEntries(
+    tables.map((table) => [table, from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all()]),
+  );
 }
 
-export const lastEntry = () => findTail(folder.accessLog, 'access').last?.entry ?? 0;
-export const segment = () => join(folder.accessLog, readdirSync(folder.accessLog)[0] ?? '');
+/** The number of the newest entry of the audit trail. */
+export function lastEntry(): number {
+  return audited().at(-1)?.entry ?? 0;
+}
 
-/** Reopens access.db, as a start does. */
-export function reopened(compare = false): { content: Record<string, unknown[]>; recovered: Recovered[] } {
+/** Reopens access.db, as a start does. @returns also what was wrong with it where the spare copy took its place */
+export function reopened(): { content: Record<string, unknown[]>; recovered: string[] } {
   if (db.open) db.close();
-  const recovered: Recovered[] = [];
-  db = openAccess(folder.root, { compare, onRecovered: (what) => recovered.push(what) });
+  const recovered: string[] = [];
+  db = openAccess(folder.root, { onRecovered: (reason) => recovered.push(reason) });
   return { content: contentOf(db), recovered };
 }
 
 /** Reopens access.db as another actor. */
-export function reopenAs(operation: Operation): void {
+export function reopenAs(operation: Doing): void {
+  if (db.open) db.close();
   db = openAccess(folder.root, { operation });
 }
 
+/** The changes that the audit trail shows. */
 export function audited(): readonly AuditedChange[] {
-  return readTrail(folder).changes;
+  return readTrail(db).changes;
 }

@@ -31,8 +31,8 @@ export interface Printed {
   readonly deleted: readonly string[];
 }
 
-export function backUp(to: string, ...more: string[]): Printed {
-  return JSON.parse(appliance.cli(['backup', to, '--json', ...more]).stdout);
+export function backUp(to: string): Printed {
+  return JSON.parse(appliance.cli(['backup', to, '--json']).stdout);
 }
 
 export function verified(source: string): { ok: boolean; findings: string[]; entries: number } {

@@ -53,7 +53,7 @@ export function snapshot(folder: string): string[] {
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       // A draft of the running program may be gone a moment later.
       .filter((name) => !String(name).endsWith('.tmp'))
-      .filter((name) => !/-(wal|shm|identity)$/.test(name) && name !== 'alerts.json')
+      .filter((name) => !/-(wal|shm|identity)$/.test(name))
       .map((name) => {
         const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
         return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');

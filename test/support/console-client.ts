@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ActionResult, SessionBegun } from '../../src/admin/console/api.ts';
+import type { Jobs, Outcome, SessionBegun } from '../../src/admin/console/api.ts';
 import type { Job } from '../../src/operations/jobs.ts';
 import type { Installation } from './appliance.ts';
 
@@ -55,8 +55,12 @@ export interface Console {
   get<Value>(path: string): Promise<Value>;
   ask(path: string): Promise<Reply>;
   post(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** An action that must succeed; its job has ended. */
-  act(kind: string, body?: unknown): Promise<ActionResult & { readonly ended?: Job }>;
+  /** Asks for an operation, such as `key create`, as the app does. */
+  operate(operation: string, given?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
+  /** An operation that must be possible, when it has ended. */
+  act(operation: string, given?: unknown): Promise<Outcome>;
+  /** One that becomes a job, when it has ended. */
+  job(operation: string, given?: unknown): Promise<Job>;
 }
 
 export async function openConsole(
@@ -79,21 +83,34 @@ export function consoleOf(origin: string, secret: string): Console {
   };
   const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = OWN_PAGE) =>
     send('POST', `${origin}/console/${path}`, { ...headers, ...withSecret(secret) }, body);
+  const operate: Console['operate'] = (operation, given = {}, headers = OWN_PAGE) =>
+    send(
+      'POST',
+      `${origin}/operations/${operation.replaceAll(' ', '-')}`,
+      { 'content-type': 'application/json', ...headers, ...withSecret(secret) },
+      given,
+    );
+  const done = async <Value>(status: number, operation: string, given: unknown, headers = {}) => {
+    const reply = await operate(operation, given, { ...OWN_PAGE, ...headers });
+    assert.equal(reply.status, status, `${operation}: ${reply.text}`);
+    const value: Value = JSON.parse(reply.text);
+    return value;
+  };
   return {
     origin,
     secret,
     ask,
     get,
     post,
-    async act(kind, body) {
-      const { status, text } = await post(`actions/${kind}`, body);
-      assert.equal(status, 200, `${kind}: ${text}`);
-      const result: ActionResult = JSON.parse(text);
-      if (result.job === undefined) return result;
+    operate,
+    act: (operation, given) => done<Outcome>(200, operation, given),
+    async job(operation, given) {
+      const begun = await done<Job>(202, operation, given, { prefer: 'respond-async' });
       for (;;) {
-        const { jobs } = await get<{ jobs: Job[] }>('jobs');
-        const job = jobs.find(({ id }) => id === result.job?.id);
-        if (job?.state !== 'running') return job === undefined ? result : { ...result, ended: job };
+        const { jobs } = await get<Jobs>('jobs');
+        const job = jobs.find(({ id }) => id === begun.id);
+        assert.ok(job !== undefined, `${operation} is in the list of jobs`);
+        if (job.state !== 'running') return job;
         await wait(20);
       }
     },

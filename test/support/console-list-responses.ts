@@ -89,19 +89,24 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
     refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
     follower: {
       rows_behind: behind * 212,
+      seconds_behind: behind * 60,
       minutes_behind: behind,
       silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
       behind: behind > 120,
     },
-    actions: [
-      { kind: 'key-rotate', id },
-      { kind: 'key-revoke', id },
-    ],
+    actions: ['set', 'rotate', 'revoke'].map((name) => ({ operation: `key ${name}`, given: { id } })),
   };
 }
 
 export function customers(nowMs: number): Customers {
   const made = { account: 'agency', created_at: iso(nowMs - 400 * DAY_MS) };
+  const actionsOf = (noun: string, id: string | number, ...names: string[]) =>
+    names.map((name) => ({ operation: `${noun} ${name}`, given: { id } }));
+  const subscription = (id: number) => ({
+    ...made,
+    id,
+    actions: actionsOf('subscription', id, 'set', 'remove'),
+  });
   const account: AccountEntry = {
     id: 'agency',
     name: 'Agency',
@@ -109,16 +114,22 @@ export function customers(nowMs: number): Customers {
     created_at: made.created_at,
     suspended_at: null,
     print_metadata: false,
+    allowance: null,
     daily_rows: 1_000_000,
     rows_today: 31_263,
     subscriptions: [
-      { ...made, id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
-      { ...made, id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
+      {
+        ...subscription(7001),
+        name: 'Domestic',
+        time_zone: 'Europe/Zurich',
+        content_types: ['text', 'image'],
+      },
+      { ...subscription(7002), name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
     ],
     keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
-    actions: [{ kind: 'account-suspend', id: 'agency' }],
+    actions: actionsOf('account', 'agency', 'set', 'suspend', 'remove'),
   };
-  return { at: iso(nowMs), accounts: [account], scopes: ['detections:read'] };
+  return { at: iso(nowMs), accounts: [account] };
 }
 
 export function auditEntries(nowMs: number): AuditEntry[] {

@@ -1,4 +1,5 @@
 /** Responses of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
+
 import type {
   ExportName,
   FileEntry,
@@ -17,6 +18,7 @@ import type {
   DetectionsPage,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';
+import { operationForms } from '../../src/operations/forms.ts';
 import type { Job } from '../../src/operations/jobs.ts';
 import {
   auditEntries,
@@ -67,6 +69,7 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
       title: 'every alert',
       html: '<h1>Alerts</h1><p>Each closes by itself.</p>',
     },
+    '/console/operations': { operations: operationForms() },
     '/console/jobs': { jobs: jobs(nowMs) } satisfies Jobs,
   };
 }
@@ -115,15 +118,16 @@ function letterOf(index: number, startMs: number, nowMs: number): WindowLetter {
 
 function openWindow(name: ExportName, startMs: number, letter: WindowLetter): OpenWindow {
   const isFailed = letter === 'f';
-  const start = { export: name, window_start: iso(startMs) };
+  const window_start = iso(startMs);
   return {
-    ...start,
+    export: name,
+    window_start,
     window_end: iso(startMs + WINDOW_MS),
     letter,
     since: iso(startMs + DAY_MS),
     held: isFailed && startMs % (7 * WINDOW_MS) === 0,
     reason: isFailed ? 'line 3, column strength_score: expected a number from 0 to 100, found "high"' : null,
-    actions: isFailed ? [{ kind: 'window-reset', ...start }] : [],
+    actions: isFailed ? [{ operation: 'window reset', given: { export: name, start: [window_start] } }] : [],
   };
 }
 
@@ -184,6 +188,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     enabled: true,
     newest_done: iso(newest),
     newest_late_seconds: 96,
+    windows_done: count(name, 'd'),
     not_read: {
       failed: count(name, 'f'),
       missing: count(name, 'm'),
@@ -199,6 +204,9 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
   return {
     at: iso(nowMs),
     version: '0.1.0',
+    role: 'writer',
+    running: true,
+    url: 'http://127.0.0.1:8080',
     health: {
       status: 'degraded',
       paused_since: null,
@@ -228,10 +236,11 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       drop: '/var/lib/wirewatch/drop',
       waiting: 14,
       waiting_files: ['newswire.20261121T1000Z.ndjson', 'imagewire.20261121T1000Z.ndjson'],
+      waits_for: { reason: 'disk full: no room', what_to_do: 'Make room.' },
       reading: { file: 'newswire.20261121T0950Z.ndjson', rows: 3500 },
       applying: [{ file: 'newswire.backfill.2025.ndjson.gz', rows: 1_200_000, rows_applied: 431_000 }],
     },
-    not_applied: files.slice(0, 20),
+    not_applied: files.slice(0, 20).map((file) => ({ ...file, what_to_do: 'Fix it and drop it again.' })),
     minutes: {
       from: iso(nowMs - 1440 * MINUTE_MS),
       requests: minutes(40),
@@ -239,21 +248,21 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       rows_served: minutes(900),
       rows_ingested: minutes(60),
     },
-    disks: [{ folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000 }],
+    disks: [{ of: 'data', folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000, low: false }],
     database: {
       bytes: 12_400_000_000,
       wal_bytes: 4_000_000,
+      access_bytes: 200_000,
+      access_wal_bytes: 0,
       log_bytes: 1_900_000_000,
       versions: 14_902_113,
       unreadable: null,
     },
-    backup: {
-      folder: '/var/backups/wirewatch',
-      newest_at: iso(nowMs - 3_600_000),
-      rehearsed_at: iso(nowMs - 20 * 3_600_000),
-    },
-    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
-    keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1 },
+    backup: { folder: '/var/backups/wirewatch', newest_at: iso(nowMs - 3_600_000) },
+    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, found: [], not_compared: null },
+    keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1, unreadable: null },
+    followers: [],
+    settings: { file: null, problem: null, changed: [], what_to_do: null },
   };
 }
 

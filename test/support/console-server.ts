@@ -9,6 +9,9 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
 
+/** What an operation answers, see operations/problem.ts. */
+export const OUTCOME = { value: null, done: null, next: [], warning: null, failed: false };
+
 export interface Posted {
   readonly path: string;
   readonly body: unknown;
@@ -53,7 +56,7 @@ export async function startConsoleServer(responses: Record<string, unknown>): Pr
     if (file !== undefined) send(200, TYPES[pathname.split('.')[1] ?? 'html'] ?? '', file);
     else if (request.method === 'POST') {
       posted.push({ path: pathname, body: JSON.parse(await text(request)) });
-      sendJson(results[pathname] ?? { status: 200, body: { text: 'It was done.' } });
+      sendJson(results[pathname] ?? { status: 200, body: { ...OUTCOME, done: 'It was done.' } });
     } else if (pathname === '/console/events') {
       if (isBroken) return sendJson({ status: 503, body: { detail: 'too many consoles' } });
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Content-Security-Policy': POLICY });

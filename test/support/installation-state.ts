@@ -1,8 +1,8 @@
 /** The state of an installation on disk, running or killed: waiting files, alerts, log, detections. */
 import { existsSync, readdirSync } from 'node:fs';
-import { get } from 'node:http';
+import { get, request } from 'node:http';
 import { join } from 'node:path';
-import { readAlertFile } from '../../src/health/alert-file.ts';
+import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { isObject, parse } from '../../src/history/format.ts';
 import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { applyingFiles } from '../../src/ingest/file-record.ts';
@@ -20,9 +20,21 @@ export function filesWaiting(drop: string): string[] {
   return [...dropped, ...readdirSync(join(drop, '.taken'))];
 }
 
+/** The open alerts of the appliance that runs on a data folder, from its memory. */
+export async function alertsOf({ data }: Pick<Installation, 'data'>): Promise<AlertDocument[]> {
+  const socketPath = join(data, 'control.sock');
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath, method: 'POST', path: '/operations/alert-list' }, async (response) => {
+      const text = await response.setEncoding('utf8').toArray();
+      resolve(JSON.parse(text.join('')).value);
+    });
+    sent.once('error', reject).end();
+  });
+}
+
 /** @returns names of the open alerts */
-export async function openAlertsOf({ data }: Pick<Installation, 'data'>): Promise<string[]> {
-  return ((await readAlertFile(join(data, 'alerts.json'))) ?? []).map(({ name }) => name);
+export async function openAlertsOf(installation: Pick<Installation, 'data'>): Promise<string[]> {
+  return (await alertsOf(installation)).map(({ name }) => name);
 }
 
 /** Waits until every file is ingested and in its final folder. */

@@ -138,7 +138,7 @@ export async function story(shiftMs = 0): Promise<Story> {
   await behind.follow(get);
   await machine.ingest(rescored(rows.slice(0, 6), 40));
   await Promise.all([caughtUp.follow(get), ahead.follow(get), halfAhead.follow(get)]);
-  const backup = machine.backUp('backup.tar');
+  const backup = machine.backUp('backup');
   await machine.ingest([...rescored(rows.slice(0, 4), 50), ...rowsOf(2)]);
   await Promise.all([ahead.follow(get), halfAhead.follow(get)]);
   await machine.ingest([...rescored(rows.slice(0, 3), 60), ...rowsOf(2)]);

@@ -5,7 +5,6 @@ import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import { LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { readOneDetection } from '../../src/query/one-detection.ts';
-import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { NO_FILTERS } from './filters.ts';
 
@@ -17,14 +16,13 @@ export interface Recorded {
   readonly changes: readonly { readonly position: number; readonly text: string }[];
   /** The current state of every detection, as served. */
   readonly detections: readonly string[];
-  /** Rows of the tables that the logs name. */
+  /** Rows of the tables that the log names. */
   readonly tables: Readonly<Record<string, readonly unknown[]>>;
 }
 
 /** @param data must not be in use by a writer */
 export function recordOf(data: string): Recorded {
   const detections = openDatabase(join(data, 'detections.db'), 'read');
-  const access = openDatabase(join(data, 'access.db'), 'read');
   try {
     const changes = changesOf(detections);
     const ids = [...new Set(changes.map(({ text }) => String(JSON.parse(text).id)))].sort();
@@ -34,12 +32,10 @@ export function recordOf(data: string): Recorded {
       detections: ids.map((id) => readOneDetection(detections, { id, ...one }) ?? ''),
       tables: Object.fromEntries([
         ...LOGGED_TABLES.map((table) => [table, rowsOf(detections, table)]),
-        ...ACCESS_TABLES.map((table) => [table, rowsOf(access, table)]),
       ]),
     };
   } finally {
     detections.close();
-    access.close();
   }
 }
 

@@ -1,4 +1,4 @@
-/** An appliance with 51 detections, and backups of the first 50. */
+/** An appliance with 51 detections, and a backup of the first 50. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -15,9 +15,8 @@ export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 export let appliance: Appliance;
 export let work: string;
-/** Two backups of the same moment, a folder and a file, with 50 detections. */
+/** A backup folder with 50 detections. */
 export let backup: string;
-export let file: string;
 /** A copy of the data folder with 51 detections. */
 export let stopped: string;
 /** A time before the 51st detection. */
@@ -26,12 +25,10 @@ showLogOfFailures(() => appliance?.serving());
 before(async () => {
   work = mkdtempSync(join(tmpdir(), 'wirewatch-restore-'));
   backup = join(work, 'backup');
-  file = join(work, 'backup.tar');
   appliance = await startAppliance();
   const rows = Array.from({ length: 50 }, () => newRow());
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
   appliance.cli(['backup', backup]);
-  appliance.cli(['backup', file]);
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
   // Entries have times in whole seconds.
   await sleep(1100 - (Date.now() % 1000));

@@ -1,6 +1,5 @@
 /** Logs with small segments, for tests that copy them. Their entries cannot be applied to a database. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import type { LogKind } from '../../src/history/format.ts';
 import { decodeLines, encodeFrame } from '../../src/history/frame.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
@@ -9,8 +8,8 @@ import { FrameReader } from '../../src/history/segment.ts';
 const SEGMENT_BYTES = 600;
 
 /** Opens or creates a log, and adds entries. */
-export function makeLog(folder: string, entries: number, kind: LogKind = 'detections'): LogWriter {
-  const options = { folder, kind, program: '1', segmentBytes: SEGMENT_BYTES };
+export function makeLog(folder: string, entries: number): LogWriter {
+  const options = { folder, program: '1', segmentBytes: SEGMENT_BYTES };
   const writer = new LogWriter(options, findTail(folder));
   addEntries(writer, entries);
   return writer;

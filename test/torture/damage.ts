@@ -319,8 +319,8 @@ async function prepare(work: string): Promise<Scene> {
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const backup = join(work, 'backup');
-  const options = { data: folder.root, drop: '/nowhere', replace: false, keepDays: 1, now: Date.now };
-  const { path } = await writeBackup({ ...options, target: backup, onProgress: () => {} });
+  const options = { data: folder.root, drop: '/nowhere', keepDays: 1, now: Date.now };
+  const { path } = writeBackup({ ...options, target: backup, onProgress: () => {} });
   return {
     history,
     content: contentOfDetections(folder.root),

@@ -4,7 +4,7 @@
  * the end, all of them must equal the model, which is computed from the dropped rows alone.
  */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, rmSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/generate/prng.ts';
@@ -240,12 +240,8 @@ class History {
   }
 
   #backUp(): void {
-    const path = this.#prng.chance(0.5) ? this.#beside('backup') : this.#beside(`${this.#rows}.tar`);
-    this.#installation.cli([
-      'backup',
-      path,
-      ...(existsSync(path) && path.endsWith('.tar') ? ['--force'] : []),
-    ]);
+    const path = this.#beside(this.#prng.chance(0.5) ? 'backup' : `backup-${this.#rows}`);
+    this.#installation.cli(['backup', path]);
     if (!this.#backups.includes(path)) this.#backups.push(path);
   }
 
@@ -319,8 +315,8 @@ class History {
     this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
     this.#subscriptions = [7001];
     for (const id of [...this.#model.keys()]) if (id.startsWith('t.7002.')) this.#model.delete(id);
+    for (const path of this.#backups) rmSync(path, { recursive: true });
     [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
-    rmSync(this.#beside('backup'), { recursive: true, force: true });
     return true;
   }
 

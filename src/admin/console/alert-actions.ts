@@ -31,16 +31,18 @@ export function alertActions(
       const newest = states.find(({ letter }) => letter === 'm');
       if (newest === undefined) return [];
       const window_start = formatMs(newest.window_start + WINDOW_MS);
-      return [{ kind: 'window-expect', export: newest.export, window_start }];
+      return [{ operation: 'window expect', given: { export: newest.export, start: window_start } }];
     }
     case 'rows skipped':
-      return [{ kind: 'ingest-replay' }];
+      return [{ operation: 'ingest replay', given: {} }];
     case 'backup overdue':
-      return [{ kind: 'backup' }];
+      return [{ operation: 'backup', given: {} }];
     case 'log damaged':
-      return [{ kind: 'scrub' }];
+      return [{ operation: 'verify', given: {} }];
     default:
-      return pausedSince !== null && name === 'ingest stalled' ? [{ kind: 'ingest-resume' }] : [];
+      return pausedSince !== null && name === 'ingest stalled'
+        ? [{ operation: 'ingest resume', given: {} }]
+        : [];
   }
 }
 

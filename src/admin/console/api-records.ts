@@ -4,22 +4,24 @@ import type { AuditedChange } from '../../auth/audit.ts';
 import type { keyDocument } from '../../auth/keys.ts';
 import type { subscriptionDocument } from '../../auth/subscriptions.ts';
 import type { ContentType } from '../../detection/content-type.ts';
-import type { FollowerState } from '../followers.ts';
+import type { FollowerState } from '../../operations/followers.ts';
 import type { Action, Time } from './api.ts';
 
 /** `GET customers` */
 export interface Customers {
   readonly at: Time;
   readonly accounts: readonly AccountEntry[];
-  /** The scopes that a key can have. */
-  readonly scopes: readonly string[];
 }
 
 export interface AccountEntry extends Omit<ReturnType<typeof accountDocument>, 'daily_rows'> {
-  /** Its allowance, and what it has read today. */
+  /** Its own allowance; null: that of the settings. */
+  readonly allowance: number | null;
+  /** The allowance that holds, and what it has read today. */
   readonly daily_rows: number;
   readonly rows_today: number;
-  readonly subscriptions: readonly ReturnType<typeof subscriptionDocument>[];
+  readonly subscriptions: readonly (ReturnType<typeof subscriptionDocument> & {
+    readonly actions: readonly Action[];
+  })[];
   readonly keys: readonly KeyEntry[];
   readonly actions: readonly Action[];
 }

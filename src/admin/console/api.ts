@@ -12,9 +12,10 @@
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alert-texts.ts';
 import type { FileDocument } from '../../ingest/file-record.ts';
-import type { IngestStatus } from '../../ingest/ingest-status.ts';
+import type { OperationForm } from '../../operations/forms.ts';
 import type { Job } from '../../operations/jobs.ts';
-import type { Reach } from '../../windows/reach.ts';
+import type { OutcomeDocument } from '../../operations/problem.ts';
+import type { Status } from '../../operations/status.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type { FileOutcome, FileReport } from '../../ingest/file-record.ts';
@@ -51,102 +52,36 @@ export interface Session {
   readonly base_url: string;
 }
 
-/** An action that can be done now, with the body that `POST actions/<kind>` takes. */
-export type Action =
-  | { readonly kind: 'ingest-pause' | 'ingest-resume' | 'backup' | 'scrub' }
-  | {
-      readonly kind: 'window-reset' | 'window-accept' | 'window-expect';
-      readonly export: ExportName;
-      readonly window_start: Time;
-    }
-  /** Files first applied in `[from, to)`; without either, all. */
-  | { readonly kind: 'ingest-replay'; readonly from?: Time; readonly to?: Time }
-  | {
-      readonly kind: 'key-create';
-      readonly account: string;
-      readonly name: string;
-      readonly scopes: readonly string[];
-      /** As in the command: `7001`, `7002:text`. */
-      readonly subscriptions: readonly string[];
-      readonly expires_at?: Time;
-      readonly allow_addresses?: readonly string[];
-      readonly daily_rows?: number;
-    }
-  /** `overlap`: how long the old key continues to work, such as `7d`, `12h`, `30m`, `0`; default 7d. */
-  | { readonly kind: 'key-rotate'; readonly id: string; readonly overlap?: string }
-  | { readonly kind: 'key-revoke'; readonly id: string }
-  | { readonly kind: 'account-suspend' | 'account-resume'; readonly id: string };
+/** `GET operations`: the acts that this session may do, as forms. */
+export interface Operations {
+  readonly operations: readonly OperationForm[];
+}
+
+/** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
+export interface Action {
+  /** Its name in the table of operations: `window reset`. */
+  readonly operation: string;
+  readonly given: Readonly<Record<string, string | number | readonly string[]>>;
+}
 
 /**
- * `POST actions/<kind>`, the body an {@link Action} without `kind`. 409 when it is not possible.
- *
- * A long action is a job: it continues when the console is closed, and `GET jobs` has its progress.
+ * The answer of `POST /operations/NAME`, its body the members. With `Prefer: respond-async`, one that may take long
+ * answers with its {@link Job}; it goes on when the console is closed. `POST /operations/NAME/question`: what has to be
+ * confirmed before.
  */
-export interface ActionResult {
-  /** What was done, in a sentence. */
-  readonly text: string;
-  /** A new key, shown only once. */
-  readonly key?: { readonly id: string; readonly key: string };
-  readonly job?: Job;
-}
+export type Outcome = OutcomeDocument;
+export type { Question } from '../../operations/operation.ts';
 
 /** `GET jobs`: the newest first, at most 20. */
 export interface Jobs {
   readonly jobs: readonly Job[];
 }
 
-/** `GET overview` */
-export interface Overview {
-  readonly at: Time;
-  readonly version: string;
-  readonly health: {
-    readonly status: 'ok' | 'degraded';
-    readonly paused_since: Time | null;
-    /** The reason, in a sentence. */
-    readonly reason: string;
-  };
-  readonly exports: Readonly<Record<ExportName, ExportState>>;
+/** `GET overview`: the status (operations/status.ts), with the actions for its alerts and counts by the minute. */
+export interface Overview extends Omit<Status, 'alerts'> {
   readonly alerts: readonly AlertState[];
-  readonly ingest: Pick<IngestStatus, 'drop' | 'waiting' | 'waiting_files' | 'reading' | 'applying'>;
-  /** Files of the last day that failed, were refused or are held, the newest first, at most 20. */
-  readonly not_applied: readonly FileEntry[];
   /** The last 24 hours, oldest first, including the current minute. */
   readonly minutes: Minutes;
-  readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
-  readonly database: {
-    readonly bytes: number;
-    readonly wal_bytes: number;
-    readonly log_bytes: number;
-    /** Rows of all streams: versions of detections. */
-    readonly versions: number;
-    /** Why it cannot be read now: then exports and files are empty. */
-    readonly unreadable: string | null;
-  };
-  /** Null where none is scheduled. */
-  readonly backup: {
-    readonly folder: string;
-    readonly newest_at: Time | null;
-    readonly rehearsed_at: Time | null;
-  } | null;
-  /** Null: not yet. */
-  readonly scrub: {
-    readonly at: Time;
-    readonly findings: number;
-    readonly not_compared: string | null;
-  } | null;
-  readonly keys: {
-    readonly active: number;
-    readonly used_in_last_day: number;
-    readonly last_used_at: Time | null;
-    /** Active keys with a follower that is behind, see {@link Follower}. */
-    readonly behind: number;
-  };
-}
-
-export interface ExportState extends Reach {
-  readonly enabled: boolean;
-  /** How long after its end the newest window was read, in seconds; null without one. */
-  readonly newest_late_seconds: number | null;
 }
 
 export interface AlertState extends AlertDocument {
@@ -179,7 +114,7 @@ export interface WindowMap {
       {
         readonly enabled: boolean;
         readonly windows: string;
-        /** Rows of each window's file; 0 without one. */
+        /** Rows of all files that were applied for each window. */
         readonly rows: readonly number[];
       }
     >

@@ -1,5 +1,4 @@
 /** Reports what has changed, as events, while a console is open. SQLite's `data_version` shows commits of others. */
-import { statSync } from 'node:fs';
 import { now } from '../../clock.ts';
 import { reasonOf } from '../../refused.ts';
 import { createFileReader, type FileReader } from '../../store/file-reader.ts';
@@ -26,7 +25,6 @@ export function watchChanges(
     [() => stateOf(detections), ['overview', 'windows', 'detections', 'customers']],
     [() => stateOf(access), ['overview', 'customers']],
     [() => stateOf(usage), ['overview', 'customers'], USAGE_POLLS],
-    [() => stateOf(folder.alerts), ['overview']],
     // Views that show ages.
     [() => Math.floor(now() / MINUTE_MS), ['overview', 'windows']],
   ];
@@ -52,10 +50,9 @@ export function watchChanges(
   };
 }
 
-/** Differs when the file was written, or another connection has committed. Whoever reads a view reports its errors. */
-export function stateOf(from: string | FileReader): unknown {
+/** Differs when another connection has committed. Whoever reads a view reports its errors. */
+export function stateOf(from: FileReader): unknown {
   try {
-    if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
     return from.db()?.pragma('data_version', { simple: true });
   } catch (error) {
     return reasonOf(error);

@@ -4,7 +4,6 @@
  */
 import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
 import { type Key, keyDocument, keyStatus, listKeys } from '../../auth/keys.ts';
-import { SCOPES } from '../../auth/scopes.ts';
 import { listSubscriptions, type Subscription, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import {
@@ -14,10 +13,10 @@ import {
   readKeyUsage,
   readRequestHistory,
 } from '../../limits/usage.ts';
+import { followerState, streamsOfKey } from '../../operations/followers.ts';
 import { readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
-import { followerState, streamsOfKey } from '../followers.ts';
 import type { Action } from './api.ts';
 import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
@@ -50,15 +49,16 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
   };
   const entryOf = (account: Account): AccountEntry => ({
     ...accountDocument(account),
+    allowance: account.daily_rows,
     daily_rows: account.daily_rows ?? sources.settings.config.limits.daily_rows,
     rows_today: rows?.get(accountUsageId(account)) ?? 0,
     subscriptions: subscriptions
       .filter(({ account_id }) => account_id === account.id)
-      .map(subscriptionDocument),
+      .map((one) => ({ ...subscriptionDocument(one), actions: mayAct ? subscriptionActions(one) : [] })),
     keys: (keys.get(account.id) ?? []).map((key) => keyEntry(key, known)),
     actions: mayAct ? accountActions(account) : [],
   });
-  return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf), scopes: SCOPES };
+  return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf) };
 }
 
 function keyEntry(key: Key, known: Known): KeyEntry {
@@ -89,13 +89,17 @@ function followerOf(key: Key, used: KeyUsage | undefined, known: Known): Followe
 }
 
 function accountActions({ id, suspended_at }: Account): Action[] {
-  return [{ kind: suspended_at === null ? 'account-suspend' : 'account-resume', id }];
+  const names = ['set', suspended_at === null ? 'suspend' : 'resume', 'remove'];
+  return names.map((name) => ({ operation: `account ${name}`, given: { id } }));
+}
+
+function subscriptionActions({ id }: Subscription): Action[] {
+  return ['set', 'remove'].map((name) => ({ operation: `subscription ${name}`, given: { id } }));
 }
 
 function keyActions(key: Key, nowMs: number): Action[] {
   const { id } = key;
   const status = keyStatus(key, nowMs);
-  if (status === 'revoked') return [];
-  const revoke: Action = { kind: 'key-revoke', id };
-  return status === 'active' ? [{ kind: 'key-rotate', id }, revoke] : [revoke];
+  const names = { active: ['set', 'rotate', 'revoke'], expired: ['set', 'revoke'], revoked: [] }[status];
+  return names.map((name) => ({ operation: `key ${name}`, given: { id } }));
 }

@@ -3,14 +3,15 @@ import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
+import { operationForms } from '../../operations/forms.ts';
+import { readStatus } from '../../operations/status.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
 import { text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
-import { readOverview } from '../overview.ts';
 import type { AskView } from '../thread-messages.ts';
 import { alertActions } from './alert-actions.ts';
-import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
+import type { FilesPage, Jobs, Minutes, Operations, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
@@ -23,6 +24,7 @@ export type Read = AskView;
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ['operations', (_, { mayAct }): Operations => ({ operations: mayAct ? operationForms() : [] })],
   ['overview', overview],
   ['windows', readWindowMap],
   ['window', readWindow],
@@ -47,7 +49,14 @@ const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Pr
 /** @returns JSON text; @throws Refused */
 export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
   if (!SHARED.includes(asked.path)) return answer(sources, asked, nowMs);
-  const name = JSON.stringify([asked.path, asked.query, asked.mayAct, asked.unreadable, sources.version()]);
+  const name = JSON.stringify([
+    asked.path,
+    asked.query,
+    asked.mayAct,
+    asked.unreadable,
+    asked.live.alerts,
+    sources.version(),
+  ]);
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
@@ -64,9 +73,8 @@ async function answer(sources: Sources, asked: Read, nowMs: number): Promise<str
 
 async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
   readParameters(query, {});
-  const { config } = sources.settings;
-  const from = { ...sources, drop: config.ingest.drop, backup: config.backup, access: sources.access() };
-  const { running: _, alerts, ...status } = await readOverview(from, nowMs);
+  const { config, kind } = sources.settings;
+  const { alerts, ...status } = await readStatus({ ...sources, config, kind, nowMs });
   const { paused_since } = status.health;
   return {
     ...status,

@@ -76,7 +76,7 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
   const [state] = windowStates(db, span, sources.enabled.has(name), nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
-  const expect = { kind: 'window-expect', export: name, window_start: formatMs(start) } as const;
+  const expect = { operation: 'window expect', given: { export: name, start: formatMs(start) } };
   const { reason: _, actions, ...shown } = openWindow(state, mayAct);
   return {
     ...shown,
@@ -119,8 +119,10 @@ export interface WindowState {
 }
 
 export const WINDOWS_WITH_ROWS = `
-  SELECT known.window_start, status, since, coalesce(report ->> '$.rows', 0) AS rows,
-    iif(status = 'failed', report ->> '$.reason', NULL) AS reason
+  SELECT known.window_start, status, since, iif(status = 'failed', report ->> '$.reason', NULL) AS reason,
+    (SELECT coalesce(sum(report ->> '$.rows'), 0) FROM ingest_file AS file
+      WHERE file.export = known.export AND file.window_start = known.window_start
+        AND file.outcome = 'applied') AS rows
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
@@ -204,8 +206,8 @@ function unknownLetters(
 }
 
 export function windowActions(state: WindowState): Action[] {
-  const window = { export: state.export, window_start: formatMs(state.window_start) };
-  if (state.letter === 'f' && state.hasFile) return [{ kind: 'window-reset', ...window }];
-  if (state.letter === 'a' && state.held) return [{ kind: 'window-accept', ...window }];
+  const given = { export: state.export, start: [formatMs(state.window_start)] };
+  if (state.letter === 'f' && state.hasFile) return [{ operation: 'window reset', given }];
+  if (state.letter === 'a' && state.held) return [{ operation: 'window accept', given }];
   return [];
 }

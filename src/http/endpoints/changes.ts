@@ -1,19 +1,26 @@
 /** GET /v1/detections/changes: the change stream. */
+import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
-import { STREAMS_MAX } from '../../limits/contract-limits.ts';
+import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
-import { type ChangesParameters, parseChangesParameters } from '../../query/changes-parameters.ts';
+import {
+  CHANGES_PARAMETERS,
+  type ChangesParameters,
+  parseChangesParameters,
+} from '../../query/changes-parameters.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { SECOND_MS } from '../../time.ts';
-import { nextLink } from '../next-link.ts';
-import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
+import { type KeyedEndpoint, optional, text } from '../description.ts';
+import { NEXT_LINK, nextLink } from '../next-link.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { AS_OF, closed, EXAMPLE_TIME, ref } from '../vocabulary.ts';
 import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
-import type { DetectionSources } from './detection.ts';
+import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
 export interface ChangesSources extends DetectionSources {
   readonly cursors: StreamCursors;
@@ -23,11 +30,65 @@ export interface ChangesSources extends DetectionSources {
   readonly waiting: Waiting;
 }
 
-const PATH = '/v1/detections/changes';
+const CURSOR_EXAMPLE = 'vEEz9_nMB-9gd7TQcKD5Tw';
+
+export const CHANGES: KeyedEndpoint = {
+  ...OF_DETECTIONS,
+  path: '/v1/detections/changes',
+  id: 'listChanges',
+  summary: 'Read the change stream',
+  description:
+    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`.',
+  query: CHANGES_PARAMETERS,
+  requestHeaders: {
+    Prefer: {
+      description: `How long to wait for the next change where the page would be empty (RFC 7240), in seconds, at most ${WAIT_SECONDS_MAX}.`,
+      example: 'wait=30',
+    },
+  },
+  responses: {
+    200: {
+      description: 'A page of the stream. It can be empty.',
+      schema: 'ChangesPage',
+      headers: {
+        ...NEXT_LINK,
+        'Preference-Applied': optional(
+          text('^wait=\\d+$'),
+          'The request has waited, at most this many seconds.',
+        ),
+      },
+      examples: {
+        page: {
+          data: [withEvent(TEXT_EXAMPLE, 'updated'), withEvent(IMAGE_EXAMPLE, 'created')],
+          next_cursor: CURSOR_EXAMPLE,
+          has_more: true,
+          as_of: EXAMPLE_TIME,
+        },
+        nothing_new: { data: [], next_cursor: CURSOR_EXAMPLE, has_more: false, as_of: EXAMPLE_TIME },
+      },
+    },
+  },
+  schemas: {
+    ChangesPage: closed({
+      data: Type.Array(ref('Change'), { description: 'In arrival order.' }),
+      next_cursor: ref('StreamCursor'),
+      has_more: Type.Boolean({
+        description: 'True: call again now. False: caught up; call again later with the same cursor.',
+      }),
+      as_of: AS_OF,
+    }),
+  },
+};
+
+/** With `event` after `version`, as on the stream. */
+function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
+  return { id, version, event, ...rest };
+}
+
 const DATA_START = Buffer.from('{"data":[');
 
 export function changesRoute(sources: ChangesSources): KeyedRoute {
-  return detectionsRoute(PATH, (call, credential) => answerChanges(sources, call, credential));
+  return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
 }
 
 async function answerChanges(
@@ -119,7 +180,7 @@ function answerOf(
   const { rows, position } = page;
   const cursor = cursors.encode(page);
   const answer = { status: 200, rows, position, body: renderPage(page, cursor, nowMs) };
-  return page.has_more ? { ...answer, headers: nextLink(baseUrl(), PATH, query, cursor) } : answer;
+  return page.has_more ? { ...answer, headers: nextLink(baseUrl(), CHANGES.path, query, cursor) } : answer;
 }
 
 /** @param epoch of the cursor */

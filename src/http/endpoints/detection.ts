@@ -1,7 +1,8 @@
 /** GET /v1/detections/{id}: one detection, its latest version. */
+import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
-import { isDetectionId } from '../../detection/id.ts';
+import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import { VIEW_PARAMETERS } from '../../query/common-parameters.ts';
 import { readOneDetection } from '../../query/one-detection.ts';
@@ -9,7 +10,9 @@ import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
+import type { KeyedEndpoint } from '../description.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { EXAMPLE_TIME } from '../vocabulary.ts';
 
 /** What the endpoints of detections read. */
 export interface DetectionSources {
@@ -18,10 +21,107 @@ export interface DetectionSources {
   readonly baseUrl: () => string;
 }
 
+/** What the endpoints of detections have in common. */
+export const OF_DETECTIONS = {
+  method: 'GET',
+  tag: 'Detections',
+  access: 'key',
+  scope: 'detections:read',
+  readsDetections: true,
+} as const;
+
+export const TEXT_EXAMPLE = {
+  id: 't.7001.123.456',
+  version: 2,
+  content_type: 'text',
+  match_type: 'sentence_fingerprint',
+  subscription_id: 7001,
+  first_detected_at: '2026-11-21T09:58:12Z',
+  first_detected_estimated: false,
+  last_scored_at: '2026-11-21T10:04:30Z',
+  exported_at: EXAMPLE_TIME,
+  source: {
+    id: 'urn:newsml:agency.example:20261121:story-1',
+    internal_id: 123,
+    published_at: '2026-11-21T09:12:00Z',
+    language: 'en',
+    syndicated: false,
+    sentences: 14,
+  },
+  strength: { score: 78.5, band: 'high', matched_sentences: 11, article_sentences: 20 },
+  article: {
+    id: 456,
+    url: 'https://example.com/2026/11/21/harbour-reopens',
+    domain: 'example.com',
+    published_at: null,
+    headline: 'Harbour reopens after storm',
+    publisher: { id: 5, name: 'Example Daily' },
+    print: false,
+  },
+  customer: null,
+  classification: null,
+};
+
+export const IMAGE_EXAMPLE = {
+  id: 'i.7001.124.457',
+  version: 1,
+  content_type: 'image',
+  match_type: 'image_fingerprint',
+  subscription_id: 7001,
+  first_detected_at: '2026-11-21T09:59:00Z',
+  first_detected_estimated: false,
+  last_scored_at: '2026-11-21T09:59:00Z',
+  exported_at: EXAMPLE_TIME,
+  source: {
+    id: '0c7b7b4e-5a3e-4b7c-9a43-2f5a3c1d9e10',
+    internal_id: 124,
+    published_at: '2026-11-21T08:40:00Z',
+    image_url: 'https://api.example/photos/124?signature=Zm9vYmFyYmF6cXV4MTIzNA',
+    origin_url: null,
+  },
+  strength: { score: 64, band: 'high' },
+  article: {
+    id: 457,
+    url: 'https://example.com/2026/11/21/harbour-photos',
+    domain: 'example.com',
+    published_at: null,
+    headline: null,
+    publisher: null,
+    image_url: 'https://example.com/images/harbour.jpg',
+  },
+  customer: null,
+  classification: null,
+};
+
+export const DETECTION: KeyedEndpoint = {
+  ...OF_DETECTIONS,
+  path: '/v1/detections/{id}',
+  id: 'getDetection',
+  summary: 'Retrieve a detection',
+  description:
+    'Returns the latest version. A detection that the key cannot read returns 404, as if it did not exist.',
+  segment: {
+    description: 'Id of the detection.',
+    schema: Type.String({ pattern: DETECTION_ID_PATTERN }),
+    example: TEXT_EXAMPLE.id,
+  },
+  query: VIEW_PARAMETERS,
+  responses: {
+    200: {
+      description: 'The detection.',
+      schema: 'Detection',
+      examples: {
+        text: TEXT_EXAMPLE,
+        image: IMAGE_EXAMPLE,
+        fields: { id: TEXT_EXAMPLE.id, version: 2, strength: { band: TEXT_EXAMPLE.strength.band } },
+      },
+    },
+  },
+  problems: ['not_found'],
+};
+
 export function detectionRoute(sources: DetectionSources): KeyedRoute {
-  return detectionsRoute('/v1/detections/{id}', (call, credential) =>
-    answerDetection(sources, call, credential),
-  );
+  return { ...DETECTION, answer: (call, credential) => answerDetection(sources, call, credential) };
 }
 
 function answerDetection(sources: DetectionSources, call: KeyedCall, { subscriptions }: Credential): Answer {

@@ -1,13 +1,73 @@
 /** GET and HEAD /v1/health, for load balancers and monitoring. */
+import { Type } from '@sinclair/typebox';
+import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { HealthSource } from '../../health/monitor.ts';
+import { HEALTH_STATUSES } from '../../health/rules.ts';
+import type { OpenEndpoint } from '../description.ts';
 import type { OpenRoute } from '../routes.ts';
+import { COUNT, closed, described, EXAMPLE_TIME, nullable, TIMESTAMP, words } from '../vocabulary.ts';
+
+export const HEALTH: OpenEndpoint = {
+  path: '/v1/health',
+  method: 'GET',
+  head: 'headHealth',
+  id: 'getHealth',
+  tag: 'Service',
+  summary: 'Check health',
+  description: 'No authentication and no rate limit.',
+  access: 'open',
+  responses: {
+    200: {
+      description: 'Healthy.',
+      schema: 'Health',
+      examples: {
+        ok: {
+          status: 'ok',
+          exports: { newswire: { newest_done: EXAMPLE_TIME }, imagewire: { newest_done: EXAMPLE_TIME } },
+          alerts: { open: 0, page_worthy: 0, paused: 0 },
+        },
+      },
+    },
+    503: {
+      description:
+        'Degraded: an urgent alert (one that needs somebody now) is open, or an export has stalled.',
+      schema: 'Health',
+      examples: {
+        degraded: {
+          status: 'degraded',
+          exports: { newswire: { newest_done: '2026-11-21T09:00:00Z' }, imagewire: { newest_done: null } },
+          alerts: { open: 2, page_worthy: 1, paused: 0 },
+        },
+      },
+    },
+  },
+  schemas: {
+    Health: closed({
+      status: words(HEALTH_STATUSES),
+      exports: closed(
+        Object.fromEntries(
+          EXPORT_NAMES.map((name) => [
+            name,
+            closed({ newest_done: nullable(TIMESTAMP, 'End of the newest finished window of the export.') }),
+          ]),
+        ),
+      ),
+      alerts: closed({
+        open: described(COUNT, 'Alerts open now.'),
+        page_worthy: described(COUNT, 'Open alerts that need someone now. Above 0, health is 503.'),
+        paused: Type.Integer({
+          minimum: 0,
+          maximum: 1,
+          description: '1 while ingest is deliberately paused.',
+        }),
+      }),
+    }),
+  },
+};
 
 export function healthRoute(source: HealthSource): OpenRoute {
   return {
-    path: '/v1/health',
-    method: 'GET',
-    head: true,
-    access: 'open',
+    ...HEALTH,
     answer: () => {
       const health = source.health();
       return { status: health.status === 'ok' ? 200 : 503, body: JSON.stringify(health) };

@@ -1,16 +1,36 @@
 /** GET /v1/me: account, key, subscriptions, data starts, export gaps and limits (contract: Me). */
+import { type TSchema, Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
+import { SCOPES } from '../../auth/scopes.ts';
 import type { Settings } from '../../config/schema.ts';
 import { CONTENT_TYPES, type ContentType, streamName } from '../../detection/content-type.ts';
-import { DAILY_FILE_ROWS, EXPORTS_PER_DAY, ME_CACHE_SECONDS } from '../../limits/contract-limits.ts';
+import {
+  DAILY_FILE_ROWS,
+  DATA_GAPS_MAX,
+  EXPORTS_PER_DAY,
+  ME_CACHE_SECONDS,
+} from '../../limits/contract-limits.ts';
 import type { DailyAllowance } from '../../limits/daily-allowance.ts';
+import { ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
-import { readDataGaps } from '../../query/data-gaps.ts';
+import { GAP_STATUSES, readDataGaps } from '../../query/data-gaps.ts';
 import { readParameters } from '../../query/parameters.ts';
 import { readDataStarts } from '../../query/period-start.ts';
 import { type Database, reading } from '../../store/database.ts';
 import { formatMs, formatSeconds } from '../../time.ts';
+import { header, type KeyedEndpoint, text } from '../description.ts';
 import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import {
+  CONTENT_TYPE,
+  COUNT,
+  closed,
+  described,
+  NUMBERED_ID,
+  nullable,
+  ref,
+  TIMESTAMP,
+  words,
+} from '../vocabulary.ts';
 
 export interface MeSources {
   readonly detections: () => Database;
@@ -19,18 +39,126 @@ export interface MeSources {
   readonly limits: Pick<Settings['limits'], 'requests_per_minute'>;
 }
 
+const CACHE_CONTROL = `private, max-age=${ME_CACHE_SECONDS}`;
 /** A client with two keys must not get the cached answer of the other one. */
 const VARY = ['Vary', 'Authorization'];
 
+export const ME: KeyedEndpoint = {
+  path: '/v1/me',
+  method: 'GET',
+  id: 'getMe',
+  tag: 'Account',
+  summary: 'Retrieve account, key, subscriptions, gaps and limits',
+  description:
+    'Works even when the daily row allowance is used up. Responses can be cached for up to a minute.',
+  access: 'key',
+  scope: null,
+  readsDetections: true,
+  responses: {
+    200: {
+      description: 'Details of the credential, and what it can read.',
+      cacheControl: CACHE_CONTROL,
+      schema: 'Me',
+      examples: {
+        me: {
+          account: { id: 'acme', name: 'Acme News' },
+          key: { id: 'abcdefgh2345', name: 'Dashboard', scopes: ['detections:read'], expires_at: null },
+          subscriptions: [
+            {
+              id: 7001,
+              name: 'Newsroom',
+              content_types: ['text', 'image'],
+              time_zone: 'Europe/Berlin',
+              data_starts: { text: '2026-01-01T00:00:00Z', image: null },
+              customer_lists: false,
+              classification_since: null,
+            },
+          ],
+          data_gaps: { text: [{ window_start: '2026-11-18T14:20:00Z', status: 'missing' }], image: [] },
+          limits: {
+            requests_per_minute: 120,
+            daily_rows: 1_000_000,
+            daily_file_rows: 0,
+            exports_per_day: 0,
+            throttled: null,
+          },
+          schema_version: SCHEMA_VERSION,
+        },
+      },
+      headers: {
+        Vary: header(
+          text('\\bAuthorization\\b'),
+          'Caches must store a separate response for each credential.',
+        ),
+      },
+    },
+  },
+  schemas: {
+    Me: closed({
+      account: closed({ id: Type.String(), name: Type.String() }),
+      key: closed({
+        id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
+        name: Type.String(),
+        scopes: Type.Array(words(SCOPES), { description: 'Scopes that the credential has now.' }),
+        expires_at: nullable(TIMESTAMP, 'Null if the key does not expire.'),
+      }),
+      subscriptions: Type.Array(ref('Subscription'), { description: "Only the key's own subscriptions." }),
+      data_gaps: byContentType(
+        Type.Array(ref('Gap'), { maxItems: DATA_GAPS_MAX }),
+        'Export windows of the last 90 days that have contributed no detections, newest first.',
+      ),
+      limits: ref('AccountLimits'),
+      schema_version: words([SCHEMA_VERSION]),
+    }),
+    Subscription: closed({
+      id: NUMBERED_ID,
+      name: nullable(Type.String()),
+      content_types: Type.Array(CONTENT_TYPE, {
+        description: 'Content types that the key reads for this subscription. Can be empty.',
+      }),
+      time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
+      data_starts: byContentType(
+        nullable(TIMESTAMP),
+        'The `first_detected_at` of the earliest detection. Always accepted as `from`. Null while the stream has no detections.',
+      ),
+      customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
+      classification_since: nullable(TIMESTAMP, 'Null in this version.'),
+    }),
+    Gap: closed({
+      window_start: described(TIMESTAMP, 'Start of a ten-minute export window.'),
+      status: described(
+        words(GAP_STATUSES),
+        'missing: the file had not arrived a day after it was due. abandoned: missing for 30 days, no longer looked for. failed: the file could not be read.',
+      ),
+    }),
+    AccountLimits: closed({
+      requests_per_minute: described(COUNT, 'Requests per minute and key.'),
+      daily_rows: described(
+        COUNT,
+        "The account's daily row allowance for reading detections. A key can have a lower allowance of its own, which is not shown here; the detail of a 429 `daily_allowance` states it.",
+      ),
+      daily_file_rows: described(COUNT, 'Daily row allowance for files. Reserved for a later version.'),
+      exports_per_day: described(
+        COUNT,
+        'Exports that an account can create per day. Reserved for a later version.',
+      ),
+      throttled: nullable(
+        words(ROW_HOLDERS),
+        'Which daily row allowance is used up: `key`, `account` (also when both are), or null.',
+      ),
+      throttled_until: Type.Optional(
+        described(TIMESTAMP, 'Present only while throttled: the next 00:00 UTC.'),
+      ),
+    }),
+  },
+};
+
+function byContentType(schema: TSchema, description: string): TSchema {
+  return closed({ text: Type.Optional(schema), image: Type.Optional(schema) }, description);
+}
+
 export function meRoute(sources: MeSources): KeyedRoute {
-  return {
-    path: '/v1/me',
-    method: 'GET',
-    access: 'key',
-    scope: null,
-    readsDetections: true,
-    answer: (call, credential) => answerMe(sources, call, credential),
-  };
+  return { ...ME, answer: (call, credential) => answerMe(sources, call, credential) };
 }
 
 function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Credential): Answer {
@@ -51,7 +179,7 @@ function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Creden
   return {
     status: 200,
     body: JSON.stringify(me),
-    cacheControl: `private, max-age=${ME_CACHE_SECONDS}`,
+    cacheControl: CACHE_CONTROL,
     headers: VARY,
   };
 }

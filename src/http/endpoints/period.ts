@@ -1,18 +1,25 @@
 /** GET /v1/detections: detections first detected in a period. */
+import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { type PeriodPage, readPeriodPage } from '../../query/period-page.ts';
-import { type PeriodParameters, parsePeriodParameters } from '../../query/period-parameters.ts';
+import {
+  PERIOD_PARAMETERS,
+  type PeriodParameters,
+  parsePeriodParameters,
+} from '../../query/period-parameters.ts';
 import { type PeriodRequest, readPeriodRequest } from '../../query/period-request.ts';
 import { readFirstDataStart, recordsBeginBy } from '../../query/period-start.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
-import { nextLink } from '../next-link.ts';
-import { type Answer, detectionsRoute, type KeyedCall, type KeyedRoute } from '../routes.ts';
-import type { DetectionSources } from './detection.ts';
+import type { KeyedEndpoint } from '../description.ts';
+import { NEXT_LINK, nextLink } from '../next-link.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../vocabulary.ts';
+import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
 export interface PeriodSources extends DetectionSources {
   readonly cursors: QueryCursors;
@@ -21,11 +28,52 @@ export interface PeriodSources extends DetectionSources {
 /** Where a page begins; null: at the beginning. */
 type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
-const PATH = '/v1/detections';
+export const PERIOD: KeyedEndpoint = {
+  ...OF_DETECTIONS,
+  path: '/v1/detections',
+  id: 'listDetections',
+  summary: 'List detections by period',
+  description:
+    'Returns the current state of every detection whose `first_detected_at` is in the period. Follow `next_cursor` until `has_more` is false. The period, time zone, sort, subscriptions and filters must stay the same from page to page.',
+  query: PERIOD_PARAMETERS,
+  responses: {
+    200: {
+      description: 'A page of the period. It can be empty.',
+      schema: 'RangePage',
+      headers: NEXT_LINK,
+      examples: {
+        page: {
+          data: [TEXT_EXAMPLE, IMAGE_EXAMPLE],
+          next_cursor: null,
+          has_more: false,
+          from: '2026-10-31T23:00:00Z',
+          to: EXAMPLE_TIME,
+          time_zone: 'Europe/Berlin',
+          as_of: EXAMPLE_TIME,
+        },
+      },
+    },
+  },
+  schemas: {
+    RangePage: closed({
+      data: Type.Array(ref('Detection'), { description: 'Current states, in the requested order.' }),
+      next_cursor: nullable(ref('QueryCursor'), 'Null on the last page.'),
+      has_more: Type.Boolean({ description: 'True when there may be another page. That page can be empty.' }),
+      from: described(TIMESTAMP, 'Resolved start, inclusive.'),
+      to: described(
+        TIMESTAMP,
+        'Resolved end, exclusive. The time of the first request when `to` was in the future.',
+      ),
+      time_zone: Type.String({ description: 'Time zone used for the period.' }),
+      as_of: AS_OF,
+    }),
+  },
+};
+
 const DATA_START = Buffer.from('{"data":[');
 
 export function periodRoute(sources: PeriodSources): KeyedRoute {
-  return detectionsRoute(PATH, (call, credential) => answerPeriod(sources, call, credential));
+  return { ...PERIOD, answer: (call, credential) => answerPeriod(sources, call, credential) };
 }
 
 /** @throws Refused `invalid_request`, `daily_allowance` */
@@ -51,7 +99,7 @@ async function answerPeriod(
   const end = `],${JSON.stringify(rest).slice(1)}`;
   const body = rows === 0 ? `{"data":[${end}` : [DATA_START, ...page.data, Buffer.from(end)];
   const next = rest.next_cursor;
-  const headers = next === null ? [] : nextLink(sources.baseUrl(), PATH, call.query, next);
+  const headers = next === null ? [] : nextLink(sources.baseUrl(), PERIOD.path, call.query, next);
   return { status: 200, rows, body, headers };
 }
 

@@ -5,14 +5,19 @@
  * A wrong signature and a missing photo have one answer, so that nobody learns which photos exist.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
+import { single } from '../../query/parameters.ts';
+import { text as anyText } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { parseRange } from '../byte-range.ts';
-import { namesEntityTag } from '../entity-tag.ts';
+import { header, type OpenEndpoint, text } from '../description.ts';
+import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { FileState } from '../file-body.ts';
-import { openPhoto, type Photo } from '../photo-folder.ts';
+import { openPhoto, PHOTO_TYPES, type Photo } from '../photo-folder.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
+import { NUMBERED_ID } from '../vocabulary.ts';
 
 export interface PhotoSources {
   /** Absolute; need not exist. */
@@ -25,13 +30,69 @@ export interface PhotoSources {
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 const CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
+const VALIDATORS = { ...ETAG, 'Last-Modified': header(text(' GMT$'), 'When the file was last changed.') };
+const PHOTO_HEADERS = {
+  ...VALIDATORS,
+  'Accept-Ranges': header(Type.Literal('bytes'), 'Range requests are supported.'),
+  'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
+};
+
+export const PHOTO: OpenEndpoint = {
+  path: '/photos/{internal_id}',
+  method: 'GET',
+  id: 'getPhoto',
+  tag: 'Detections',
+  summary: 'Retrieve a photo',
+  description:
+    'Returns the photo of the agency, at the signed address that a detection carries in `source.image_url`. The signature never expires.',
+  access: 'open',
+  segment: { description: '`source.internal_id` of the photo.', schema: NUMBERED_ID, example: 123 },
+  query: {
+    signature: {
+      ...single(anyText()),
+      required: 'the one in `source.image_url`',
+      description: 'Copied from `source.image_url`.',
+      example: 'Zm9vYmFyYmF6cXV4MTIzNA',
+    },
+  },
+  requestHeaders: {
+    ...IF_NONE_MATCH,
+    'If-Modified-Since': {
+      description: 'A Last-Modified; ignored beside If-None-Match.',
+      example: 'Sat, 21 Nov 2026 10:10:00 GMT',
+    },
+    Range: { description: 'A single byte range.', example: 'bytes=0-1023' },
+    'If-Range': {
+      description: 'ETag of the photo that the client already has part of.',
+      example: '"1f-1879a5b1c2d3e4f5"',
+    },
+  },
+  responses: {
+    200: {
+      description: 'The photo.',
+      cacheControl: CACHE_CONTROL,
+      files: PHOTO_TYPES,
+      headers: PHOTO_HEADERS,
+    },
+    206: {
+      description: 'The requested part of the photo.',
+      cacheControl: CACHE_CONTROL,
+      files: PHOTO_TYPES,
+      headers: {
+        ...PHOTO_HEADERS,
+        'Content-Range': header(
+          text('^bytes \\d+-\\d+/\\d+$'),
+          'The part returned, and the size of the photo in bytes.',
+        ),
+      },
+    },
+    304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: VALIDATORS },
+  },
+  problems: ['not_found'],
+};
+
 export function photoRoute(sources: PhotoSources): OpenRoute {
-  return {
-    path: '/photos/{internal_id}',
-    method: 'GET',
-    access: 'open',
-    answer: (call) => answerPhoto(sources, call),
-  };
+  return { ...PHOTO, answer: (call) => answerPhoto(sources, call) };
 }
 
 async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<Answer> {

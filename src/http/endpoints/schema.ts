@@ -1,13 +1,60 @@
 /** GET and HEAD /v1/schema/detection: the fields of a detection, for machines. */
 import { createHash } from 'node:crypto';
+import { Type } from '@sinclair/typebox';
+import { FIELD_TYPES, FIELDS } from '../../detection/fields.ts';
 import { schemaFields } from '../../detection/schema.ts';
 import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
 import { readParameters } from '../../query/parameters.ts';
-import { namesEntityTag } from '../entity-tag.ts';
+import type { KeyedEndpoint } from '../description.ts';
+import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import { CONTENT_TYPE, closed, ref, words } from '../vocabulary.ts';
 
 /** Cached, but revalidated each time: a field that an update adds is seen at once. */
 const CACHE_CONTROL = 'no-cache';
+
+export const SCHEMA: KeyedEndpoint = {
+  path: '/v1/schema/detection',
+  method: 'GET',
+  head: 'headDetectionSchema',
+  id: 'getDetectionSchema',
+  tag: 'Detections',
+  summary: 'Retrieve the schema of a detection',
+  description: 'Returns one entry for each field, in the order of a detection.',
+  access: 'key',
+  scope: null,
+  readsDetections: false,
+  query: SCHEMA_PARAMETERS,
+  requestHeaders: IF_NONE_MATCH,
+  responses: {
+    200: {
+      description: 'The fields.',
+      cacheControl: CACHE_CONTROL,
+      schema: 'Schema',
+      examples: { schema: { schema_version: SCHEMA_VERSION, fields: schemaFields().slice(0, 2) } },
+      headers: ETAG,
+    },
+    304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
+  },
+  schemas: {
+    Schema: closed({
+      schema_version: words([SCHEMA_VERSION]),
+      fields: Type.Array(ref('SchemaField'), { description: 'In the order of the fields of a detection.' }),
+    }),
+    SchemaField: closed({
+      path: words(FIELDS.map(({ path }) => path)),
+      column: Type.String({
+        pattern: '^[a-z_]+$',
+        description: 'Flat column name for files: dots become underscores.',
+      }),
+      position: Type.Integer({ minimum: 1, maximum: FIELDS.length }),
+      type: words(FIELD_TYPES),
+      nullable: Type.Boolean(),
+      content_types: Type.Array(CONTENT_TYPE, { minItems: 1 }),
+      description: Type.String({ minLength: 1 }),
+    }),
+  },
+};
 
 interface Document {
   readonly body: string;
@@ -17,15 +64,7 @@ interface Document {
 export function schemaRoute(): KeyedRoute {
   const body = JSON.stringify({ schema_version: SCHEMA_VERSION, fields: schemaFields() });
   const document = { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
-  return {
-    path: '/v1/schema/detection',
-    method: 'GET',
-    head: true,
-    access: 'key',
-    scope: null,
-    readsDetections: false,
-    answer: (call) => answerSchema(document, call),
-  };
+  return { ...SCHEMA, answer: (call) => answerSchema(document, call) };
 }
 
 function answerSchema({ body, etag }: Document, { query, request }: Call): Answer {

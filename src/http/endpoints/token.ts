@@ -3,9 +3,9 @@
  *
  * Its own errors are `{error, error_description}`; 413, 429 and faults are problem documents, as everywhere.
  */
-
+import { Type } from '@sinclair/typebox';
 import type { AccessReader } from '../../auth/access-reader.ts';
-import { grantToken } from '../../auth/client-credentials.ts';
+import { CLIENT_NOT_VALID, grantToken } from '../../auth/client-credentials.ts';
 import { isKeyId } from '../../auth/key.ts';
 import type { AccessTokens } from '../../auth/token.ts';
 import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
@@ -16,8 +16,11 @@ import type { TokenRate } from '../../limits/token-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
+import { header, type OpenEndpoint, optional, type Success } from '../description.ts';
 import { renderOAuthError } from '../problem.ts';
+import { TOKEN_PATH } from '../reply.ts';
 import type { Answer, OpenCall, OpenRoute } from '../routes.ts';
+import { closed, words } from '../vocabulary.ts';
 
 export interface TokenSources {
   readonly access: AccessReader;
@@ -27,16 +30,99 @@ export interface TokenSources {
   readonly now: Now;
 }
 
-const CHALLENGE = ['WWW-Authenticate', 'Basic realm="svc-data"'];
+const BASIC = 'Basic realm="svc-data"';
 const CLOSE = ['Connection', 'close'];
+const GRANT_TYPE = 'client_credentials';
+const TOO_SLOW = 'The request body was not received in time.';
+const TOKEN_SECONDS = TOKEN_LIFETIME_MS / SECOND_MS;
+
+export const TOKEN: OpenEndpoint = {
+  path: TOKEN_PATH,
+  method: 'POST',
+  id: 'createToken',
+  tag: 'Service',
+  summary: 'Request an access token',
+  description:
+    'OAuth 2.0 client credentials grant (RFC 6749, section 4.4). The client id is the key id. The client secret is the secret of the key, or the complete key. Send both in the body or with HTTP Basic.',
+  access: 'client',
+  body: {
+    contentType: 'application/x-www-form-urlencoded',
+    schema: closed(
+      {
+        grant_type: words([GRANT_TYPE]),
+        client_id: Type.Optional(
+          Type.String({
+            pattern: '^[a-z2-7]{12}$',
+            description: 'The key id. Omit it when you use HTTP Basic.',
+          }),
+        ),
+        client_secret: Type.Optional(
+          Type.String({
+            description: "The key's secret, or the complete key. Omit it when you use HTTP Basic.",
+          }),
+        ),
+        scope: Type.Optional(
+          Type.String({ description: "Space-separated subset of the key's scopes. Default: all of them." }),
+        ),
+      },
+      `At most ${TOKEN_BODY_BYTES_MAX} bytes. No parameter may be repeated.`,
+    ),
+    example: { grant_type: GRANT_TYPE, scope: 'detections:read' },
+  },
+  headers: { Pragma: header(Type.Literal('no-cache'), 'For HTTP/1.0 caches.') },
+  responses: {
+    200: {
+      description: 'The token.',
+      schema: 'Token',
+      examples: {
+        token: {
+          access_token: 'ww_token_example',
+          token_type: 'Bearer',
+          expires_in: TOKEN_SECONDS,
+          scope: 'detections:read',
+        },
+      },
+    },
+    400: errorsAs({
+      invalid_request: 'scope must not be repeated.',
+      unsupported_grant_type: `grant_type: must be ${GRANT_TYPE}`,
+      invalid_scope:
+        'scope: must be a space-separated subset of the scopes of the key. The key has: detections:read',
+    }),
+    401: {
+      ...errorsAs({ invalid_client: CLIENT_NOT_VALID }),
+      headers: {
+        'WWW-Authenticate': optional(Type.Literal(BASIC), 'Present when the client used HTTP Basic.'),
+      },
+    },
+    408: errorsAs({ invalid_request: TOO_SLOW }),
+  },
+  problems: ['content_too_large', 'rate_limited', 'internal', 'unavailable'],
+  schemas: {
+    Token: closed({
+      access_token: Type.String({ minLength: 1, description: 'Sent as `Authorization: Bearer`.' }),
+      token_type: words(['Bearer']),
+      expires_in: Type.Literal(TOKEN_SECONDS, { description: 'Seconds.' }),
+      scope: Type.String({ description: 'Space-separated scopes of the token.' }),
+    }),
+  },
+};
+
+/** @param descriptions an example of each error of one status */
+function errorsAs(descriptions: Readonly<Partial<Record<OAuthErrorCode, string>>>): Success {
+  const examples = Object.entries(descriptions).map(([error, error_description]) => [
+    error,
+    { error, error_description },
+  ]);
+  return {
+    description: Object.keys(descriptions).join('; '),
+    schema: 'OAuthError',
+    examples: Object.fromEntries(examples),
+  };
+}
 
 export function tokenRoute(sources: TokenSources): OpenRoute {
-  return {
-    path: '/oauth/token',
-    method: 'POST',
-    access: 'open',
-    answer: (call) => answerToken(sources, call),
-  };
+  return { ...TOKEN, answer: (call) => answerToken(sources, call) };
 }
 
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
@@ -51,11 +137,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
   if (body.kind === 'too_slow') {
-    return {
-      ...oauthError('invalid_request', 'The request body was not received in time.'),
-      status: 408,
-      headers: CLOSE,
-    };
+    return { ...oauthError('invalid_request', TOO_SLOW), status: 408, headers: CLOSE };
   }
   if (body.kind === 'broken') {
     return oauthError('invalid_request', 'The request body is incomplete or not well-formed HTTP.');
@@ -66,8 +148,8 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   if (read.kind === 'invalid') return oauthError('invalid_request', read.description);
   const { grant_type, client, scope } = read.request;
   if (isKeyId(client.id)) claim(client.id);
-  if (grant_type !== 'client_credentials') {
-    const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be client_credentials`;
+  if (grant_type !== GRANT_TYPE) {
+    const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
     return oauthError('unsupported_grant_type', description);
   }
   const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
@@ -83,8 +165,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
   if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
   const { key_id, access_token, scopes } = grant;
-  const expires_in = TOKEN_LIFETIME_MS / SECOND_MS;
-  const token = { access_token, token_type: 'Bearer', expires_in, scope: scopes.join(' ') };
+  const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
   return { status: 200, key_id, body: JSON.stringify(token) };
 }
 
@@ -98,7 +179,7 @@ export function tooLarge(): Refused {
 /** @param authorization of the request: the answer to HTTP Basic has its challenge (RFC 6749, 5.2) */
 export function invalidClient(description: string, authorization: string | undefined): Answer {
   const refused = oauthError('invalid_client', description);
-  return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
+  return isBasic(authorization) ? { ...refused, headers: ['WWW-Authenticate', BASIC] } : refused;
 }
 
 export function tooManyTokens(secondsToWait: number, of: string): Refused {

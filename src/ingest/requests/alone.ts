@@ -3,9 +3,12 @@ import { dataFolder } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
 import { startIngest } from '../threads/ingest-client.ts';
 import type { IngestEvent, IngestSettings } from '../threads/ingest-messages.ts';
-import { type IngestRequest, type RequestOutcome, unserved } from './requests.ts';
+import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 const CHECK_EVERY_MS = 100;
+
+/** An appliance was started: whoever asked can ask that one. */
+export class GaveWay extends Error {}
 
 export interface Listening {
   /** @param progress in words */
@@ -17,7 +20,7 @@ export interface Listening {
  * Serves one request. The caller holds the lock of the data folder; if an appliance starts meanwhile, which waits for
  * that lock, the work ends at a safe point.
  *
- * @throws Refused if the databases or the drop folder cannot be used
+ * @throws GaveWay then; Refused if the databases or the drop folder cannot be used
  */
 export async function askAlone(
   settings: Omit<IngestSettings, 'mode'>,
@@ -41,9 +44,8 @@ export async function askAlone(
     await ingest.stop();
     const fault = await ingest.ended;
     if (fault !== null) throw fault;
-    return isGivingWay && !outcome.ok
-      ? unserved(request, 'The work ended at a safe point because Wirewatch was started,')
-      : outcome;
+    if (isGivingWay && !outcome.ok) throw new GaveWay();
+    return outcome;
   } finally {
     clearInterval(watch);
   }

@@ -9,8 +9,7 @@ import type { Target } from './target.ts';
 const RIGHT: readonly (readonly string[])[] = [
   ['status'],
   ['alert', 'list'],
-  ['log'],
-  ['log', '--access'],
+  ['audit'],
   ['key', 'list'],
   ['account', 'show', 'agency'],
   ['ingest', 'status'],
@@ -42,7 +41,6 @@ export async function runCommands(
   for (const args of [
     ...RIGHT.flatMap((right) => [right, [...right, '--json']]),
     ['backup', backups],
-    ['backup', join(folder, 'backup.tar')],
     ['verify', backups],
     ['verify'],
   ]) {

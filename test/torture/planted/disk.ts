@@ -105,8 +105,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       "the name of a backup's folder is synced",
       'durability',
     ],
-    ['      syncFolder(dirname(target));\n', '', 'the name of a backup file is synced', 'durability'],
-    ['  actAsOwner(folder);\n', '', 'the service can continue a backup that root made', 'data-folder'],
+    ['  requireOwner(folder);\n', '', 'root makes no backup that the service cannot continue', 'data-folder'],
   ]),
   ...faultsIn('backup/branch.ts', [
     ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
@@ -122,10 +121,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'a branch is noted before it is deleted',
       'backup',
     ],
-  ]),
-  ...faultsIn('backup/tar-file.ts', [
-    [', flush: true', '', 'a backup file is synced before it gets its name', 'durability'],
-    ['    syncFile(join(folder, name));\n', '', 'unpacked files are synced', 'durability'],
   ]),
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],

@@ -69,7 +69,7 @@ export async function checkImage(root: string, story: Story, known: Known, depth
     assert.deepEqual(findings, [], 'the database does not match its log');
   }
   if (depth.backup && known.hasBackup) {
-    const { findings } = await verifyBackup(findSource(join(root, BACKUP)), () => {});
+    const { findings } = verifyBackup(findSource(join(root, BACKUP)), () => {});
     assert.deepEqual(findings, [], 'a complete backup is damaged');
   }
   return { applied, isRebuilt: madeAnew !== null };

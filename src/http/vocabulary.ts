@@ -1,5 +1,5 @@
 /**
- * The basic schemas from which all others are made.
+ * The basic schemas from which those of all bodies are made.
  *
  * Objects are closed: a member that the contract does not name is an error, and the tests check every response that way.
  * The printed document opens them, because a later version may add members.
@@ -57,6 +57,10 @@ export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER
 /** The id of a subscription, publisher or article. */
 export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
 export const CONTENT_TYPE = words(CONTENT_TYPES);
+export const AS_OF = nullable(
+  TIMESTAMP,
+  'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
+);
 
 /** The names of components: `RateLimited` for `rate_limited`, `IfNoneMatch` for `If-None-Match`. */
 export function pascalCase(name: string): string {

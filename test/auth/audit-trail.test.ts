@@ -1,23 +1,23 @@
 /** The audit trail: who changed which account, subscription and key, and never a hash. */
 import assert from 'node:assert/strict';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { setAccount } from '../../src/auth/accounts.ts';
+import { addAccount, setAccount } from '../../src/auth/accounts.ts';
+import { readTrail } from '../../src/auth/audit.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
-import { readTrail } from '../../src/auth/audit.ts';
-import { FRAME_MAGIC } from '../../src/history/frame.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
+import { Refused } from '../../src/refused.ts';
+import { writing } from '../../src/store/database.ts';
 import {
   AT_MS,
   audited,
+  contentOf,
   db,
-  folder,
   HASH,
   KEY,
+  lastEntry,
   OTHER_KEY,
   reopenAs,
-  segment,
 } from '../support/access-history.ts';
 
 describe('the audit trail', () => {
@@ -58,34 +58,46 @@ describe('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(changes), new RegExp(HASH.toString('hex').slice(0, 8), 'i'));
   });
 
-  test('damage at any byte, and a lost end, is an error after what can be read before it', () => {
-    db.close();
+  test('a changed or missing entry is an error beside all the others', () => {
     const whole = audited();
-    const sound = readFileSync(segment());
-    const seen = new Set<number>();
-    const refuses = (content: Uint8Array, what: string) => {
-      writeFileSync(segment(), content);
-      const { changes: shown, damage } = readTrail(folder);
-      assert.match(damage ?? '', /damaged: .*verify$/, what);
-      assert.deepEqual(shown, whole.slice(0, shown.length), what);
-      seen.add(shown.length);
-    };
-    for (let at = 0; at < sound.length; at += 1) {
-      // Also each kind of a frame in place of another.
-      for (const flip of [1, 2, 3, 0xff]) {
-        const damaged = Buffer.from(sound);
-        damaged.writeUInt8(damaged.readUInt8(at) ^ flip, at);
-        refuses(damaged, `${flip} at ${at}`);
-      }
+    const sound = contentOf(db).audit ?? [];
+    for (const column of ['operation', 'changes', 'at', 'checksum']) {
+      const value = db.prepare<[], unknown>(`SELECT ${column} FROM audit WHERE entry = 2`).pluck().get();
+      const other = typeof value === 'number' ? value ^ 1 : String(value).replace('"', "'");
+      db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(other);
+      const { changes, damage } = readTrail(db);
+      assert.match(damage ?? '', /damaged: 1 entry \(number 2\) .*verify$/, column);
+      assert.deepEqual(changes, whole.filter(({ entry }) => entry !== 2));
+      db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
-    assert.deepEqual([...seen].sort(), [0, 1, 2, 3, 4], 'every entry was hit, also the last');
-    for (const end of [0, 10, sound.length - 10]) refuses(sound.subarray(0, end), `cut at ${end}`);
+    assert.deepEqual(contentOf(db).audit, sound);
+    db.prepare('DELETE FROM audit WHERE entry = 3').run();
+    const { changes, damage } = readTrail(db);
+    assert.match(damage ?? '', /1 entry \(number 3\)/);
+    assert.deepEqual(changes, whole.filter(({ entry }) => entry !== 3));
   });
 
-  test('omits undecided entries', () => {
-    const log = readFileSync(segment());
-    const entry = log.indexOf(FRAME_MAGIC, 1);
-    appendFileSync(segment(), log.subarray(entry, entry + 100));
-    assert.equal(audited().length, 5);
+  test('what changes nothing, or is rolled back, makes no entry', () => {
+    const last = lastEntry();
+    assert.throws(() => addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS), Refused);
+    assert.throws(() =>
+      writing(db, () => {
+        setAccount(db, 'acme', { name: 'Not' });
+        throw new Error('given up');
+      }),
+    );
+    // A deferred violation, which SQLite finds at the commit.
+    assert.throws(
+      () =>
+        writing(db, () => {
+          db.pragma('defer_foreign_keys = ON');
+          db.prepare("UPDATE subscription SET account_id = 'nobody'").run();
+        }),
+      /FOREIGN KEY/,
+    );
+    assert.equal(lastEntry(), last);
+    setAccount(db, 'acme', { name: 'Next' });
+    assert.deepEqual(audited().at(-1)?.members, { name: { from: 'Acme', to: 'Next' } });
+    assert.equal(lastEntry(), last + 1);
   });
 });

@@ -1,0 +1,41 @@
+/** The command that does the same as a form, for `/bin/sh`. Pure. */
+import type { OperationForm } from '../operations/forms.ts';
+
+/**
+ * @param given members, as JSON or as they were typed
+ * @returns its words, each option together with its value
+ */
+export function commandWords(form: OperationForm, given: Readonly<Record<string, unknown>>): string[] {
+  const { name, command = name, operands, members } = form;
+  const isGiven = (member: string) => given[member] !== undefined;
+  const subjects = operands.filter(isGiven).flatMap((member) => textsOf(given[member]).map(quoted));
+  const options = members
+    .filter(({ name: member }) => !operands.includes(member) && isGiven(member))
+    .flatMap(({ name: member, placeholder, several }) => {
+      const flag = `--${member.replaceAll('_', '-')}`;
+      const texts = textsOf(given[member]);
+      if (placeholder === null) return texts.includes('on') ? [flag] : [];
+      return (several === 'repeated' ? texts : [texts.join(',')]).map((text) => option(flag, text));
+    });
+  // Otherwise it would be read as an option.
+  const isOption = subjects.some((text) => text.startsWith('-'));
+  return [
+    `wirewatch ${command}`,
+    ...(isOption ? [...options, '--', ...subjects] : [...subjects, ...options]),
+  ];
+}
+
+function option(flag: string, text: string): string {
+  return text.startsWith('-') ? `${flag}=${quoted(text)}` : `${flag} ${quoted(text)}`;
+}
+
+function textsOf(value: unknown): string[] {
+  if (Array.isArray(value)) return value.length === 0 ? ['none'] : value.flatMap(textsOf);
+  if (typeof value === 'boolean') return [value ? 'on' : 'off'];
+  return [value === null ? 'none' : String(value)];
+}
+
+/** https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html#tag_18_02 */
+export function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

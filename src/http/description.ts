@@ -1,0 +1,86 @@
+/**
+ * How an endpoint describes itself: it is served by this, and the OpenAPI document is printed from it. What all
+ * endpoints of its kind of access have, as common headers and problems, the document adds.
+ */
+import { type TSchema, Type } from '@sinclair/typebox';
+import type { Scope } from '../auth/scopes.ts';
+import type { ProblemCode } from '../error-codes.ts';
+import type { DocumentedParameter } from '../query/parameters.ts';
+
+export interface Header {
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: TSchema;
+}
+export type Headers = Readonly<Record<string, Header>>;
+
+/** An answer other than a problem document. */
+export interface Success {
+  readonly description: string;
+  /** Default: no-store. */
+  readonly cacheControl?: string;
+  /** The name of the JSON body's schema. */
+  readonly schema?: string;
+  /** Of the body, by name. */
+  readonly examples?: Readonly<Record<string, unknown>>;
+  /** The content types of a body that is not JSON. Without these and `schema`: no body. */
+  readonly files?: readonly string[];
+  readonly headers?: Headers;
+}
+
+interface EndpointBase {
+  /** As in the contract; at most the last segment varies: `/v1/detections/{id}`. */
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  /** The id of its operation, by which a lab names it too. */
+  readonly id: string;
+  /** The id of HEAD, which is answered like GET, without the body. Absent: HEAD is refused. */
+  readonly head?: string;
+  readonly tag: 'Detections' | 'Account' | 'Service';
+  readonly summary: string;
+  readonly description: string;
+  /** The varying segment of the path. */
+  readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
+  readonly query?: Readonly<Record<string, DocumentedParameter>>;
+  /** The headers of a request that change its answer. */
+  readonly requestHeaders?: Readonly<
+    Record<string, { readonly description: string; readonly example: string }>
+  >;
+  readonly body?: { readonly contentType: string; readonly schema: TSchema; readonly example: unknown };
+  /** By status. */
+  readonly responses: Readonly<Record<number, Success>>;
+  /** Besides those of its kind of access. */
+  readonly problems?: readonly ProblemCode[];
+  /** Headers of all its answers, problems too. */
+  readonly headers?: Headers;
+  /** The schemas of its bodies, by name. */
+  readonly schemas?: Readonly<Record<string, TSchema>>;
+}
+
+/** An endpoint that requires a credential with a scope, or (null) with any. */
+export interface KeyedEndpoint extends EndpointBase {
+  readonly access: 'key';
+  /** Where one is needed, rows count against the daily allowance. */
+  readonly scope: Scope | null;
+  /** Whether it reads `detections.db`: once that is known to be damaged, the answer is 500. */
+  readonly readsDetections: boolean;
+}
+
+/** An endpoint that requires no credential, or (`client`) reads the client's own. */
+export interface OpenEndpoint extends EndpointBase {
+  readonly access: 'client' | 'open';
+}
+
+export type Endpoint = KeyedEndpoint | OpenEndpoint;
+
+export function header(schema: TSchema, description: string): Header {
+  return { required: true, description, schema };
+}
+
+export function optional(schema: TSchema, description: string): Header {
+  return { required: false, description, schema };
+}
+
+export function text(pattern?: string): TSchema {
+  return Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
+}

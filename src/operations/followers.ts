@@ -1,0 +1,118 @@
+/**
+ * The use of keys, and how far the followers of the change stream are behind: each key's last cursor against the head of
+ * its streams.
+ */
+import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
+import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
+import { type StreamName, streamName } from '../detection/content-type.ts';
+import { readKeyUsage } from '../limits/usage.ts';
+import { deliveredAtMs } from '../query/latest-rows.ts';
+import { storedStreams } from '../query/stored-streams.ts';
+import { edgesAt } from '../query/stream-check.ts';
+import { reasonOf } from '../refused.ts';
+import { type Database, reading } from '../store/database.ts';
+import { DAY_MS, formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
+import type { Context } from './operation.ts';
+
+export interface FollowerState {
+  /** Changes in its streams after its last cursor. */
+  readonly rows_behind: number;
+  /** Age of the oldest of them. */
+  readonly seconds_behind: number;
+  readonly minutes_behind: number;
+  readonly behind: boolean;
+}
+
+export interface KeysStatus {
+  readonly keys: {
+    readonly active: number;
+    readonly used_in_last_day: number;
+    readonly last_used_at: string | null;
+    /** Active keys with a follower that is behind. */
+    readonly behind: number;
+    /** Why access.db cannot be read now: then nothing is known of keys. */
+    readonly unreadable: string | null;
+  };
+  /** The active keys that have read the change stream. */
+  readonly followers: readonly (FollowerState & {
+    readonly account: string;
+    readonly key_id: string;
+    readonly name: string;
+  })[];
+}
+
+/** Clients should poll every hour (contract: Incremental loading); one missed poll is tolerated. */
+const BEHIND_MINUTES = 120;
+/** As many as a page of the API reads; the statement for more would be compiled each time. */
+const STREAMS_AT_ONCE = 20;
+
+const FIRST_BEHIND = `
+  SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
+
+/** @param detections null: followers are left out */
+export function readKeysStatus(
+  { access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>,
+  detections: Database | null,
+): KeysStatus {
+  const nothing = { active: 0, used_in_last_day: 0, last_used_at: null, behind: 0 };
+  try {
+    const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
+    const usage = readKeyUsage(folder.usage, nowMs);
+    const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
+    const uses = active.flatMap(({ id }) => usage?.get(id)?.last_used_at ?? []);
+    const followers = active.flatMap((key) => {
+      const position = usage?.get(key.id)?.position ?? null;
+      if (detections === null || position === null) return [];
+      const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
+      return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
+    });
+    const keys = {
+      active: active.length,
+      used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
+      last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
+      behind: followers.filter(({ behind }) => behind).length,
+      unreadable: null,
+    };
+    return { keys, followers };
+  } catch (error) {
+    return { keys: { ...nothing, unreadable: reasonOf(error) }, followers: [] };
+  }
+}
+
+/** The streams that a key reads. */
+export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
+  return key.subscriptions.flatMap(({ id, content_types }) => {
+    const has = subscriptions.get(id)?.content_types ?? [];
+    return has
+      .filter((type) => content_types === null || content_types.includes(type))
+      .map((type) => streamName(id, type));
+  });
+}
+
+/** @param position of its last cursor */
+export function followerState(
+  db: Database,
+  names: readonly StreamName[],
+  position: number,
+  nowMs: number,
+): FollowerState {
+  return reading(db, () => {
+    const streams = storedStreams(db, names).filter((stream) => stream.position > position);
+    let rows_behind = 0;
+    let first = Number.POSITIVE_INFINITY;
+    const firstBehind = db.prepare<unknown[], { position: number | null }>(FIRST_BEHIND);
+    for (let at = 0; at < streams.length; at += STREAMS_AT_ONCE) {
+      const some = streams.slice(at, at + STREAMS_AT_ONCE);
+      const edges = edgesAt(db, some, position);
+      for (const { ordinal, sequence } of some) {
+        rows_behind += sequence - (edges.get(ordinal) ?? 0);
+        first = Math.min(first, firstBehind.get({ ordinal, position })?.position ?? first);
+      }
+    }
+    if (rows_behind === 0) return { rows_behind, seconds_behind: 0, minutes_behind: 0, behind: false };
+    const sinceMs = deliveredAtMs(db, first) ?? nowMs;
+    const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
+    const minutes_behind = Math.floor((seconds_behind * SECOND_MS) / MINUTE_MS);
+    return { rows_behind, seconds_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
+  });
+}

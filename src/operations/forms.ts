@@ -1,0 +1,46 @@
+/** What the console needs to show acts as forms, made from the table; it imports the types alone. */
+import type { TSchema } from '@sinclair/typebox';
+import type { Member } from './member.ts';
+import type { Operation } from './operation.ts';
+import { OPERATIONS } from './table.ts';
+
+/** A member of an operation, as a field of its form. */
+export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'several'> {
+  readonly name: string;
+  readonly required: boolean;
+  /** JSON Schema. */
+  readonly schema: TSchema;
+}
+
+export interface OperationForm extends NonNullable<Operation['form']>, Pick<Operation, 'name' | 'operands'> {
+  readonly members: readonly FormMember[];
+  /** It may take longer than a request. */
+  readonly isJob: boolean;
+  /** A person is asked to type a word before it. */
+  readonly asks: boolean;
+}
+
+/** Every act that the console offers, in the order of the help. */
+export function operationForms(): readonly OperationForm[] {
+  return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) =>
+    form === null
+      ? []
+      : [
+          {
+            ...form,
+            name,
+            operands,
+            members: Object.entries(members).map(formMember),
+            isJob: job !== null,
+            asks,
+          },
+        ],
+  );
+}
+
+function formMember([name, { hint, placeholder, several, isRequired, schema }]: [
+  string,
+  Member,
+]): FormMember {
+  return { name, hint, placeholder, several, required: isRequired, schema };
+}

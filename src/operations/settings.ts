@@ -1,0 +1,46 @@
+/** Which settings a restart would change: the configuration is loaded again as the running process was started. */
+import { isDeepStrictEqual } from 'node:util';
+import { ValuePointer } from '@sinclair/typebox/value';
+import { type Config, loadConfig } from '../config/load.ts';
+import { SETTINGS } from '../config/schema.ts';
+import { reasonOf } from '../refused.ts';
+import type { Context } from './operation.ts';
+
+export interface ChangedSettings {
+  readonly file: string | null;
+  /** Why the configuration cannot be used as it is now: a restart would fail. */
+  readonly problem: string | null;
+  /** A value that may contain a secret is null. */
+  readonly changed: readonly {
+    readonly name: string;
+    readonly running: unknown;
+    /** What flag, environment, file and default give now. */
+    readonly configured: unknown;
+  }[];
+  readonly what_to_do: string | null;
+}
+
+export function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>): ChangedSettings {
+  const file = config.configFile;
+  // A lab has settings of its own.
+  if (kind === 'lab') return { file, problem: null, changed: [], what_to_do: null };
+  let configured: Config;
+  try {
+    configured = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });
+  } catch (error) {
+    const what_to_do =
+      'Correct it before the next restart, which would fail. To check it, run: wirewatch check';
+    return { file, problem: reasonOf(error), changed: [], what_to_do };
+  }
+  const changed = SETTINGS.flatMap(({ path, schema }) => {
+    const [running, next] = [config, configured].map((from) =>
+      ValuePointer.Get(from, `/${path.replaceAll('.', '/')}`),
+    );
+    if (isDeepStrictEqual(running, next)) return [];
+    const isSecret = schema.secret === true;
+    return [{ name: path, running: isSecret ? null : running, configured: isSecret ? null : next }];
+  });
+  const what_to_do =
+    changed.length === 0 ? null : 'Restart Wirewatch to use the configured values, or restore the old ones.';
+  return { file: configured.configFile, problem: null, changed, what_to_do };
+}

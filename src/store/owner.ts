@@ -1,0 +1,76 @@
+/** Whose a data folder is: one user runs Wirewatch on it and its commands, so that each can open what the others write. */
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { isErrorCode, Refused } from '../refused.ts';
+import type { DataFolder } from './folder.ts';
+
+/**
+ * Checks that the folder belongs to the user of this process; a missing one does.
+ *
+ * @throws Refused `configuration` with the owner and how to run the command as that user
+ */
+export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {
+  const found = ownerOf(root);
+  if (found === null || found.uid === process.geteuid?.()) return;
+  refuseUnreadable({ root });
+  throw new Refused(
+    'configuration',
+    `the data folder ${root} belongs to ${found.name}: run this as that user, for example: ${found.asOwner} wirewatch ...`,
+  );
+}
+
+/** @throws Refused `configuration` as {@link requireOwner}, if this user cannot read a folder that exists */
+export function refuseUnreadable({ root }: Pick<DataFolder, 'root'>): void {
+  const found = ownerOf(root);
+  if (found === null || isReadable(root)) return;
+  throw new Refused(
+    'configuration',
+    `no permission to read ${root} (owned by ${found.name}): run it as that user, for example: ${found.asOwner} wirewatch ...`,
+  );
+}
+
+interface Owner {
+  readonly uid: number;
+  /** For messages, also of a user that is not in the file. */
+  readonly name: string;
+  /** The beginning of a command line with which this user becomes that one. */
+  readonly asOwner: string;
+}
+
+/** @returns null if there is no such folder; @throws Refused if this user cannot see whether there is one */
+function ownerOf(root: string): Owner | null {
+  try {
+    const found = statSync(root, { throwIfNoEntry: false });
+    if (found?.isDirectory() !== true) return null;
+    const { uid, gid } = found;
+    const name = nameOf(uid);
+    const switching =
+      name === null ? `setpriv --reuid=${uid} --regid=${gid} --init-groups` : `runuser -u ${name} --`;
+    const asOwner = process.geteuid?.() === 0 ? switching : `sudo -u ${name ?? `'#${uid}'`}`;
+    return { uid, name: name ?? `user id ${uid}`, asOwner };
+  } catch (error) {
+    if (!isErrorCode(error, 'EACCES')) return null;
+    throw new Refused(
+      'configuration',
+      `no permission to see ${root}: run it as the user that owns the data folder, for example: sudo -u wirewatch wirewatch ...`,
+    );
+  }
+}
+
+function isReadable(root: string): boolean {
+  try {
+    accessSync(root, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns null for users that are not in the file */
+function nameOf(uid: number): string | null {
+  try {
+    const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
+    return lines.map((line) => line.split(':')).find(([, , id]) => id === `${uid}`)?.[0] ?? null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,108 @@
+/** What must succeed on a full disk, every time: revoking a key and suspending an account; also after a restart there. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const KEYS = 12;
+const DISK_MIB = 24;
+
+test('on a full disk every revocation succeeds at once, running, stopped and after a kill', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can mount a small disk');
+  await inFolder(async (folder) => {
+    const disk = join(folder, 'disk');
+    mkdirSync(disk);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=700`, 'tmpfs', disk]);
+    if (mounted.status !== 0) return context.skip('a small disk cannot be mounted here');
+    try {
+      await onFullDisk(join(disk, 'data'), join(folder, 'drop'), join(disk, 'ballast'));
+    } finally {
+      spawnSync('umount', ['--lazy', disk]);
+    }
+  });
+});
+
+async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
+  const cli = async (...args: string[]) => {
+    const run = runProgram([...args, '--data', data]);
+    assert.equal(await run.ended, 0, `${args.join(' ')}: ${run.stderr()}`);
+    return run.stdout();
+  };
+  await cli('account', 'add', 'acme', '--name', 'Acme');
+  await cli('subscription', 'add', '7001', '--account', 'acme');
+  const terms = ['--account', 'acme', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
+  const keys: { id: string; key: string }[] = [];
+  for (let at = 0; at < KEYS; at += 1)
+    keys.push(JSON.parse(await cli('key', 'create', '--name', `key ${at}`, ...terms)));
+  const serve = async () => {
+    const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
+    return { serving, url: await serving.url() };
+  };
+  const statusOf = async (url: string, key = '') =>
+    (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
+  const revoke = (at: number) => cli('key', 'revoke', keys[at]?.id ?? '', '--yes');
+
+  const first = await serve();
+  fill(ballast);
+  for (let at = 0; at < 4; at += 1) {
+    assert.equal(await statusOf(first.url, keys[at]?.key), 200);
+    await revoke(at);
+    assert.equal(await statusOf(first.url, keys[at]?.key), 401, `key ${at}, at once`);
+    fill(ballast);
+  }
+  first.serving.kill('SIGKILL');
+  await first.serving.ended;
+
+  fill(ballast);
+  const second = await serve();
+  for (let at = 0; at < 4; at += 1)
+    assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, after a restart`);
+  for (let at = 4; at < 8; at += 1) {
+    fill(ballast);
+    await revoke(at);
+    assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, at once`);
+  }
+  second.serving.kill('SIGTERM');
+  await second.serving.ended;
+
+  fill(ballast);
+  for (let at = 8; at < 10; at += 1) await revoke(at);
+  const third = await serve();
+  for (let at = 0; at < 10; at += 1) assert.equal(await statusOf(third.url, keys[at]?.key), 401, `key ${at}`);
+  assert.equal(await statusOf(third.url, keys[10]?.key), 200);
+  fill(ballast);
+  await cli('account', 'suspend', 'acme');
+  assert.equal(await statusOf(third.url, keys[10]?.key), 403);
+
+  // With room, all of it is in access.db and in the audit trail.
+  rmSync(ballast);
+  await cli('account', 'set', 'acme', '--name', 'Acme two');
+  third.serving.kill('SIGTERM');
+  await third.serving.ended;
+  const listed: { id: string; status: string }[] = JSON.parse(await cli('key', 'list', '--json'));
+  const revoked = listed.filter(({ status }) => status === 'revoked').map(({ id }) => id);
+  assert.deepEqual(
+    revoked.sort(),
+    keys
+      .slice(0, 10)
+      .map(({ id }) => id)
+      .sort(),
+  );
+  assert.equal(JSON.parse(await cli('account', 'show', 'acme', '--json')).status, 'suspended');
+  const trail = await cli('audit');
+  for (const { id } of keys.slice(0, 10))
+    assert.match(trail, new RegExp(`key ${id} changed: revoked_at none`), id);
+}
+
+/** Takes every byte that is free. */
+function fill(ballast: string): void {
+  for (const bytes of [1024 * 1024, 4096, 64])
+    for (;;)
+      try {
+        appendFileSync(ballast, Buffer.alloc(bytes));
+      } catch {
+        break;
+      }
+}

@@ -1,0 +1,170 @@
+/** The status document: what it says of files, followers and settings, also when little can be read. */
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { windowStates } from '../../src/admin/console/windows.ts';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { alertDocument } from '../../src/health/alert-texts.ts';
+import { type FileRecord, saveFile } from '../../src/ingest/file-record.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
+import { openUsage, writeUsage } from '../../src/limits/usage.ts';
+import type { Live } from '../../src/operations/operation.ts';
+import { readStatus, type StatusSources } from '../../src/operations/status.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { setWindow, type WindowStatus } from '../../src/windows/ledger.ts';
+import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
+import { LIVE } from '../support/live.ts';
+import { createTestStore, type TestStore } from '../support/store.ts';
+
+const START = NOW_MS - 3 * DAY_MS;
+const DISK_FULL = alertDocument({ name: 'disk full', of: '', since: NOW_MS, detail: 'no room' });
+let store: TestStore;
+beforeEach(() => {
+  store = createTestStore();
+  mkdirSync(join(root, 'drop'), { recursive: true });
+});
+afterEach(() => store.close());
+
+function statusOf(more: Partial<StatusSources> = {}) {
+  return readStatus({
+    folder: dataFolder(root),
+    kind: 'appliance',
+    config: loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root }),
+    access: () => db,
+    detections: () => store.reader,
+    live: null,
+    nowMs: NOW_MS,
+    ...more,
+  });
+}
+
+let lastNumber = 0;
+function file(members: Partial<FileRecord>): string {
+  lastNumber += 1;
+  const name = `newswire.file-${lastNumber}.ndjson`;
+  const times = { taken_at: NOW_MS - DAY_MS / 2, finished_at: NOW_MS - DAY_MS / 2 };
+  saveFile(store.writer, {
+    ...{ number: lastNumber, name, export: 'newswire', window_start: START, label: null, sha256: null },
+    ...{ bytes: 1, outcome: 'applied', ...times, rows_applied: 0, report: {}, destination: 'x' },
+    ...members,
+  });
+  return name;
+}
+
+function set(status: WindowStatus, windowStart = START): void {
+  setWindow(store.writer, {
+    export: 'newswire',
+    window_start: windowStart,
+    status,
+    since: NOW_MS,
+    file: null,
+  });
+}
+
+describe('files', () => {
+  test('each that was not applied says what solves it; a held one stays listed', async () => {
+    set('failed');
+    set('abandoned', START + WINDOW_MS);
+    set('done', START + 2 * WINDOW_MS);
+    const long = { taken_at: NOW_MS - 20 * DAY_MS, finished_at: NOW_MS - 20 * DAY_MS };
+    file({ outcome: 'held', window_start: START + WINDOW_MS, ...long });
+    file({ outcome: 'failed', ...long });
+    file({ outcome: 'failed' });
+    const second = file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
+    file({ outcome: 'refused', export: null, window_start: null });
+    const { not_applied } = await statusOf();
+    assert.deepEqual(
+      not_applied.map(({ outcome, what_to_do }) => [outcome, what_to_do]),
+      [
+        [
+          'refused',
+          'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.',
+        ],
+        ['failed', `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${second}`],
+        [
+          'failed',
+          `Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
+        ],
+        ['held', `To read it, run: wirewatch window accept newswire ${formatMs(START + WINDOW_MS)}`],
+      ],
+    );
+  });
+
+  test('those that wait say for what: a pause, a start, an alert, or nothing but their turn', async () => {
+    assert.deepEqual((await statusOf()).ingest.waits_for, null);
+    writeFileSync(join(root, 'drop', 'newswire.20261121T0950Z.ndjson'), '');
+    const waitsFor = async (live: Live | null) => (await statusOf({ live })).ingest.waits_for;
+    assert.match((await waitsFor(null))?.what_to_do ?? '', /wirewatch serve$/);
+    assert.equal(await waitsFor(LIVE), null);
+    assert.deepEqual(await waitsFor({ ...LIVE, alerts: [DISK_FULL] }), {
+      reason: 'disk full: no room',
+      what_to_do: DISK_FULL.what_to_do,
+    });
+    pauseIngest(db, NOW_MS);
+    assert.match((await waitsFor(LIVE))?.what_to_do ?? '', /wirewatch ingest resume$/);
+    resumeIngest(db);
+  });
+
+  test('a window has the rows of all its files, also if the last one brought none', () => {
+    set('done');
+    file({ report: { rows: 7 } });
+    file({ outcome: 'repeated', report: { rows: 7 } });
+    file({ outcome: 'failed', report: { rows: 5 } });
+    const last = lastNumber + 1;
+    file({ report: { rows: 0 } });
+    store.writer.prepare('UPDATE export_window SET file = ?').run(last);
+    const span = { export: 'newswire', from: START, to: START + WINDOW_MS } as const;
+    const [state] = windowStates(store.reader, span, true, NOW_MS);
+    assert.deepEqual([state?.letter, state?.rows], ['d', 7]);
+  });
+});
+
+test('followers are active keys: the lag of one that is revoked or has expired would only grow', async () => {
+  const keys = ['following', 'expired', 'revoked'] as const;
+  const subscriptions = [{ id: 7001, content_types: null }];
+  const ids = keys.map(
+    (name) => makeKey({ name, subscriptions, expires_at: name === 'expired' ? NOW_MS + 1 : null }).id,
+  );
+  const [following = '', , revoked = ''] = ids;
+  {
+    using usage = openUsage(join(root, 'usage.db'));
+    const uses = ids.map((key_id) => ({ key_id, last_used_at: NOW_MS, position: 0 }));
+    writeUsage(usage, { counts: [], days: [], uses });
+  }
+  store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 3 * 3_600_000);
+  const followers = async (nowMs: number) => {
+    const status = await statusOf({ nowMs });
+    assert.equal(status.keys.behind, status.followers.length);
+    return status.followers.map(({ key_id, rows_behind }) => [key_id, rows_behind]);
+  };
+  assert.deepEqual((await followers(NOW_MS)).sort(), ids.map((id) => [id, 1]).sort());
+  revokeKey(db, revoked, NOW_MS);
+  assert.deepEqual(await followers(NOW_MS + 1), [[following, 1]]);
+});
+
+test('a disk that cannot be read hides no alert: they come from memory', async () => {
+  const unreadable = () => {
+    throw new Error('attempt to write a readonly database');
+  };
+  const live = { ...LIVE, alerts: [DISK_FULL] };
+  const folder = dataFolder('/nonexistent');
+  const status = await statusOf({ live, folder, access: unreadable, detections: unreadable });
+  assert.deepEqual(status.alerts, [DISK_FULL]);
+  assert.match(status.health.reason, /^disk full: no room/);
+  assert.match(status.database.unreadable ?? '', /readonly/);
+  assert.match(status.keys.unreadable ?? '', /readonly/);
+});
+
+test('without an appliance, the alerts are those that follow from the databases', async () => {
+  set('failed');
+  const status = await statusOf();
+  assert.deepEqual([status.running, status.settings], [false, null]);
+  assert.deepEqual(
+    status.alerts.map(({ name }) => name),
+    ['failed windows'],
+  );
+  assert.equal(status.health.status, 'degraded');
+});

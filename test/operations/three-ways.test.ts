@@ -1,0 +1,231 @@
+/** Every operation of the table in its three ways: by command on a running appliance, by request, and by command on a stopped one. */
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { Value } from '@sinclair/typebox/value';
+import { commandWords } from '../../src/console/command-line.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { OPERATIONS } from '../../src/operations/table.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readProcessId } from '../../src/store/noted-address.ts';
+import { formatMs } from '../../src/time.ts';
+import {
+  type Appliance,
+  createInstallation,
+  type Installation,
+  startAppliance,
+} from '../support/appliance.ts';
+import { type Console, openConsole } from '../support/console-client.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { shellWords } from '../support/shell-words.ts';
+
+type Given = Readonly<Record<string, unknown>>;
+/** What only a running appliance can do, or an operation of its own. */
+const ONLY_RUNNING = ['console', 'session end', 'backup', 'verify'];
+
+/** Members with which each operation is possible, in an order in which all are; `key` is the id of a key. */
+function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
+  return new Map<string, Given>([
+    ['account add', { id: 'acme', name: "Ada's" }],
+    ['account list', {}],
+    ['account show', { id: 'acme' }],
+    ['account set', { id: 'acme', daily_rows: 5000, print_metadata: true }],
+    ['account suspend', { id: 'acme' }],
+    ['account resume', { id: 'acme' }],
+    ['subscription add', { id: 7501, account: 'acme', content_types: ['text'] }],
+    ['subscription list', {}],
+    ['subscription show', { id: 7501 }],
+    ['subscription set', { id: 7501, time_zone: 'Europe/Berlin' }],
+    [
+      'key create',
+      {
+        account: 'acme',
+        name: 'x',
+        scopes: ['detections:read'],
+        subscriptions: ['7501:text'],
+        allow_address: ['192.0.2.0/24'],
+      },
+    ],
+    ['key list', {}],
+    ['key show', { id: key }],
+    ['key set', { id: key, daily_rows: 7 }],
+    ['key rotate', { id: key, overlap: '1h' }],
+    ['key revoke', { id: key }],
+    ['window list', { export: 'newswire' }],
+    ['window expect', { export: 'newswire', start: window }],
+    ['window reset', { export: 'newswire', all: true }],
+    ['window accept', { export: 'newswire', all: true }],
+    ['ingest status', {}],
+    ['ingest pause', {}],
+    ['ingest resume', {}],
+    ['ingest replay', {}],
+    ['status', {}],
+    ['alert list', {}],
+    ['audit', {}],
+    ['subscription remove', { id: 7501 }],
+    ['account remove', { id: 'acme' }],
+    ['console', { read_only: true }],
+    ['session end', { id: 'x' }],
+    ['backup', {}],
+    ['verify', {}],
+  ]);
+}
+
+function argsOf(operation: Operation, given: Given): string[] {
+  const { name, operands, members, asks } = operation;
+  const form = {
+    label: '',
+    will: '',
+    name,
+    operands,
+    members: Object.entries(members).map(([member, { hint, placeholder, several, isRequired, schema }]) => ({
+      name: member,
+      hint,
+      placeholder,
+      several,
+      required: isRequired,
+      schema,
+    })),
+    isJob: false,
+    asks,
+  };
+  const words = shellWords(commandWords(form, given).join(' '));
+  return [...words.slice(1), ...(asks ? ['--yes'] : [])];
+}
+
+describe('every operation', () => {
+  let appliance: Appliance;
+  let ui: Console;
+  let stopped: Installation;
+  const window = nextWindowMs();
+
+  before(async () => {
+    appliance = await startAppliance({
+      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+      WIREWATCH_BACKUP_EVERY_MINUTES: '1440',
+    });
+    await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
+    ui = await openConsole(appliance);
+    stopped = createInstallation();
+    const serving = await stopped.serve();
+    await serving.stop();
+  });
+  after(async () => {
+    await appliance?.stop();
+    stopped?.remove();
+  });
+
+  test('has a sample', () => {
+    const names = [...samplesOf('', '').keys()].sort();
+    assert.deepEqual(OPERATIONS.map(({ name }) => name).sort(), names);
+  });
+
+  for (const way of ['a command on a running appliance', 'a request', 'a command on a stopped one'] as const)
+    test(`works as ${way}, and returns what it says`, async () => {
+      const installation = way === 'a command on a stopped one' ? stopped : appliance;
+      const made = ['--account', 'agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
+      const { id } = JSON.parse(installation.cli(['key', 'create', '--name', way, ...made, '--json']).stdout);
+      for (const [name, given] of samplesOf(id, formatMs(window))) {
+        const operation = OPERATIONS.find((one) => one.name === name);
+        assert.ok(operation);
+        const isCommand = way !== 'a request';
+        if (isCommand && (!operation.hasCommand || ONLY_RUNNING.includes(name))) continue;
+        const value = isCommand
+          ? // Open alerts are exit code 1.
+            JSON.parse(
+              installation.cli([...argsOf(operation, given), '--json'], { anyStatus: name === 'alert list' })
+                .stdout,
+            )
+          : (await ui.act(name, given)).value;
+        assert.ok(Value.Check(operation.result, value), `${name}: ${JSON.stringify(value)}`);
+      }
+    });
+
+  test('names the wrong member, what was expected and what was found, in each way', async () => {
+    const wrong = { account: 'agency', name: 'x', scopes: ['all'], subscriptions: ['7001'] };
+    const said = /scopes.*expected|expected.*scopes|'all' is not a valid/is;
+    const { status, text } = await ui.operate('key create', wrong);
+    assert.deepEqual([status, said.test(text)], [400, true], text);
+    const args = [
+      'key',
+      'create',
+      '--account',
+      'agency',
+      '--name',
+      'x',
+      '--scopes',
+      'all',
+      '--subscriptions',
+      '7001',
+    ];
+    for (const installation of [appliance, stopped]) {
+      const run = installation.cli(args, { anyStatus: true });
+      assert.deepEqual([run.status, said.test(run.stderr)], [2, true], run.stderr);
+    }
+  });
+
+  test('is named in the audit trail, with its way', () => {
+    const ways = (installation: Installation) => {
+      const trail: { kind: string; command: string | null }[] = JSON.parse(
+        installation.cli(['audit', '--json']).stdout,
+      );
+      return new Set(trail.map(({ kind, command }) => `${kind} ${command}`));
+    };
+    for (const name of ['account add', 'key create', 'window expect', 'ingest replay', 'account remove']) {
+      assert.ok(ways(appliance).has(`command ${name}`), name);
+      assert.ok(ways(appliance).has(`console ${name}`), name);
+      assert.ok(ways(stopped).has(`command ${name}`), name);
+    }
+  });
+});
+
+test('a data folder on a long path is operated like any other; its socket is for its owner alone', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'd'.repeat(100), 'é'.repeat(60), 'data');
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    chmodSync(data, 0o700);
+    assert.ok(Buffer.byteLength(join(data, 'control.sock')) > 200);
+    const cli = (...args: string[]) => runProgram([...args, '--data', data]);
+    assert.equal(await cli('account', 'add', 'a', '--name', 'A').ended, 0);
+    const serving = runProgram(['serve', '--port', '0', '--data', data]);
+    await serving.url();
+    assert.equal(lstatSync(join(data, 'control.sock')).mode & 0o777, 0o600);
+    const status = cli('status', '--json');
+    assert.equal(await status.ended, 0, status.stderr());
+    assert.equal(JSON.parse(status.stdout()).running, true);
+    serving.kill('SIGKILL');
+    await serving.ended;
+    assert.ok(existsSync(join(data, 'control.sock')), 'a killed process leaves its socket');
+    const left = cli('account', 'set', 'a', '--name', 'B');
+    assert.equal(await left.ended, 0, left.stderr());
+    const again = runProgram(['serve', '--port', '0', '--data', data]);
+    await again.url();
+    const asked = cli('account', 'list', '--json');
+    assert.equal(await asked.ended, 0, asked.stderr());
+    assert.equal(JSON.parse(asked.stdout())[0].name, 'B');
+    again.kill('SIGTERM');
+    assert.equal(await again.ended, 0);
+    assert.ok(!existsSync(join(data, 'control.sock')));
+  }));
+
+test('an appliance that hangs is named with its process id, and its end frees the installation', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const serving = runProgram(['serve', '--port', '0', '--data', data]);
+    await serving.url();
+    const pid = readProcessId(dataFolder(data)) ?? Number.NaN;
+    process.kill(pid, 'SIGSTOP');
+    const waiting = runProgram(['account', 'list', '--data', data]);
+    assert.equal(await waiting.ended, 1);
+    assert.match(
+      waiting.stderr(),
+      new RegExp(`Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`),
+    );
+    process.kill(pid, 'SIGKILL');
+    await serving.ended;
+    const again = runProgram(['account', 'list', '--data', data]);
+    assert.equal(await again.ended, 0, again.stderr());
+  }));

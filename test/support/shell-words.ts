@@ -1,0 +1,7 @@
+/** What a POSIX shell makes of a command line. */
+import { spawnSync } from 'node:child_process';
+
+export function shellWords(line: string): string[] {
+  const script = `set -- ${line}; printf '%s\\0' "$@"`;
+  return spawnSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).stdout.split('\0').slice(0, -1);
+}
