@@ -134,8 +134,8 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       (name) => !own.test(name) && name !== 'drop',
     );
     assert.deepEqual(found.sort(), [
-      'access-log',
       'access.db',
+      'access.db-spare',
       'address',
       'control.sock',
       'detections.db',

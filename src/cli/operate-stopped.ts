@@ -1,9 +1,9 @@
 /** Does what a command asks on a stopped installation, in the command's own process, under the installation's lock. */
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
+import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { GaveWay } from '../ingest/requests/alone.ts';
-import { applyRevocations } from '../auth/denials.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';

@@ -74,7 +74,8 @@ export const ALERTS = {
   },
   'access.db replaced': {
     page_worthy: false,
-    opens: 'access.db was damaged, missing or older than its spare copy at the start, and the spare copy took its place',
+    opens:
+      'access.db was damaged, missing or older than its spare copy at the start, and the spare copy took its place',
     closes: 'Wirewatch is restarted',
     what_to_do:
       'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',

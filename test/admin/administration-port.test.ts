@@ -277,7 +277,12 @@ test('reports the time of the scheduled backup; none without a schedule', () =>
     const branch = join(backups, 'wirewatch-20261121T101000Z');
     mkdirSync(branch, { recursive: true });
     const at = Math.floor(Date.now() / 1000) - 60;
-    const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
+    const members = {
+      program: '1',
+      log: null,
+      access: { installation: '', change: 1, sha256: '' },
+      secret_sha256: '',
+    };
     writeState(branch, newState({ ...members, at: formatSeconds(at) }));
     const scraped = async (minutes: string) => {
       const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };

@@ -67,14 +67,20 @@ describe('the audit trail', () => {
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(other);
       const { changes, damage } = readTrail(db);
       assert.match(damage ?? '', /damaged: 1 entry \(number 2\) .*verify$/, column);
-      assert.deepEqual(changes, whole.filter(({ entry }) => entry !== 2));
+      assert.deepEqual(
+        changes,
+        whole.filter(({ entry }) => entry !== 2),
+      );
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
     assert.deepEqual(contentOf(db).audit, sound);
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);
-    assert.deepEqual(changes, whole.filter(({ entry }) => entry !== 3));
+    assert.deepEqual(
+      changes,
+      whole.filter(({ entry }) => entry !== 3),
+    );
   });
 
   test('what changes nothing, or is rolled back, makes no entry', () => {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { noteOperation } from '../../src/auth/audit.ts';
 import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
-import { noteOperation } from '../../src/history/operation-note.ts';
 import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
 import {
   COUNT_DETECTIONS,
@@ -14,7 +14,6 @@ import {
   DELETE_STREAM_ROWS,
   removeSubscription,
 } from '../../src/ingest/apply/remove-rows.ts';
-import { noteOperation } from '../../src/auth/audit.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';

@@ -1,6 +1,14 @@
 /** access.db and its spare copy: whatever happens to one of them, a revoked key stays revoked. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { addAccount, findAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
@@ -147,7 +155,9 @@ test('only a start puts the spare copy in place, never a command beside others',
   changed();
   db.close();
   renameSync(folder.access, `${folder.access}-away`);
-  assert.throws(() => openAccess(folder.root), { message: /it is missing\. A start puts its spare copy in place/ });
+  assert.throws(() => openAccess(folder.root), {
+    message: /it is missing\. A start puts its spare copy in place/,
+  });
   assert.ok(!existsSync(folder.access));
 });
 

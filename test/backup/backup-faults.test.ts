@@ -17,11 +17,14 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { findCopy } from '../../src/auth/spare-copy.ts';
 import { findSource, loadSource } from '../../src/backup/source.ts';
 import { verifyBackup } from '../../src/backup/verify-backup.ts';
 import { type BackupOptions, writeBackup } from '../../src/backup/write-backup.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS } from '../../src/time.ts';
+import { openAccess } from '../support/access.ts';
 import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'wirewatch-faults-'));
@@ -37,11 +40,11 @@ const data = join(work, 'data');
 const good = join(work, 'good');
 const folder = join(work, 'folder');
 before(() => {
-  const { log, accessLog, secret } = dataFolder(data);
+  const { log, secret } = dataFolder(data);
   mkdirSync(data);
   writeFileSync(secret, Buffer.alloc(32, 7));
   makeLog(log, 12).close();
-  makeLog(accessLog, 3, 'access').close();
+  changeAccounts(3);
   const now = () => Date.now() - 4 * DAY_MS;
   // A branch of another history and a replaced segment, both expired.
   backUp(good, { now, keepDays: 36_500 });
@@ -59,7 +62,7 @@ before(() => {
 
   rewrite(segments(log)[1] ?? '');
   makeLog(log, 8).close();
-  makeLog(accessLog, 4, 'access').close();
+  changeAccounts(4);
 });
 
 function backUp(target: string, options: Partial<BackupOptions> = {}) {
@@ -67,15 +70,24 @@ function backUp(target: string, options: Partial<BackupOptions> = {}) {
   return writeBackup({ data, target, drop: join(data, 'drop'), ...usual, ...options });
 }
 
+/** Changes access.db; the first change of it makes another one, with the installation. */
+function changeAccounts(times: number): void {
+  const db = openAccess(data, { create: true });
+  for (let count = 0; count < times; count += 1)
+    addAccount(db, { id: `account-${count}-of-${times}`, name: 'Acme', daily_rows: null }, Date.now());
+  db.close();
+}
+
 /** Verifies a backup. @returns its last entries, which a restore would continue */
-function restorable(target: string): { log: number; accessLog: number } {
+function restorable(target: string): { log: number; changes: number } {
   const source = findSource(target);
   const { findings } = verifyBackup(source, () => {});
   assert.deepEqual(findings, []);
   const stage = dataFolder(mkdtempSync(join(work, 'stage-')));
-  const { log, accessLog } = loadSource(source, stage, () => {});
+  const { log } = loadSource(source, stage, () => {});
+  const access = findCopy(stage.access);
   rmSync(stage.root, { recursive: true });
-  return { log: log?.entry ?? 0, accessLog: accessLog?.entry ?? 0 };
+  return { log: log?.entry ?? 0, changes: access.kind === 'sound' ? access.state.change : 0 };
 }
 
 describe('at every step of a run', () => {
@@ -98,10 +110,10 @@ describe('at every step of a run', () => {
           assert.ok(!existsSync(folder), `${when}: the backup must not create the folder again`);
           renameSync(`${folder}-gone`, folder);
         }
-        const { log, accessLog } = restorable(folder);
-        assert.ok(log >= 12 && accessLog >= 3, when);
+        const { log, changes } = restorable(folder);
+        assert.ok(log >= 12 && changes >= 4, when);
         backUp(folder);
-        assert.deepEqual(restorable(folder), { log: 20, accessLog: 7 }, when);
+        assert.deepEqual(restorable(folder), { log: 20, changes: 8 }, when);
         const branches = readdirSync(folder).filter((name) => name.startsWith('wirewatch-'));
         assert.equal(branches.length, 1, `${when}: ${branches}`);
       }

@@ -16,7 +16,7 @@ import { describe, test } from 'node:test';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { entriesAfter } from '../../src/history/log-reader.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { takeLock } from '../../src/store/locks.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
@@ -44,10 +44,7 @@ describe('a folder', () => {
     assert.equal(first.new_branch, false, 'there is no other');
     const [log = ''] = readdirSync(join(appliance.data, 'log'));
     const files = filesIn(first.path);
-    assert.deepEqual(
-      [...files.keys()],
-      ['access-log/000000000001.zst', 'backup.json', `log/${log}`, 'secret'].sort(),
-    );
+    assert.deepEqual([...files.keys()], ['access.db', 'backup.json', `log/${log}`, 'secret'].sort());
     for (const { mode } of files.values()) assert.equal(mode, 0o600);
     assert.equal(statSync(folder).mode & 0o777, 0o700);
     assertGood(folder);
@@ -108,11 +105,9 @@ describe('a folder', () => {
         onProgress,
       });
       assert.ok(isRemoved);
-      const copied = [...entriesAfter(join(path, 'access-log'), 'access', null)].flatMap(
-        ({ part }) => part.lines,
-      );
-      assert.equal(copied.filter((line) => line.includes('"put":"subscription"')).length, 2);
-      assert.equal(copied.filter((line) => line.includes('"delete":"subscription"')).length, 0);
+      using copied = openDatabase(join(path, 'access.db'), 'inspect');
+      const rows = (table: string) => copied.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+      assert.deepEqual([rows('subscription'), rows('removal')], [1, 0]);
     } finally {
       await own.stop();
     }
@@ -227,11 +222,7 @@ describe('a folder', () => {
   });
 
   test('is not created in the data folder or drop folder itself, or without its parent', () => {
-    for (const place of [
-      appliance.data,
-      join(appliance.data, 'log'),
-      join(appliance.data, 'access-log', 'x'),
-    ])
+    for (const place of [appliance.data, join(appliance.data, 'log'), join(appliance.data, 'log', 'x')])
       assert.match(refusal(['backup', place]), /is part of the data folder/);
     assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
     const nowhere = refusal(['backup', target('nowhere/one')]);

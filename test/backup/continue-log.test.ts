@@ -19,12 +19,11 @@ const copyOf = (folder: string) => {
   cpSync(folder, copy, { recursive: true });
   return copy;
 };
-const kind = 'detections';
 const lastOf = (folder: string) => findTail(folder).last ?? assert.fail();
 const pathOf = (folder: string, index = -1) => join(folder, readdirSync(folder).at(index) ?? '');
 const bytesOf = (folder: string, index = -1) => readFileSync(pathOf(folder, index));
 const add = (folder: string, entries: number, line = `{"row":"${Math.random()}"}\n`) => {
-  const writer = new LogWriter({ folder, kind, program: '1' }, findTail(folder));
+  const writer = new LogWriter({ folder, program: '1' }, findTail(folder));
   for (let added = 0; added < entries; added += 1) {
     writer.append(line);
     writer.commit('', { kind: 'test' }, 0);

@@ -17,7 +17,7 @@ describe('segments', () => {
     const onBytes = (bytes: number) => {
       written += bytes;
     };
-    copyLog({ from, to, kind: 'detections', end, aside: `${to}-aside`, onBytes });
+    copyLog({ from, to, end, aside: `${to}-aside`, onBytes });
     return written;
   };
   const contents = (folder: string) =>
@@ -91,10 +91,7 @@ describe('segments', () => {
     damaged[bytes + 30] = (damaged[bytes + 30] ?? 0) ^ 1;
     writeFileSync(join(from, name), damaged);
     const onBytes = () => {};
-    assert.throws(
-      () => copyLog({ from, to, kind: 'detections', end, aside: `${to}-aside`, onBytes }),
-      LogDamage,
-    );
+    assert.throws(() => copyLog({ from, to, end, aside: `${to}-aside`, onBytes }), LogDamage);
     assert.deepEqual(contents(to), before);
   });
 

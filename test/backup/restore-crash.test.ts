@@ -27,15 +27,8 @@ describe('a crash', () => {
     writeFileSync(join(data, 'detections.db-wal'), 'log');
     writeFileSync(join(data, 'detections.db-damage'), 'noted');
     const incoming = join(data, 'incoming-20261121T101000Z');
-    for (const log of ['log', 'access-log']) mkdirSync(join(incoming, log), { recursive: true });
-    for (const name of [
-      'detections.db',
-      'detections.db-identity',
-      'access.db',
-      'secret',
-      'log/1',
-      'access-log/1',
-    ])
+    mkdirSync(join(incoming, 'log'), { recursive: true });
+    for (const name of ['detections.db', 'detections.db-identity', 'access.db', 'secret', 'log/1'])
       writeFileSync(join(incoming, name), `new ${name}`);
     const stepsOf = (folder: string) =>
       placingSteps(dataFolder(folder), 'incoming-20261121T101000Z', 'replaced-20261121T101000Z');
@@ -87,7 +80,7 @@ describe('a crash', () => {
     const made = join(work, 'made');
     restored(backup, '--data', made);
     mkdirSync(incoming);
-    for (const name of ['detections.db', 'access.db', 'secret', 'log', 'access-log'])
+    for (const name of ['detections.db', 'access.db', 'secret', 'log'])
       cpSync(join(made, name), join(incoming, name), { recursive: true });
     for (const args of [
       ['key', 'list'],

@@ -33,18 +33,18 @@ describe('a bad backup changes nothing', () => {
     assert.equal(run('verify', source).status, 1);
   }
 
-  test('one with a changed byte, in the secret or in a log, or without a segment', () => {
-    for (const [name, at, reason] of [
-      ['secret', 0, /its secret is damaged/],
-      ['access-log/000000000001.zst', 300, /damaged|reach/],
-      ['log/000000000001.zst', 300, /damaged|reach/],
+  test('one with a changed byte, in the secret, access.db or the log, or without one of them', () => {
+    for (const [name, at, reason, missing] of [
+      ['secret', 0, /its secret is damaged/, /it has no secret/],
+      ['access.db', 5000, /its access\.db is damaged/, /its access\.db is missing/],
+      ['log/000000000001.zst', 300, /damaged|reach/, /does not reach entry/],
     ] as const) {
       const source = copyOf(backup, `changed-${name.replace('/', '-')}`);
       const path = join(newestBranch(source) ?? '', name);
       flip(path, at);
       assertRefused(source, reason);
       rmSync(path);
-      assertRefused(source, name === 'secret' ? /it has no secret/ : /does not reach entry/);
+      assertRefused(source, missing);
     }
   });
 
@@ -79,15 +79,10 @@ describe('a log that does not reach the end of its database, or is of another hi
   test('two states of one backup do not continue each other, though one ends where the other has a torn entry', () => {
     const [live, other] = [join(work, 'parted-1'), join(work, 'parted-2')];
     for (const data of [live, other]) restored(backup, '--data', data);
-    for (const log of ['log', 'access-log']) {
-      const path = newest(live, log);
-      writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
-    }
+    const path = newest(live, 'log');
+    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
     const result = restored(other, '--replace', '--data', live);
-    assert.deepEqual(
-      [result.log, result.access_log, result.raised],
-      ['from the backup', 'from the backup', true],
-    );
+    assert.deepEqual([result.log, result.raised], ['from the backup', true]);
   });
 
   test('a last entry that is cut off, but is in the database, is lost: files are read again', () => {
@@ -124,32 +119,48 @@ describe('a log that does not reach the end of its database, or is of another hi
     }
   });
 
-  test('a revocation in a damaged last entry is lost, and it says so', () => {
-    const data = copyOf(stopped, 'revoked-last');
+  /** Revokes a key in a copy of the stopped installation. */
+  const withRevoked = (name: string) => {
+    const data = copyOf(stopped, name);
     const [{ id = '' } = {}] = keysOf(data);
     run('key', 'revoke', id, '--yes', '--data', data);
-    const path = newest(data, 'access-log');
-    flip(path, sizeOf(path) - 10);
-    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-last-told')).stdout;
+    return { data, id };
+  };
+  const damaged = (...paths: string[]) => {
+    for (const path of paths) writeFileSync(path, 'damaged');
+  };
+
+  test('a revocation since the backup stays, by access.db or by its spare copy', () => {
+    for (const name of ['access.db', 'access.db-spare']) {
+      const { data, id } = withRevoked(`revoked-beside-${name}`);
+      damaged(join(data, name));
+      const result = restored(backup, '--replace', '--data', data);
+      assert.deepEqual([result.access, result.log, result.raised], ['continued', 'continued', false]);
+      assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
+    }
+  });
+
+  test('a revocation is lost where both are damaged, and it says so', () => {
+    const { data } = withRevoked('revoked-lost');
+    damaged(join(data, 'access.db'), join(data, 'access.db-spare'));
+    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-lost-told')).stdout;
     assert.doesNotMatch(told, /Nothing was lost/);
     assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
     const result = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([result.log, result.access_log, result.raised], ['continued', 'from the backup', false]);
+    assert.deepEqual([result.log, result.access, result.raised], ['continued', 'from the backup', false]);
   });
 
-  test('changes of keys up to the damage are kept', () => {
-    const data = copyOf(stopped, 'revoked-before');
-    const [{ id = '' } = {}] = keysOf(data);
-    run('key', 'revoke', id, '--yes', '--data', data);
-    const path = newest(data, 'access-log');
-    const revoked = sizeOf(path);
-    const cli = (args: readonly string[]) => run(...args, '--data', data);
-    for (let count = 0; count < 2; count += 1) createKey(cli, 'agency', '7001');
-    flip(path, revoked + 40);
-    const told = run('restore', backup, '--replace', '--data', copyOf(data, 'revoked-before-told')).stdout;
-    assert.match(told, /accounts, subscriptions and keys after \S+Z are lost\..* revoke it again/);
-    const result = restored(backup, '--replace', '--data', data);
-    assert.deepEqual([result.log, result.access_log], ['continued', 'continued in part']);
+  test('what is revoked or suspended in a data folder stays so, though the backup has more changes', () => {
+    const { data, id } = withRevoked('revoked-apart');
+    run('account', 'suspend', 'agency', '--data', data);
+    const other = copyOf(stopped, 'changed-apart');
+    for (let count = 0; count < 4; count += 1)
+      createKey((args) => run(...args, '--data', other), 'agency', '7001');
+    const result = restored(other, '--replace', '--data', data);
+    assert.equal(result.access, 'from the backup');
+    assert.equal(result.keys, keysOf(other).length);
     assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
+    assert.equal(keysOf(other).find((key) => key.id === id)?.revoked_at, null);
+    assert.match(run('account', 'show', 'agency', '--data', data).stdout, /suspended/i);
   });
 });

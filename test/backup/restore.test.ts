@@ -40,7 +40,7 @@ describe('if the data folder has a log that continues the backup', () => {
     for (const database of ['detections.db', 'access.db']) writeFileSync(join(data, database), 'damaged');
     const result = restored(backup, '--replace', '--data', data);
     assert.deepEqual(
-      [result.detections, result.log, result.access_log, result.raised],
+      [result.detections, result.log, result.access, result.raised],
       [51, 'continued', 'continued', false],
     );
     assertSameContent(contentOfDetections(data), expected);
@@ -137,7 +137,7 @@ describe('if the end of the log is, or may be, lost', () => {
       endAll();
       known.push(epoch());
     }
-    rmSync(join(data, 'access-log'), { recursive: true });
+    for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
     restored(backup, '--replace', '--data', data);
     known.push(epoch());
     endAll();

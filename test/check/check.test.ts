@@ -81,15 +81,7 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
       );
       const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
       assert.equal(code, 0, JSON.stringify(findings));
-      for (const name of [
-        'data folder',
-        'detections.db',
-        'access.db',
-        'log',
-        'access-log',
-        'secret',
-        'drop folder',
-      ])
+      for (const name of ['data folder', 'detections.db', 'access.db', 'log', 'secret', 'drop folder'])
         assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
       assert.equal(of('appliance').detail, `running, listening on ${url}`);
       assert.equal(of('listening address').status, 'ok');
@@ -162,10 +154,10 @@ test('a missing secret or log of a database in use is reported', () =>
     running.kill('SIGTERM');
     await running.ended;
     rmSync(join(data, 'secret'));
-    rmSync(join(data, 'access-log'), { recursive: true });
+    for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
     const { code, of } = await check(data, '--port', '0');
     assert.equal(code, 1);
-    assert.deepEqual([of('secret').status, of('access-log').status], ['bad', 'bad']);
+    assert.deepEqual([of('secret').status, of('access.db').status], ['bad', 'bad']);
     truncateSync(join(data, 'detections.db'), 0);
     assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
   }));

@@ -5,16 +5,12 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { checkAccess } from '../../src/history/scrub-access.ts';
-import { ScrubFindings } from '../../src/history/scrub-findings.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { withFailingReads } from '../support/failing-reads.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
@@ -63,19 +59,6 @@ describe('stopped', () => {
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
   });
 
-  test('one failed read of access-log/ is no damage; repeated failures are', async () => {
-    const folder = dataFolder(installation.data);
-    const findings = new ScrubFindings();
-    const check = () => checkAccess(folder, findings);
-    await withFailingReads(firstSegment('access-log'), 1, check);
-    assert.deepEqual(findings.list(), []);
-    await withFailingReads(firstSegment('access-log'), Number.POSITIVE_INFINITY, check);
-    assert.deepEqual(
-      findings.list().map(({ kind, count }) => [kind, count]),
-      [['log damaged', 1]],
-    );
-  });
-
   test('a changed row: exit code 1, by kind, and the next start rebuilds the database', async () => {
     changed(
       "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
@@ -91,11 +74,16 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('damage elsewhere is named: the log, access.db, its log, the secret', () => {
+  test('damage elsewhere is named: the log, access.db, its spare copy, the secret', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log.*restore BACKUP/s],
-      [firstSegment('access-log'), flip, /log damaged: 1\n {2}access\.db: .*rebuild --log/s],
+      [join(data, 'access.db'), flip, /access damaged: 1\n {2}\S+access\.db: .*spare copy/s],
+      [
+        join(data, 'access.db-spare'),
+        flip,
+        /access damaged: 1\n {2}\S+access\.db-spare: .*Restart Wirewatch/s,
+      ],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
     ];
     for (const [path, damage, message] of cases) {
@@ -109,7 +97,7 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('rebuild rebuilds the database, rebuild --log both logs', async () => {
+  test('rebuild rebuilds the database, rebuild --log the log', async () => {
     changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
@@ -119,7 +107,7 @@ describe('stopped', () => {
     flip(firstSegment('log'));
     const rebuilt = JSON.parse(cli('rebuild', '--log', '--json').stdout);
     assert.deepEqual([rebuilt.rebuilt, rebuilt.detections], ['log', 300]);
-    assert.ok(existsSync(rebuilt.kept) && existsSync(rebuilt.access_kept));
+    assert.ok(existsSync(rebuilt.kept));
     assert.equal(cli('verify').status, 0);
     const serving = await installation.serve();
     await drop(serving, 5);

@@ -20,7 +20,6 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { startNewAccessLog } from '../../src/history/access-log.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -114,7 +113,7 @@ function assertInOrder(
 }
 
 /** Checks the synced data at each commit of a database. @returns the number of commits */
-function commitsOf(db: Database, log: string, isDetections: boolean, work: () => void): number {
+function commitsOf(db: Database, log: string, work: () => void): number {
   const unsynced = new Unsynced();
   const end = recordDiskCalls((call) => unsynced.note(call));
   const exec = db.exec.bind(db);
@@ -125,7 +124,7 @@ function commitsOf(db: Database, log: string, isDetections: boolean, work: () =>
       commits += 1;
       const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
       assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
-      const last = findTail(log, isDetections ? 'detections' : 'access').last;
+      const last = findTail(log).last;
       assert.equal(before?.id, last?.id, 'the mark must name the last entry');
     }
     return exec(sql);
@@ -139,47 +138,18 @@ function commitsOf(db: Database, log: string, isDetections: boolean, work: () =>
   return commits;
 }
 
-describe('an entry is durable, with the name of its segment, before the database commits', () => {
-  test('of detections', () => {
-    const commits = commitsOf(history.db(), history.folder.log, true, fill);
-    assert.ok(commits >= 10 && listSegments(history.folder.log).length > 3);
-  });
-
-  test('of accounts and keys', () => {
-    const db = openAccess(work, { create: true });
-    const commits = commitsOf(db, dataFolder(work).accessLog, false, () => {
-      for (const id of ['a', 'b', 'c']) addAccount(db, { id, name: id, daily_rows: null }, 1);
-    });
-    assert.equal(commits, 3);
-    db.close();
-    const log = dataFolder(work).accessLog;
-    assert.equal(findTail(log, 'access').last?.operation.kind, 'test');
-  });
+test('an entry is durable, with the name of its segment, before the database commits', () => {
+  const commits = commitsOf(history.db(), history.folder.log, fill);
+  assert.ok(commits >= 10 && listSegments(history.folder.log).length > 3);
 });
 
-test('an entry that the database refused is off the disk before the refusal is reported', () => {
+test('the spare copy of access.db is on the disk before a change of it is confirmed', async () => {
   const db = openAccess(work, { create: true });
-  const { accessLog } = dataFolder(work);
-  const before = findTail(accessLog, 'access').last;
-  const unsynced = new Unsynced();
-  const exec = db.exec.bind(db);
-  db.exec = (sql) => {
-    if (sql === 'COMMIT') throw Object.assign(new Error('full'), { code: 'SQLITE_FULL' });
-    return exec(sql);
-  };
-  const end = recordDiskCalls((call) => unsynced.note(call));
-  try {
-    assert.throws(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1), /full/);
-  } finally {
-    end();
-    db.exec = exec;
-    db.close();
-  }
-  assert.deepEqual(
-    unsynced.content.filter((path) => path.startsWith(accessLog)),
-    [],
-  );
-  assert.equal(findTail(accessLog, 'access').last?.id, before?.id);
+  const { spare } = dataFolder(work);
+  const calls = await diskCallsOf(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1));
+  assertPlaced(calls, spare);
+  assertDurable(calls, spare, 'confirmed');
+  db.close();
 });
 
 test('a commit of access.db is synced itself; one of detections.db is durable in the log', () => {
@@ -222,19 +192,6 @@ describe('a start', () => {
     assertDurable(calls, history.folder.log, 'after the start');
   });
 
-  test('syncs entries of accounts and keys before it applies them', async () => {
-    openAccess(work, { create: true }).close();
-    const { access, accessLog } = dataFolder(work);
-    const older = join(work, 'older.db');
-    copyFileSync(access, older);
-    const db = openAccess(work);
-    addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1);
-    db.close();
-    copyFileSync(older, access);
-    const calls = await diskCallsOf(() => openAccess(work).close());
-    assertPlaced(calls, listSegments(accessLog).at(-1)?.path ?? '');
-  });
-
   test('syncs a rebuilt database before it replaces the old one', async () => {
     fill();
     history.stop();
@@ -243,14 +200,12 @@ describe('a start', () => {
     assertPlaced(calls, history.folder.detections);
   });
 
-  test('and so for accounts and keys, from a synced log', async () => {
-    const { access, accessLog } = dataFolder(work);
+  test('syncs access.db where its spare copy takes its place', async () => {
+    const { access } = dataFolder(work);
     openAccess(work, { create: true }).close();
     rmSync(access);
-    const calls = await diskCallsOf(() => openAccess(work).close());
+    const calls = await diskCallsOf(() => openAccess(work, { onRecovered: () => {} }).close());
     assertPlaced(calls, access);
-    const placed = calls.findIndex((call) => 'to' in call && call.to === access);
-    assertPlaced(calls.slice(0, placed), listSegments(accessLog).at(-1)?.path ?? '');
   });
 });
 
@@ -267,14 +222,6 @@ test('a rewritten segment is on the disk before it replaces the old one', async 
   const calls = await diskCallsOf(() => history.purge());
   assert.ok(calls.filter((call) => 'to' in call && call.to.endsWith('.zst')).length > 2);
   assertDurable(calls, history.folder.log, 'purged');
-});
-
-test('a new log is on the disk before it replaces the old one', async () => {
-  openAccess(work, { create: true }).close();
-  const calls = await diskCallsOf(() => startNewAccessLog(dataFolder(work), { kind: 'rebuild' }, 1000));
-  assertDurable(calls, work, 'begun anew');
-  const moved = calls.findIndex((call) => 'to' in call && call.to.includes('-until-'));
-  assertPlaced(calls.slice(0, moved), `${dataFolder(work).accessLog}-new`, false);
 });
 
 describe('a backup', () => {
@@ -297,11 +244,11 @@ describe('a backup', () => {
   }
 
   function makeData(): void {
-    const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
+    const { root, log, secret } = dataFolder(join(work, 'data'));
     mkdirSync(root);
     writeFileSync(secret, Buffer.alloc(32, 7));
     makeLog(log, 12).close();
-    makeLog(accessLog, 3, 'access').close();
+    openAccess(root, { create: true }).close();
   }
 
   test('in a folder names its end once everything before it is on the disk: new, continued, and with a rewritten segment', async () => {
@@ -323,10 +270,10 @@ describe('a backup', () => {
   });
 
   test('in a folder without detections syncs the name of their log before its state', async () => {
-    const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
+    const { root, log, secret } = dataFolder(join(work, 'data'));
     mkdirSync(root);
     writeFileSync(secret, Buffer.alloc(32, 7));
-    makeLog(accessLog, 3, 'access').close();
+    openAccess(root, { create: true }).close();
     const target = join(work, 'backup');
     backUp(target);
     makeLog(log, 2).close();
@@ -358,7 +305,7 @@ describe('a backup', () => {
       // The rename moves the complete folder: check the names before it, and each file before and after.
       const before = new Unsynced(calls.slice(0, decided));
       const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
-      const isKept = (path: string) => /\/(secret|(access-)?log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
+      const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
       assert.deepEqual(
         before.content.filter((path) => counts(path) && isKept(path)),
         [],
@@ -375,7 +322,7 @@ describe('a backup', () => {
           `${data}: ${name}`,
         );
       assertDurable(calls, data, data);
-      const names = /^(detections\.db|detections\.db-identity|access\.db|secret|access-log|log)$/;
+      const names = /^(detections\.db|detections\.db-identity|access\.db|secret|log)$/;
       assertInOrder(
         calls.slice(decided),
         ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),

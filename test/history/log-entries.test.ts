@@ -269,10 +269,9 @@ test('a mark is known, of another history, or beyond the end', () =>
     assert.equal(placeOf(join(folder, 'none'), { entry: 1, id: '0'.repeat(16) }), 'beyond');
   }));
 
-test('a log of another database, and a newer format, are refused', () =>
+test('a newer format is refused', () =>
   inFolder(async (folder) => {
     append(writerOn(folder), 'a');
-    assert.throws(() => findTail(folder, 'access'), LogDamage);
     const header = { wirewatch_log: 'detections', format: 2, program: '9', first_entry: 1 };
     writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify(header)}\n`));
     assert.throws(

@@ -11,13 +11,12 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { ENDED_TABLE, LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { encodeFrame } from '../../src/history/frame.ts';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { rebuildLog } from '../../src/history/rebuild.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { ACCESS_SCHEMA, ACCESS_TABLES } from '../../src/store/access-schema.ts';
 import { openCopyInMemory } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -30,8 +29,7 @@ const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
 
 test('a log of format 1 is read as recorded', () =>
   inFolder(async (folder) => {
-    for (const name of ['log', 'access-log'])
-      cpSync(join(FIXTURE, name), join(folder, name), { recursive: true });
+    cpSync(join(FIXTURE, 'log'), join(folder, 'log'), { recursive: true });
     const { db, log } = await recoverDetections({
       folder: dataFolder(folder),
       program: 'a later one',
@@ -42,7 +40,6 @@ test('a log of format 1 is read as recorded', () =>
     });
     log.close();
     db.close();
-    openAccess(folder, { operation: { kind: 'test' } }).close();
     const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
     assert.ok(recorded.changes.length > 10 && recorded.detections.length > 7);
     const found: Recorded = JSON.parse(JSON.stringify(recordOf(folder)));
@@ -61,34 +58,28 @@ test('a log of format 1 is read as recorded', () =>
   }));
 
 describe('the manual', () => {
-  for (const [name, schema, tables] of [
-    ['log', DETECTIONS_SCHEMA, [...LOGGED_TABLES, ENDED_TABLE]],
-    ['access-log', ACCESS_SCHEMA, ACCESS_TABLES],
-  ] as const) {
-    test(`names every table of ${name}/ with its columns`, () => {
-      const [, text = ''] = topic('log-format').split(`<!-- example: tables of ${name} -->\n`);
-      const named = tableRows(text.split('\n\n')[0] ?? '').map(([table = '', columns = '']) => [
-        table.replaceAll('`', ''),
-        [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
-      ]);
-      const db = openCopyInMemory(null, schema);
-      const columnsOf = (table: string) =>
-        db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
-      assert.deepEqual(
-        named.sort(),
-        [...tables].sort().map((table) => [table, columnsOf(table)]),
-      );
-      db.close();
-    });
-  }
+  test('names every table of the log with its columns', () => {
+    const [, text = ''] = topic('log-format').split('<!-- example: tables of log -->\n');
+    const named = tableRows(text.split('\n\n')[0] ?? '').map(([table = '', columns = '']) => [
+      table.replaceAll('`', ''),
+      [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
+    ]);
+    const db = openCopyInMemory(null, DETECTIONS_SCHEMA);
+    const columnsOf = (table: string) =>
+      db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
+    assert.deepEqual(
+      named.sort(),
+      [...LOGGED_TABLES, ENDED_TABLE].sort().map((table) => [table, columnsOf(table)]),
+    );
+    db.close();
+  });
 });
 
 /** Follows only the manual's specification of bytes, without the program's own code. */
 test('specifies segments, frames and entries', () => {
   let entries = 0;
-  for (const folder of ['log', 'access-log']) {
-    const name = '000000000001.zst';
-    const bytes = readFileSync(join(FIXTURE, folder, name));
+  {
+    const bytes = readFileSync(join(FIXTURE, 'log', '000000000001.zst'));
     const frames: { kind: number; crc: Buffer }[] = [];
     let before: string | null = null;
     for (let at = 0; at < bytes.length; ) {
@@ -101,8 +92,7 @@ test('specifies segments, frames and entries', () => {
       assert.equal(lines.pop(), '', 'every line must end with a newline');
       if (kind === 0) {
         const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
-        const expected = { log: 'detections', 'access-log': 'access' }[folder];
-        assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, expected, 1, 1]);
+        assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, 'detections', 1, 1]);
       } else if (kind === 1) frames.push({ kind, crc: Buffer.from(bytes.subarray(at + 12, at + 16)) });
       else {
         assert.equal(kind, 2);
@@ -209,7 +199,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
     history.stop();
     openAccess(history.folder.root, { create: true, operation: { kind: 'test' } }).close();
     const work = { folder: history.folder, program: 'test', onProgress: () => {}, between: async () => {} };
-    await rebuildLog(work, { kind: 'command' }, Date.now());
+    await rebuildLog(work, Date.now());
     assert.equal(listSegments(history.folder.log).length, 1);
     assert.deepEqual(readLog(history.folder.log), expected);
   });

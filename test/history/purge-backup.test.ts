@@ -33,7 +33,7 @@ describe('a backup of a log that is being rewritten', () => {
   function copy(from: string, onBytes: () => void = () => {}): void {
     mkdirSync(copyTo(), { recursive: true });
     const end = findTail(from).last;
-    copyLog({ from, to: join(copyTo(), 'log'), kind: 'detections', end, aside: asideOf(), onBytes });
+    copyLog({ from, to: join(copyTo(), 'log'), end, aside: asideOf(), onBytes });
   }
 
   /** The backup must reach as far as before, and be consistent: each stream is complete or removed. */

@@ -4,9 +4,8 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { addAccount } from '../../src/auth/accounts.ts';
-import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
+import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { findEntry, listSegments } from '../../src/history/segment.ts';
@@ -88,7 +87,7 @@ describe('rebuild', () => {
     onProgress: () => {},
     between: async () => {},
   });
-  const newLog = (): Promise<RebuiltLog> => rebuildLog(options(), { kind: 'command' }, NOW);
+  const newLog = (): Promise<RebuiltLog> => rebuildLog(options(), NOW);
   const assertSame = (what = '') =>
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), withoutMark(content), what);
 
@@ -129,11 +128,10 @@ describe('rebuild', () => {
   test('a new log gives the same database, and continues', async () => {
     restoreFolder();
     const before = findTail(history.folder.log).last;
-    const { entry, kept, access_kept, detections } = await newLog();
+    const { entry, kept, detections } = await newLog();
     assert.equal(entry, (before?.entry ?? 0) + 1);
     assert.equal(detections, content.detection?.length);
     assert.equal(kept, `${history.folder.log}-until-20261121T000000Z`);
-    assert.equal(access_kept, `${history.folder.accessLog}-until-20261121T000000Z`);
     assert.ok(listSegments(kept).length > 1);
     const [first] = entriesOf(history.folder.log);
     assert.deepEqual(
@@ -161,7 +159,6 @@ describe('rebuild', () => {
     restoreFolder();
     const [first, second] = [await newLog(), await newLog()];
     assert.equal(second.kept, `${history.folder.log}-until-20261121T000001Z`);
-    assert.equal(second.access_kept, `${history.folder.accessLog}-until-20261121T000001Z`);
     for (const { kept } of [first, second]) assert.ok(listSegments(kept ?? '').length > 0);
     await assertClean();
   });
@@ -194,42 +191,29 @@ describe('rebuild', () => {
     }
   });
 
-  test('entries of a damaged log that the databases lack are counted as lost', async () => {
+  test('entries of a damaged log that the database lacks are counted as lost', async () => {
     const root = restoreFolder();
     const none = await newLog();
-    assert.deepEqual([none.entries_lost, none.access_entries_lost], [0, 0]);
+    assert.equal(none.entries_lost, 0);
     restoreFolder();
-    const older = ['detections.db', 'access.db'].map(
-      (name) => [name, readFileSync(join(root, name))] as const,
-    );
+    const older = readFileSync(join(root, 'detections.db'));
     await history.restart();
     history.apply(newRows(7000, 5));
     history.apply(newRows(7100, 5));
     history.stop();
-    for (const at of [1, 2]) {
-      const db = openAccess(root, { operation: { kind: 'test' } });
-      writing(db, () => addAccount(db, { id: `lost-${at}`, name: 'Lost', daily_rows: null }, NOW));
-      db.close();
-    }
-    for (const [name, bytes] of older) {
-      for (const end of ['-wal', '-shm', '-identity']) rmSync(join(root, `${name}${end}`), { force: true });
-      writeFileSync(join(root, name), bytes);
-    }
-    for (const [kind, log, name] of [
-      ['detections', history.folder.log, 'detections.db'],
-      ['access', history.folder.accessLog, 'access.db'],
-    ] as const) {
-      const mark = readLogMarkOf(join(root, name)) ?? assert.fail();
-      const segment =
-        listSegments(log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ?? assert.fail();
-      const { end } = findEntry(segment, mark.entry);
-      const bytes = readFileSync(segment.path);
-      bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
-      writeFileSync(segment.path, bytes);
-    }
-    const { entries_lost, access_entries_lost } = await newLog();
+    for (const end of ['-wal', '-shm', '-identity'])
+      rmSync(join(root, `detections.db${end}`), { force: true });
+    writeFileSync(join(root, 'detections.db'), older);
+    const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
+    const segment =
+      listSegments(history.folder.log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ??
+      assert.fail();
+    const { end } = findEntry(segment, mark.entry);
+    const bytes = readFileSync(segment.path);
+    bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
+    writeFileSync(segment.path, bytes);
+    const { entries_lost } = await newLog();
     assert.ok(entries_lost >= 2);
-    assert.equal(access_entries_lost, 2);
   });
 
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
@@ -345,24 +329,13 @@ describe('rebuild', () => {
           cpSync(join(begun, 'log'), log, { recursive: true });
         },
       ],
-      [
-        'the log of access.db was accepted',
-        () => cpSync(join(begun, 'access-log'), join(root, 'access-log-new'), { recursive: true }),
-      ],
-      [
-        'the old log of access.db was moved',
-        () => {
-          renameSync(join(root, 'access-log'), join(root, `access-log${until}`));
-          cpSync(join(begun, 'access-log'), join(root, 'access-log-new'), { recursive: true });
-        },
-      ],
     ];
     try {
       for (const [what, leave] of states) {
         restoreFolder();
         leave();
         await history.restart();
-        openAccess(root, { operation: { kind: 'test' }, compare: true }).close();
+        openAccess(root, { operation: { kind: 'test' } }).close();
         history.stop();
         assertSame(what);
         await assertClean();

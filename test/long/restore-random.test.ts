@@ -10,10 +10,10 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { rebuildLog } from '../../src/history/rebuild.ts';
 import { type Recovered, recoverDetections } from '../../src/history/recover.ts';
 import type { StreamPosition } from '../../src/history/version-epoch.ts';
@@ -251,7 +251,7 @@ class World {
     } else if (kind === 'new log') {
       // Its name has seconds.
       this.#trueMs += SECOND_MS;
-      await rebuildLog(this.#rebuildOptions, { kind: 'test' }, this.#now()).catch((error: Error) => {
+      await rebuildLog(this.#rebuildOptions, this.#now()).catch((error: Error) => {
         if (!error.message.includes('still empty')) throw error;
       });
       said.push(kind);

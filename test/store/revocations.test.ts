@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
-import { type Ended, emptyRevocations, noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
+import {
+  type Ended,
+  emptyRevocations,
+  noteEnded,
+  prepareRevocations,
+  readEnded,
+} from '../../src/store/revocations.ts';
 
 const ENDED: readonly Ended[] = [
   { kind: 'key', id: 'aaaaaaaa', at: 1_700_000_000_000 },

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
+import type { Doing } from '../../src/auth/actor.ts';
+import { type AuditedChange, readTrail } from '../../src/auth/audit.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { type AuditedChange, readTrail } from '../../src/auth/audit.ts';
-import type { Doing } from '../../src/auth/actor.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from './access.ts';
@@ -51,7 +51,9 @@ export function keyOf(id: string) {
 /** All rows of access.db, by table. */
 export function contentOf(from: Database): Record<string, unknown[]> {
   const tables = from
-    .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1")
+    .prepare<[], string>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1",
+    )
     .pluck()
     .all();
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 /** Opens access.db for tests, and reads segments of its log. */
 
-import { decodeLines } from '../../src/history/frame.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
+import { decodeLines } from '../../src/history/frame.ts';
 import { FrameReader } from '../../src/history/segment.ts';
 import type { Database } from '../../src/store/database.ts';
 

@@ -30,9 +30,7 @@ export function recordOf(data: string): Recorded {
     return {
       changes,
       detections: ids.map((id) => readOneDetection(detections, { id, ...one }) ?? ''),
-      tables: Object.fromEntries([
-        ...LOGGED_TABLES.map((table) => [table, rowsOf(detections, table)]),
-      ]),
+      tables: Object.fromEntries([...LOGGED_TABLES.map((table) => [table, rowsOf(detections, table)])]),
     };
   } finally {
     detections.close();

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { openAccess } from '../../../src/auth/open-access.ts';
 import { findSource } from '../../../src/backup/source.ts';
 import { verifyBackup } from '../../../src/backup/verify-backup.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
-import { openAccess } from '../../../src/auth/open-access.ts';
 import { recoverDetections } from '../../../src/history/recover.ts';
 import { scrub } from '../../../src/history/scrub.ts';
 import { jsonBaseUrl } from '../../../src/query/base-url.ts';
@@ -98,7 +98,7 @@ function checkKeys(folder: DataFolder, { keys }: Known): void {
     create: true,
     kind: 'appliance',
     operation: { kind: 'start' },
-    compare: true,
+    onRecovered: () => {},
   });
   try {
     const rows = db

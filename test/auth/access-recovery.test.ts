@@ -1,17 +1,18 @@
 /**
  * Whatever happens to access.db while Wirewatch is not running: from the first request after the next start, accounts,
- * subscriptions and keys are as before (contract: Authentication), and the log names who changed them.
+ * subscriptions and keys are as before, and the audit trail names who changed them.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, createKey, type Installation, type Serving } from '../support/appliance.ts';
 import { runProgram } from '../support/program.ts';
 
-const MADE_ANEW = 'access.db was rebuilt from its log';
-const BROUGHT_UP = 'access.db was older than its log and was brought up to date';
+const REPLACED = 'access.db could not be used: its spare copy took its place';
 
 let installation: Installation;
 let revoked: string;
@@ -65,7 +66,7 @@ describe('a start finds', () => {
   test('an older access.db', async () => {
     const content = shown();
     writeFileSync(path(), older);
-    await assertAsBefore(content, BROUGHT_UP);
+    await assertAsBefore(content, REPLACED);
   });
 
   test('an older access.db, beside the -wal of a newer one', async () => {
@@ -85,25 +86,23 @@ describe('a start finds', () => {
   test('no access.db', async () => {
     const content = shown();
     rmSync(path());
-    await assertAsBefore(content, MADE_ANEW);
+    await assertAsBefore(content, REPLACED);
   });
 
   test('a damaged one', async () => {
     const content = shown();
     writeFileSync(path(), 'no database '.repeat(5000));
-    await assertAsBefore(content, MADE_ANEW);
+    await assertAsBefore(content, REPLACED);
   });
 
-  test('a log that ends before it: refused, with a hint', async () => {
-    const log = join(installation.data, 'access-log');
-    renameSync(log, `${log}-away`);
+  test('both damaged: refused, with a hint', async () => {
+    const paths = [path(), path('-spare')];
+    const sound = paths.map((one) => readFileSync(one));
+    for (const one of paths) writeFileSync(one, 'no database '.repeat(5000));
     const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
     assert.equal(await run.ended, 78);
-    assert.match(
-      run.stderr(),
-      /access-log is damaged: the log is missing.* Nothing was changed\. If access\.db is sound, /,
-    );
-    renameSync(`${log}-away`, log);
+    assert.match(run.stderr(), /access\.db cannot be used: .*wirewatch restore BACKUP --replace/);
+    for (const [index, one] of paths.entries()) writeFileSync(one, sound[index] ?? '');
     await (await installation.serve()).stop();
   });
 });
@@ -122,22 +121,22 @@ describe('wirewatch audit', () => {
     assert.doesNotMatch(stdout + JSON.stringify(lines), /hash|[0-9a-f]{64}/i);
   });
 
-  test('fails after what can be read if a byte has changed', () => {
+  test('fails beside what can be read if an entry has changed', () => {
     const all = installation.cli(['audit']).stdout;
-    const folder = join(installation.data, 'access-log');
-    const segment = join(folder, readdirSync(folder)[0] ?? '');
-    const sound = readFileSync(segment);
-    const damaged = Buffer.from(sound);
-    damaged.writeUInt8(damaged.readUInt8(sound.length >> 1) ^ 1, sound.length >> 1);
-    writeFileSync(segment, damaged);
+    const sound = readFileSync(path());
+    using db = openDatabase(path(), 'write', ACCESS_SCHEMA);
+    db.exec("UPDATE audit SET operation = replace(operation, 'command', 'console') WHERE entry = 3");
+    db.close();
     for (const args of [['--json'], []]) {
       const { status, stdout, stderr } = installation.cli(['audit', ...args], { anyStatus: true });
       assert.equal(status, 1);
-      assert.match(stderr, /^wirewatch: the audit trail is damaged: .* wirewatch verify$/m);
-      if (args.length === 0)
-        assert.ok(stdout.length > 1 && stdout !== all && all.startsWith(stdout.trimEnd()));
+      assert.match(
+        stderr,
+        /^wirewatch: the audit trail is damaged: 1 entry \(number 3\) .* wirewatch verify$/m,
+      );
+      if (args.length === 0) assert.ok(stdout.length > 1 && stdout.length < all.length);
     }
-    writeFileSync(segment, sound);
+    writeFileSync(path(), sound);
     assert.equal(installation.cli(['audit']).stdout, all);
   });
 
