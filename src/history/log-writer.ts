@@ -1,7 +1,6 @@
 /**
- * Appends to a log. An entry is any number of frames; the last one has the commit line, which decides it.
- *
- * One writer at a time: the ingest thread, or the process with the write lock of access.db.
+ * Appends to the log. An entry is any number of frames; the last one has the commit line, which decides it. One writer at
+ * a time: the ingest thread.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
@@ -37,8 +36,6 @@ export class LogWriter {
   #isDirty = false;
   #frames = 0;
   #checksum = 0;
-  /** The state before the last entry. */
-  #begin: { readonly path: string; readonly bytes: number; readonly last: Mark | null } | null = null;
   /** Why nothing may be appended any more: it is not known what is on the disk. */
   #failure: LogFailure | null = null;
 
@@ -97,7 +94,6 @@ export class LogWriter {
     };
     this.#write(encodeFrame('commit', `${lines}${JSON.stringify({ commit })}\n`));
     const path = this.#path ?? '';
-    this.#begin = { path, bytes: this.#end, last: this.#last };
     try {
       fsyncSync(this.#file ?? -1);
     } catch (error) {
@@ -127,29 +123,6 @@ export class LogWriter {
     this.#isDirty = false;
     this.#frames = 0;
     this.#checksum = 0;
-  }
-
-  /**
-   * Discards the last entry, even after it was decided: only if nobody has read it, or appended since.
-   *
-   * @throws LogFailure
-   */
-  undo(): void {
-    const begin = this.#begin ?? { path: this.#path, bytes: this.#end, last: this.#last };
-    if (begin.path === null) return;
-    try {
-      this.#file ??= openSync(begin.path, 'r+');
-      ftruncateSync(this.#file, begin.bytes);
-      fsyncSync(this.#file);
-    } catch (error) {
-      this.#failure = new LogFailure('cut', begin.path, error);
-      throw this.#failure;
-    }
-    this.#path = begin.path;
-    this.#last = begin.last;
-    this.#end = begin.bytes;
-    this.#offset = begin.bytes;
-    this.#failure = null;
   }
 
   /** The next entry starts a new segment. */

@@ -16,6 +16,7 @@ import { describe, test } from 'node:test';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
+import { entriesAfter } from '../../src/history/log-reader.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { takeLock } from '../../src/store/locks.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';

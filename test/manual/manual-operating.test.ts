@@ -6,9 +6,10 @@ import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { entriesAfter } from '../../src/history/log-reader.ts';
 import { TOPICS } from '../../src/manual/topics.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -117,6 +118,18 @@ test('a removed customer leaves nothing in the files of database and log', () =>
       const path = join(installation.data, name);
       if (existsSync(path)) assert.equal(readFileSync(path).includes(marker), false, name);
     }
+    const lines = [...entriesAfter(join(installation.data, 'log'), null)].flatMap(({ part }) => part.lines);
+    assert.ok(lines.every((line) => !line.includes(marker)));
+  }));
+
+test('a leaked secret and access.db can sign tokens until the secret is replaced: cursors end, keys stay', () =>
+  withInstallation(async (installation, folder) => {
+    await readOne(installation);
+    const get = async ({ url }: Serving, path: string, credential = installation.key) => {
+      const headers = { authorization: `Bearer ${credential}` };
+      const answer = await fetch(`${url}${path}`, { headers });
+      return { status: answer.status, body: JSON.parse(await answer.text()) };
+    };
     using access = openDatabase(join(installation.data, 'access.db'), 'inspect');
     const row = access
       .prepare<[], { id: string; prefix: string; hash: Buffer }>('SELECT id, prefix, hash FROM api_key')

@@ -2,8 +2,42 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
-  ...faultsIn('store/access-schema.ts', [
-    ["  'removal',\n", '', 'an open removal is in the log of access.db', 'removal-request'],
+  ...faultsIn('auth/open-access.ts', [
+    [
+      '    kept.state.change > found.state.change;\n',
+      '    false;\n',
+      'an older access.db does not revive a revoked key',
+      'spare-copy',
+    ],
+    [
+      '    kept.state.installation === found.state.installation &&\n',
+      '',
+      'the spare copy of another installation takes no place',
+      'spare-copy',
+    ],
+    [
+      '          writeEntry(db, operation, now());\n',
+      '',
+      'every change is in the audit trail',
+      'audit-trail',
+    ],
+    ['        refreshSpare(db, folder);\n', '', 'every change is in the spare copy', 'spare-copy'],
+  ]),
+  ...faultsIn('store/revocations.ts', [
+    [
+      'text !== undefined && checksum(text) === sum',
+      'text !== undefined',
+      'a damaged revocation ends no other key',
+      'revocations',
+    ],
+  ]),
+  ...faultsIn('backup/restored-state.ts', [
+    [
+      '  if (live !== null) applyEnded(db, [...endedIn(live), ...readEnded(live)]);\n',
+      '',
+      'a restore revives no revoked key',
+      'restore-damaged',
+    ],
   ]),
   ...faultsIn('ingest/threads/ingest-loop.ts', [
     [
@@ -247,9 +281,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('auth/audit.ts', [
     [
-      'mark !== null && mark.entry > last',
-      'false',
-      'the audit trail says that its end is lost',
+      'if (checksumOf(row) === row.checksum) ',
+      'if (true) ',
+      'the audit trail says what is damaged',
       'audit-trail',
     ],
   ]),

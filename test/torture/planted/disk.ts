@@ -31,14 +31,12 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
   ]),
-  ...faultsIn('auth/open-access.ts', [
-    ['  syncFile(draft);\n', '', 'access.db is synced before it gets its name', 'durability'],
-    ['  syncFolder(root);\n', '', 'the name of access.db is synced', 'durability'],
+  ...faultsIn('auth/spare-copy.ts', [
     [
-      "  trustTail(accessLog, findTail(accessLog, 'access'));\n",
+      '    rmSync(folder.spare, { force: true });\n',
       '',
-      'access.db is rebuilt only from synced entries',
-      'durability',
+      'a spare copy that is not up to date is deleted',
+      'spare-copy',
     ],
   ]),
   ...faultsIn('history/purge.ts', [
@@ -193,13 +191,5 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
     ['        setLogMark(db, entry);\n', '', 'a database names the last entry it has applied', 'durability'],
-  ]),
-  ...faultsIn('history/access-log.ts', [
-    [
-      'setLogMark(db, log.commit(lines, operation, now()));',
-      'log.commit(lines, operation, now());',
-      'access.db names the last entry it has applied',
-      'durability',
-    ],
   ]),
 ];

@@ -30,7 +30,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'rolled-back data is truncated from the log',
       'log-entries',
     ],
-    ['      ftruncateSync(this.#file, begin.bytes);\n', '', 'an undone entry is truncated', 'access-log'],
     ['    this.#end = this.#offset;\n', '', 'the next entry is written after the last', 'log-entries'],
     [
       'segment.program !== options.program',
@@ -147,48 +146,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ['    setLogMark(this.#db, this.#mark);\n', '', 'a rebuilt database stores its mark', 'recovery-drafts'],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
     ['this.#isWithinEntry = true', '', 'an incomplete entry is not applied with others', 'pending-entry'],
-  ]),
-  ...faultsIn('history/access-log.ts', [
-    ['      cutTorn(tail);\n', '', 'the torn end of a killed command is truncated', 'access-log'],
-    [
-      '  for (const { path } of stumps) rmSync(path, { force: true });\n',
-      '',
-      'an empty segment does not stay between others',
-      'access-log',
-    ],
-    [
-      '    if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();\n',
-      '',
-      'an entry that the database refused is undone',
-      'access-log',
-    ],
-    [
-      "  if (effects.take() !== '')\n",
-      '  if (false)\n',
-      'changes that bypass the log are refused',
-      'access-log',
-    ],
-    [
-      '  if (mark.entry > tail.last.entry)\n',
-      '  if (false)\n',
-      'a log that ends before access.db is refused',
-      'access-log-rebuild',
-    ],
-    ['  trustTail(accessLog, tail);\n', '', 'an entry is applied only once it is synced', 'durability'],
-    [
-      '    if (part.commit.id === through?.id) return applied;\n',
-      '',
-      'access.db is compared up to its mark',
-      'access-log-rebuild',
-    ],
-  ]),
-  ...faultsIn('auth/open-access.ts', [
-    [
-      '    const [table] = compare ? differingTables(db, accessLog) : [];\n',
-      '    const [table]: string[] = [];\n',
-      'a start compares access.db with its log',
-      'access-log-rebuild',
-    ],
   ]),
   ...faultsIn('history/purge.ts', [
     ['.toReversed()', '', 'the newest segment is rewritten first', 'purge'],
