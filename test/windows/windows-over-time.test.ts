@@ -18,7 +18,8 @@ import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 before(async () => {
-  appliance = await startAppliance();
+  // The comparison with the log would find the times that are moved here.
+  appliance = await startAppliance({ WIREWATCH_VERIFY_EVERY_HOURS: '0' });
 });
 after(() => appliance.stop());
 
