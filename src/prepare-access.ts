@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { applyRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
-import { findCopy, readAccessState, refreshSpare } from './auth/spare-copy.ts';
+import { findSpare, readAccessState, refreshSpare } from './auth/spare-copy.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
@@ -48,7 +48,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
 
 /** A full disk or damage may have left it behind. */
 function completeSpare(access: Database, folder: DataFolder): void {
-  const kept = findCopy(folder.spare);
+  const kept = findSpare(folder);
   if (kept.kind !== 'sound' || kept.state.change !== readAccessState(access)?.change)
     refreshSpare(access, folder);
 }

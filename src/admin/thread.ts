@@ -166,7 +166,7 @@ interface AskedIngest {
 }
 
 function gone(path: string): never {
-  throw new Refused('unavailable', `${path} is gone.`);
+  throw new Refused('unavailable', `${path} is missing. A start makes it anew: restart Wirewatch.`);
 }
 
 /**

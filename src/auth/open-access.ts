@@ -19,7 +19,7 @@ import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import type { Doing } from './actor.ts';
 import { watchChanges, writeEntry } from './audit.ts';
-import { contentOf, findCopy, refreshSpare } from './spare-copy.ts';
+import { findAccess, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
   /** Whom the audit trail names for changes. */
@@ -112,34 +112,15 @@ function open(folder: DataFolder, options: OpenAccessOptions): Database {
 
 /** Puts the spare copy in place where the file is damaged, missing or older. @throws Refused if both are damaged */
 function recover(folder: DataFolder, onRecovered: (reason: string) => void): void {
-  const { access, spare } = folder;
-  const found = findCopy(access);
-  const kept = findCopy(spare);
-  const isOlder =
-    found.kind === 'sound' &&
-    kept.kind === 'sound' &&
-    kept.state.installation === found.state.installation &&
-    kept.state.change > found.state.change;
-  if (found.kind === 'sound' && !isOlder) return;
-  if (found.kind === 'missing' && kept.kind === 'missing') return;
-  const reason =
-    found.kind === 'sound'
-      ? 'it is older than its spare copy'
-      : found.kind === 'missing'
-        ? 'it is missing'
-        : found.reason;
-  if (kept.kind !== 'sound') throw damaged(folder, reason);
-  const content = readCopy(spare);
+  const { access } = folder;
+  const found = findAccess(folder);
+  if (found.kind === 'damaged') throw damaged(folder, found.reason);
+  if (found.kind === 'missing' || found.spared === undefined) return;
   // What is left of the file may be of use to somebody; its write-ahead log must not join the copy.
-  if (found.kind !== 'missing') renameSync(access, `${access}-damaged`);
+  if (existsSync(access)) renameSync(access, `${access}-damaged`);
   removeBeside(access);
-  writeWhole(access, content);
-  onRecovered(reason);
-}
-
-function readCopy(path: string): Buffer {
-  using db = openDatabase(path, 'inspect');
-  return contentOf(db);
+  writeWhole(access, found.content);
+  onRecovered(found.spared);
 }
 
 function damaged({ root, access }: DataFolder, reason: string): Refused {

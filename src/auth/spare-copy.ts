@@ -1,12 +1,13 @@
 /**
  * `access.db-spare`: a copy of `access.db`, made after each change, that takes its place when it is damaged or missing.
  * A counter in both tells which one is later. One that cannot be brought up to date is deleted, so that it never revives
- * a key that was revoked since; the next change or start makes a new one.
+ * a key that was revoked since; the next change or start makes a new one. Its last 32 bytes are the SHA-256 of the others.
  */
-import { rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, integrityError, openDatabase, sizeOf } from '../store/database.ts';
+import { type Database, integrityError, openContent, openDatabase, sizeOf } from '../store/database.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { requireSchema } from '../store/schema.ts';
 
@@ -22,38 +23,52 @@ export interface AccessState {
 }
 
 export type FoundCopy =
-  | { readonly kind: 'sound'; readonly state: AccessState }
+  /** `content`: the whole database as a file that needs no write-ahead log. */
+  | { readonly kind: 'sound'; readonly state: AccessState; readonly content: Buffer }
   | { readonly kind: 'missing' }
   /** `reason` follows the name of the file. */
   | { readonly kind: 'damaged'; readonly reason: string };
 
-/** @param db access.db, or a copy of it; null: it is not complete */
-export function readAccessState(db: Database): AccessState | null {
-  return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
-}
+const HASH_BYTES = 32;
+const FORMAT_VERSIONS = 18;
+const CHANGE_COUNTER = 24;
+/** And behind it the version of SQLite that wrote it. */
+const VERSION_VALID_FOR = 92;
 
-/** Checks a copy of `access.db`, or the file itself, to its last page. @throws UnknownSchema */
+/** Checks `access.db`, or the copy in a backup, to its last page. @throws UnknownSchema */
 export function findCopy(path: string): FoundCopy {
   if (sizeOf(path) === 0) return { kind: 'missing' };
-  try {
-    using db = openDatabase(path, 'inspect');
-    requireSchema(db, path, ACCESS_SCHEMA);
-    const damage = integrityError(db);
-    const state = damage === null ? readAccessState(db) : null;
-    if (state === null) return { kind: 'damaged', reason: damage ?? 'it is not complete' };
-    return { kind: 'sound', state };
-  } catch (error) {
-    if (error instanceof Refused) throw error;
-    return { kind: 'damaged', reason: reasonOf(error) };
-  }
+  return checked(path, () => openDatabase(path, 'inspect'));
 }
 
-/** The content of a database as a file that needs no write-ahead log. */
-export function contentOf(db: Database): Buffer {
-  const content = db.serialize();
-  // https://sqlite.org/fileformat2.html#file_format_version_numbers
-  content.fill(1, 18, 20);
-  return content;
+/** Checks the spare copy. @throws UnknownSchema */
+export function findSpare({ spare }: Pick<DataFolder, 'spare'>): FoundCopy {
+  if (sizeOf(spare) === 0) return { kind: 'missing' };
+  return checked(spare, () => {
+    const bytes = readFileSync(spare);
+    const content = bytes.subarray(0, -HASH_BYTES);
+    if (!hashOf(content).equals(bytes.subarray(-HASH_BYTES))) throw new Error('its checksum is wrong');
+    return openContent(content);
+  });
+}
+
+/**
+ * The later of `access.db` and its spare copy, of those that are sound.
+ *
+ * @returns also why the spare copy is preferred; null: `access.db` itself is sound and as late
+ */
+export function findAccess(folder: DataFolder): FoundCopy & { readonly spared?: string } {
+  const found = findCopy(folder.access);
+  const kept = findSpare(folder);
+  if (kept.kind !== 'sound') return found;
+  if (found.kind !== 'sound')
+    return { ...kept, spared: found.kind === 'missing' ? 'it is missing' : found.reason };
+  if (kept.state.installation !== found.state.installation) return found;
+  if (kept.state.change > found.state.change) return { ...kept, spared: 'it is older than its spare copy' };
+  // A write-ahead log that is not its own can change what it says, and so can a flipped bit.
+  if (kept.state.change === found.state.change && !kept.content.equals(found.content))
+    return { ...kept, spared: 'it differs from its spare copy' };
+  return found;
 }
 
 /**
@@ -65,11 +80,45 @@ export function contentOf(db: Database): Buffer {
 export function refreshSpare(db: Database, folder: DataFolder): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    writeWhole(folder.spare, contentOf(db));
+    const content = contentOf(db);
+    writeWhole(folder.spare, Buffer.concat([content, hashOf(content)]));
   } catch (error) {
     rmSync(folder.spare, { force: true });
     throw error;
   } finally {
     db.exec('ROLLBACK');
   }
+}
+
+function checked(path: string, open: () => Database): FoundCopy {
+  try {
+    using db = open();
+    requireSchema(db, path, ACCESS_SCHEMA);
+    const damage = integrityError(db);
+    const state = damage === null ? readAccessState(db) : null;
+    if (state === null) return { kind: 'damaged', reason: damage ?? 'it is not complete' };
+    return { kind: 'sound', state, content: contentOf(db) };
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return { kind: 'damaged', reason: reasonOf(error) };
+  }
+}
+
+/** @param db access.db, or a copy of it; null: it is not complete */
+export function readAccessState(db: Database): AccessState | null {
+  return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
+}
+
+/** Two copies with the same rows, of which the one was made from the other, have the same content. */
+function contentOf(db: Database): Buffer {
+  const content = db.serialize();
+  // What opening a database changes: https://sqlite.org/fileformat2.html#the_database_header
+  content.fill(1, FORMAT_VERSIONS, FORMAT_VERSIONS + 2);
+  content.fill(0, CHANGE_COUNTER, CHANGE_COUNTER + 4);
+  content.fill(0, VERSION_VALID_FOR, VERSION_VALID_FOR + 8);
+  return content;
+}
+
+function hashOf(content: Buffer): Buffer {
+  return createHash('sha256').update(content).digest();
 }

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
-import { contentOf, findCopy } from '../auth/spare-copy.ts';
+import { findAccess, findCopy } from '../auth/spare-copy.ts';
 import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
@@ -20,7 +20,7 @@ import { epochTimes } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
+import { openContent } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
@@ -195,16 +195,17 @@ function cutLog(log: string, untilMs: number): Cut {
  */
 function makeAccess(
   stage: DataFolder,
-  live: DataFolder | null,
+  live: DataFolder,
   nowMs: number,
 ): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'keys'> {
-  const isContinued = live !== null && takeLater(stage.access, live);
+  const isContinued = takeLater(stage.access, live);
   using db = openAccess(stage.root, { operation: { kind: 'restore' } });
-  if (live !== null) applyEnded(db, [...endedIn(live), ...readEnded(live)]);
+  applyEnded(db, [...endedIn(live), ...readEnded(live)]);
   // What is lost may have said that sessions have ended, which must not come back to life.
   if (!isContinued) endConsoleSessions(db, nowMs);
   const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
   db.pragma('wal_checkpoint(TRUNCATE)');
+  syncFile(stage.access);
   const { state_ms = null, ...rows } = counts ?? {};
   return {
     access: isContinued ? 'continued' : 'from the backup',
@@ -216,28 +217,22 @@ function makeAccess(
 }
 
 /** @param made the copy of the backup @returns whether the data folder has the same state or a later one */
-function takeLater(made: string, { access, spare }: DataFolder): boolean {
+function takeLater(made: string, live: DataFolder): boolean {
   const own = findCopy(made);
-  for (const path of [access, spare]) {
-    const found = findCopy(path);
-    if (found.kind !== 'sound' || own.kind !== 'sound') continue;
-    const { installation, change } = found.state;
-    if (installation !== own.state.installation || change < own.state.change) continue;
-    using db = openDatabase(path, 'inspect');
-    writeWhole(made, contentOf(db));
-    return true;
-  }
-  return false;
+  const found = findAccess(live);
+  if (found.kind !== 'sound' || own.kind !== 'sound') return false;
+  const { installation, change } = found.state;
+  if (installation !== own.state.installation || change < own.state.change) return false;
+  writeWhole(made, found.content);
+  return true;
 }
 
 /** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
-function endedIn({ access, spare }: DataFolder): Ended[] {
-  return [access, spare]
-    .filter((path) => findCopy(path).kind === 'sound')
-    .flatMap((path) => {
-      using db = openDatabase(path, 'inspect');
-      return db.prepare<[], Ended>(SELECT_ENDED).all();
-    });
+function endedIn(live: DataFolder): Ended[] {
+  const found = findAccess(live);
+  if (found.kind !== 'sound') return [];
+  using db = openContent(found.content);
+  return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
 async function makeDetections(

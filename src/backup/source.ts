@@ -4,12 +4,11 @@
  */
 import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { contentOf, findCopy } from '../auth/spare-copy.ts';
+import { findAccess, findCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { type CopiedAccess, newestBranch, notAFolder, readState, sha256 } from './branch.ts';
@@ -101,8 +100,6 @@ function copyFolder(
 
 /** Of a data folder, with what its write-ahead log has, and from its spare copy where it is damaged. */
 function copyAccess(from: DataFolder, stage: DataFolder): void {
-  const path = [from.access, from.spare].find((one) => findCopy(one).kind === 'sound');
-  if (path === undefined) return;
-  using db = openDatabase(path, 'inspect');
-  writeWhole(stage.access, contentOf(db));
+  const found = findAccess(from);
+  if (found.kind === 'sound') writeWhole(stage.access, found.content);
 }

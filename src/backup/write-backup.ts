@@ -17,13 +17,12 @@ import {
   realpathSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { contentOf, findCopy, readAccessState } from '../auth/spare-copy.ts';
+import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
@@ -165,17 +164,14 @@ function update(
 }
 
 /** @throws Refused `failed` if neither it nor its spare copy is sound */
-function readAccess({ access, spare }: DataFolder): CopiedAccess & { readonly content: Buffer } {
-  const path = [access, spare].find((one) => findCopy(one).kind === 'sound');
-  if (path === undefined)
+function readAccess(folder: DataFolder): CopiedAccess & { readonly content: Buffer } {
+  const found = findAccess(folder);
+  if (found.kind !== 'sound')
     throw new Refused(
       'failed',
-      `${access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
+      `${folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
     );
-  using db = openDatabase(path, 'inspect');
-  const content = contentOf(db);
-  const state = readAccessState(db);
-  if (state === null) throw new Error(`${path} was sound a moment ago`);
+  const { state, content } = found;
   return { ...state, sha256: sha256(content), content };
 }
 

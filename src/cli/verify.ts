@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readTrail } from '../auth/audit.ts';
-import { findCopy } from '../auth/spare-copy.ts';
+import { findCopy, findSpare } from '../auth/spare-copy.ts';
 import { findSource } from '../backup/source.ts';
 import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
 import { counted, grouped } from '../counted.ts';
@@ -118,16 +118,20 @@ function requireComplete({ root, access, detections, secret, damage, serveLock }
     );
 }
 
-function checkAccess({ access, spare }: DataFolder, findings: ScrubFindings): void {
-  for (const path of [access, spare]) {
-    const found = findCopy(path);
-    if (found.kind === 'missing') findings.add('access damaged', `${path} is missing`);
-    if (found.kind === 'damaged') findings.add('access damaged', `${path}: ${found.reason}`);
-    if (found.kind !== 'sound') continue;
-    using db = openDatabase(path, 'inspect');
-    const { damage } = readTrail(db);
-    if (damage !== null) findings.add('access damaged', `${path}: ${damage}`);
+function checkAccess(folder: DataFolder, findings: ScrubFindings): void {
+  const { access, spare } = folder;
+  const found = findCopy(access);
+  for (const [path, copy] of [
+    [access, found],
+    [spare, findSpare(folder)],
+  ] as const) {
+    if (copy.kind === 'missing') findings.add('access damaged', `${path} is missing`);
+    if (copy.kind === 'damaged') findings.add('access damaged', `${path}: ${copy.reason}`);
   }
+  if (found.kind !== 'sound') return;
+  using db = openDatabase(access, 'inspect');
+  const { damage } = readTrail(db);
+  if (damage !== null) findings.add('access damaged', `${access}: ${damage}`);
 }
 
 function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {

@@ -140,12 +140,16 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
  * @param db null: a new database
  */
 export function openCopyInMemory(db: Database | null, schema: Schema): Database {
-  const content = db?.serialize() ?? null;
-  // Clears the marks of a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
-  content?.fill(1, 18, 20);
-  const copy = connect(content ?? ':memory:', { driver: {}, pragmas: ['foreign_keys = ON'] });
-  if (content === null) makeSchema(copy, schema);
+  const copy = openContent(db?.serialize() ?? ':memory:');
+  if (db === null) makeSchema(copy, schema);
   return copy;
+}
+
+/** Opens the content of a database file in memory; the caller closes it. @param content is changed */
+export function openContent(content: Buffer | ':memory:'): Database {
+  // Clears the marks of a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
+  if (content !== ':memory:') content.fill(1, 18, 20);
+  return connect(content, { driver: {}, pragmas: ['foreign_keys = ON'] });
 }
 
 /** Nothing of it has to survive. */

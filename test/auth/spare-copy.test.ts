@@ -49,11 +49,19 @@ const fillPage = (path: string) => {
   writeFileSync(path, content);
 };
 
+/** Changes each occurrence of a text. */
+const replaceIn = (path: string, from: string, to: string) => {
+  const content = readFileSync(path, 'latin1');
+  assert.ok(content.includes(from));
+  writeFileSync(path, content.replaceAll(from, to), 'latin1');
+};
+
 const LOSSES: readonly (readonly [what: string, lose: (path: string) => void])[] = [
   ['was deleted', (path) => rmSync(path)],
   ['was emptied', (path) => writeFileSync(path, '')],
   ['was overwritten', (path) => writeFileSync(path, Buffer.alloc(200_000, 'no database '))],
   ['has an overwritten page', fillPage],
+  ['has a flipped bit in a name', (path) => replaceIn(path, 'Acme', 'Acmf')],
 ];
 
 describe('the spare copy takes the place of access.db, which', () => {

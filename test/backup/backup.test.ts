@@ -108,7 +108,7 @@ describe('a folder', () => {
       assert.ok(isRemoved);
       using copied = openDatabase(join(path, 'access.db'), 'inspect');
       const rows = (table: string) => copied.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
-      assert.deepEqual([rows('subscription'), rows('removal')], [1, 0]);
+      assert.deepEqual([rows('subscription'), rows('removal')], [2, 0], 'as before the removal');
     } finally {
       await own.stop();
     }

@@ -269,9 +269,12 @@ test('a mark is known, of another history, or beyond the end', () =>
     assert.equal(placeOf(join(folder, 'none'), { entry: 1, id: '0'.repeat(16) }), 'beyond');
   }));
 
-test('a newer format is refused', () =>
+test('what is another log, and a newer format, are refused', () =>
   inFolder(async (folder) => {
     append(writerOn(folder), 'a');
+    const other = { wirewatch_log: 'access', format: 1, program: '1', first_entry: 1 };
+    writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify(other)}\n`));
+    assert.throws(() => findTail(folder), LogDamage);
     const header = { wirewatch_log: 'detections', format: 2, program: '9', first_entry: 1 };
     writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify(header)}\n`));
     assert.throws(

@@ -9,7 +9,7 @@ import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
 import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { findEntry, listSegments } from '../../src/history/segment.ts';
-import { openDatabase, writing } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
@@ -246,20 +246,6 @@ describe('rebuild', () => {
     restoreFolder();
     writeFileSync(history.folder.damage, 'x\n');
     await assert.rejects(newLog(), /is damaged, so no log can be created from it/);
-  });
-
-  test('entries that access.db has not applied yet are not lost', async () => {
-    const root = restoreFolder();
-    const open = () => openAccess(root, { operation: { kind: 'test' } });
-    cpSync(join(root, 'access.db'), join(root, 'older'));
-    const db = open();
-    writing(db, () => db.exec("INSERT INTO account (id, name, created_at) VALUES ('acme', 'Acme', 1)"));
-    db.close();
-    renameSync(join(root, 'older'), join(root, 'access.db'));
-    await newLog();
-    const after = open();
-    assert.equal(after.prepare('SELECT count(*) FROM account').pluck().get(), 1);
-    after.close();
   });
 
   test('rows of a removed subscription are not copied', async () => {

@@ -50,8 +50,9 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   auth: [
     'addresses.ts',
     'bounded-map.ts',
+    'clock.ts',
+    'counted.ts',
     'detection',
-    'history',
     'limits',
     'refused.ts',
     'seal.ts',
@@ -69,7 +70,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'store',
     'thread-call.ts',
     'time.ts',
-    'version.ts',
   ],
   ingest: [
     'auth',
@@ -220,7 +220,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
     'windows',
   ],
-  console: ['admin', 'detection', 'history', 'operations', 'time.ts'],
+  console: ['admin', 'auth', 'detection', 'operations', 'time.ts'],
   'appliance.ts': [
     'admin',
     'appliance-ingest.ts',
@@ -290,7 +290,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
     'windows',
   ],
-  'prepare-access.ts': ['auth', 'clock.ts', 'config', 'history', 'log.ts', 'operations', 'store'],
+  'prepare-access.ts': ['auth', 'clock.ts', 'config', 'log.ts', 'store'],
   'launch.ts': ['setup'],
   'debug-variables.ts': ['packed.ts'],
   'main.ts': ['cli', 'debug-variables.ts'],

@@ -4,24 +4,33 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/open-access.ts', [
     [
-      '    kept.state.change > found.state.change;\n',
-      '    false;\n',
-      'an older access.db does not revive a revoked key',
-      'spare-copy',
-    ],
-    [
-      '    kept.state.installation === found.state.installation &&\n',
-      '',
-      'the spare copy of another installation takes no place',
-      'spare-copy',
-    ],
-    [
       '          writeEntry(db, operation, now());\n',
       '',
       'every change is in the audit trail',
       'audit-trail',
     ],
     ['        refreshSpare(db, folder);\n', '', 'every change is in the spare copy', 'spare-copy'],
+  ]),
+  ...faultsIn('auth/spare-copy.ts', [
+    [
+      'kept.state.change > found.state.change',
+      'false',
+      'an older access.db does not revive a revoked key',
+      'spare-copy',
+    ],
+    [
+      'kept.state.installation !== found.state.installation',
+      'false',
+      'the spare copy of another installation takes no place',
+      'spare-copy',
+    ],
+    ['!kept.content.equals(found.content)', 'false', 'a flipped bit in access.db is found', 'spare-copy'],
+    [
+      '!hashOf(content).equals(bytes.subarray(-HASH_BYTES))',
+      'false',
+      'a flipped bit in the spare copy is found',
+      'spare-copy',
+    ],
   ]),
   ...faultsIn('store/revocations.ts', [
     [
@@ -33,7 +42,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('backup/restored-state.ts', [
     [
-      '  if (live !== null) applyEnded(db, [...endedIn(live), ...readEnded(live)]);\n',
+      '  applyEnded(db, [...endedIn(live), ...readEnded(live)]);\n',
       '',
       'a restore revives no revoked key',
       'restore-damaged',

@@ -11,7 +11,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['      syncFolder(folder);\n', '', 'the name of a new segment is synced', 'durability'],
     ['      syncFolder(dirname(folder));\n', '', "the name of a log's folder is synced", 'durability'],
-    ['      fsyncSync(this.#file);\n', '', 'an undone entry does not reappear', 'durability'],
   ]),
   ...faultsIn('history/log-reader.ts', [
     ['  fsyncSync(target.fd);\n', '', 'a start relies only on synced data', 'durability'],
@@ -124,7 +123,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],
   ]),
   ...faultsIn('backup/restored-state.ts', [
-    ['    syncFile(stage.access);\n', '', 'a restored access.db is synced', 'durability'],
+    ['  syncFile(stage.access);\n', '', 'a restored access.db is synced', 'durability'],
     ['    syncFile(stage.detections);\n', '', 'a restored detections.db is synced', 'durability'],
   ]),
   ...faultsIn('backup/restore.ts', [

@@ -15,13 +15,15 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is verified', 'log-entries'],
     [' || checksum !== found.checksum', '', 'the checksum of an entry is verified', 'log-entries'],
     [' || after !== (previous?.id ?? null)', '', 'an entry must follow the previous one', 'log-entries'],
-    [' || header.wirewatch_log !== kind', '', 'the kind of a log is checked', 'log-entries'],
     [
       '    if (header.format > LOG_FORMAT)',
       '    if (header.format > LOG_FORMAT + 1)',
       'a newer format is refused',
       'log-entries',
     ],
+  ]),
+  ...faultsIn('history/format.ts', [
+    ["wirewatch_log !== 'detections' || ", '', 'the kind of a log is checked', 'log-entries'],
   ]),
   ...faultsIn('history/log-writer.ts', [
     [
@@ -169,9 +171,9 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
-      "  copyUpTo('access', access_log);\n",
-      "  copyUpTo('access', endOf(folder, 'access', 0));\n",
-      'the access log of a backup is not newer than its log of detections',
+      "  const { content, ...access } = readAccess(folder);\n  const log = endOf(folder, before?.log?.entry ?? 0);\n  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });\n",
+      "  const log = endOf(folder, before?.log?.entry ?? 0);\n  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });\n  const { content, ...access } = readAccess(folder);\n",
+      'access.db of a backup is not newer than its log',
       'backup',
     ],
   ]),
