@@ -75,8 +75,15 @@ export function operationFields(
       const field = { name, label: labelOf(name), hint, required, ...kindOf(member, choices[name]) };
       const value = texts[name];
       if (value === undefined) return field;
+      if (field.type === 'checks') return { ...field, value, options: withValues(field.options, value) };
       return { ...field, value: field.type === 'datetime-local' ? value.slice(0, 16) : value };
     });
+}
+
+/** Also a box for each value that is not among the options, so that a change does not take it away unseen. */
+function withValues(options: readonly Option[] = [], value: string): Option[] {
+  const others = value.split(',').filter((one) => one !== '' && !options.some(([of]) => of === one));
+  return [...options, ...others.map((one): Option => [one, one])];
 }
 
 /** `Daily rows` */

@@ -81,6 +81,9 @@ describe('the customers of the real program, in a browser', { skip }, () => {
       );
     });
     await panel.locator('tr', { hasText: 'Night desk' }).waitFor();
+    // No box of the form says this: a change of something else must not take it away.
+    appliance.cli(['key', 'set', key.split('_')[2] ?? '', '--subscriptions', '7101:text']);
+    await panel.locator('tr', { hasText: '7101:text' }).waitFor();
     await act(
       panel.locator('tr', { hasText: 'Night desk' }).locator('button', { hasText: 'Change' }),
       async () => {
