@@ -25,7 +25,3 @@ export function bandsOf(contentType: ContentType): readonly Band[] {
   const first = BANDS.indexOf(lowest);
   return BANDS.slice(first, first + thresholds.length + 1);
 }
-
-export function isBand(value: string): value is Band {
-  return (BANDS as readonly string[]).includes(value);
-}

@@ -4,10 +4,10 @@
  *
  * | line | meaning |
  * |---|---|
- * | `{"put":"api_key","row":{…}}` | the row with this primary key has these values |
- * | `{"delete":"api_key","row":{…}}` | there is no row with this primary key |
+ * | `{"put":"delivery","row":{…}}` | the row with this primary key has these values |
+ * | `{"delete":"delivery","row":{…}}` | there is no row with this primary key |
  *
- * Values are as in the table; a BLOB is hexadecimal. The triggers are temporary, so they exist on one connection alone
+ * Values are as in the table. The triggers are temporary, so they exist on one connection alone
  * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
  */
 import type { Database, Statement } from '../store/database.ts';
@@ -16,7 +16,6 @@ import { LogDamage } from './log-error.ts';
 
 interface Column {
   readonly name: string;
-  readonly type: string;
   /** 0: not in the primary key. */
   readonly pk: number;
 }
@@ -57,11 +56,6 @@ export function noteEffects(db: Database, tables: readonly string[]): Effects {
   };
 }
 
-/** All rows of some tables, as lines. */
-export function rowsAsEffects(db: Database, tables: readonly string[]): string {
-  return tables.flatMap((table) => [...effectsOfRows(db, table)].map((line) => `${line}\n`)).join('');
-}
-
 /** The rows of a table, as lines without newlines. Nothing may be written while they are read. */
 export function* effectsOfRows(db: Database, table: string): Generator<string> {
   const columns = columnsOf(db, table);
@@ -74,16 +68,11 @@ export function* effectsOfRows(db: Database, table: string): Generator<string> {
 }
 
 function rowOf(row: string, columns: readonly Column[]): string {
-  const members = columns.map(({ name, type }) =>
-    type === 'BLOB'
-      ? `'${name}', iif(${row}.${name} IS NULL, NULL, hex(${row}.${name}))`
-      : `'${name}', ${row}.${name}`,
-  );
-  return `json_object(${members.join(', ')})`;
+  return `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(', ')})`;
 }
 
 function columnsOf(db: Database, table: string): Column[] {
-  return db.prepare<[string], Column>('SELECT name, type, pk FROM pragma_table_info(?)').all(table);
+  return db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?)').all(table);
 }
 
 /** Applies lines of effects to a database. */
@@ -108,8 +97,10 @@ export class EffectApplier {
     const { row } = line;
     if (!this.#tables.has(table) || !isObject(row))
       throw new LogDamage(`a line changes the unknown table ${table}`);
-    const values = this.#valuesOf(table, row);
     const names = Object.keys(row);
+    const columns = this.#columnsOf(table);
+    const unknown = names.find((name) => !columns.some((column) => column.name === name));
+    if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
     let statement = this.#statements.get(key);
     if (statement === undefined) {
@@ -118,19 +109,8 @@ export class EffectApplier {
       );
       this.#statements.set(key, statement);
     }
-    statement.run(values);
+    statement.run(row);
     return true;
-  }
-
-  #valuesOf(table: string, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
-    const columns = new Map(this.#columnsOf(table).map((column) => [column.name, column]));
-    const values: Record<string, unknown> = {};
-    for (const [name, value] of Object.entries(row)) {
-      const column = columns.get(name);
-      if (column === undefined) throw new LogDamage(`a line sets the unknown column ${table}.${name}`);
-      values[name] = column.type === 'BLOB' && typeof value === 'string' ? Buffer.from(value, 'hex') : value;
-    }
-    return values;
   }
 
   #columnsOf(table: string): readonly Column[] {

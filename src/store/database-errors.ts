@@ -12,11 +12,6 @@ export function isDiskFull(error: unknown): boolean {
   return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'SQLITE_IOERR_SHMSIZE');
 }
 
-/** Whether another connection has held the lock for longer than this one waits. */
-export function isBusy(error: unknown): boolean {
-  return errorCode(error).startsWith('SQLITE_BUSY');
-}
-
 /** The rows of a database contradict each other, although SQLite finds nothing wrong. */
 export class DatabaseDamage extends Error {
   readonly code = 'DATABASE_DAMAGE';
