@@ -189,7 +189,8 @@ const FILTERS: readonly (readonly [filter: string, passes: (row: Detection) => b
 ];
 
 function bandOf({ strength }: Detection): number {
-  return BANDS.indexOf(strength.band);
+  const bands: readonly string[] = BANDS;
+  return bands.indexOf(strength.band);
 }
 
 test('every follower sees every version once and in order, and filters apply to each version', async () => {
