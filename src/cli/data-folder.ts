@@ -23,13 +23,22 @@ export function resolveDataFolder(
   options: Pick<CommonOptions, 'data'>,
   { kind = 'appliance', env = process.env }: { kind?: InstallationKind; env?: NodeJS.ProcessEnv } = {},
 ): string {
-  // An empty variable counts as unset: otherwise it would mean the working directory.
-  const root = path.resolve(options.data || env.WIREWATCH_DATA || FOLDERS[kind]);
+  const root = dataFolderPath(options, kind, env);
   if (kind !== 'lab' && existsSync(path.join(root, LAB_FILE))) {
     throw new Refused(
       'configuration',
-      `${root} belongs to "wirewatch lab", and no other command works on it. Name another folder with --data.`,
+      `${root} belongs to "wirewatch lab": only a running lab does operations on it. Start it, or name another folder with --data.`,
     );
   }
   return root;
+}
+
+/** The absolute path, whoever it belongs to. */
+export function dataFolderPath(
+  { data }: Pick<CommonOptions, 'data'>,
+  kind: InstallationKind,
+  env = process.env,
+): string {
+  // An empty variable counts as unset: otherwise it would mean the working directory.
+  return path.resolve(data || env.WIREWATCH_DATA || FOLDERS[kind]);
 }

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { Appliance } from '../appliance.ts';
 import { createKey, parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
@@ -12,10 +13,10 @@ import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/open-access.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';
-import { playScenario, readScenario } from '../lab/scenario.ts';
+import { playScenario, readScenario, type Step } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
+import { parseDuration, parseLabTime } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
@@ -25,15 +26,17 @@ import { DAY_MS, formatMs } from '../time.ts';
 import { actorOfProcess } from './actor.ts';
 import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
-import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
-import { registerExam } from './lab-exam.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
+import { LAB_DATA, registerExam } from './lab-exam.ts';
+import { operationGroup } from './operation-command.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath, stateOwn } from './options.ts';
 import { print } from './output.ts';
 import { consoleLink, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
 const SEED_DEFAULT = '1';
+const FAULT =
+  'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503';
 const MEMBERS = {
   seed: value(anyText, {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
@@ -84,7 +87,13 @@ const registerStart = defineCommand({
 });
 
 export function register(command: Command): void {
-  registerLabCommands(command);
+  operationGroup('lab')(command);
+  for (const own of command.commands) {
+    for (const one of [own, ...own.commands]) stateOwn(one, { data: LAB_DATA });
+    if (own.name() === 'fault') own.description(FAULT);
+    // `-1d` is no option.
+    if (own.name() === 'clock') own.allowUnknownOption();
+  }
   registerExam(command);
   // After the other commands, which would inherit the texts of its help.
   registerStart(command);
@@ -127,13 +136,18 @@ async function start(command: Command, options: LabStart): Promise<null> {
   serving.showLog();
   running.onMoved = playScenario(
     steps,
-    (action, body) => running.run(action, body),
+    (step) => playStep(serving.appliance, step),
     (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
   await running.feed.writePhotos();
   await ended;
   return null;
+}
+
+async function playStep({ operate }: Appliance, { path, given }: Step): Promise<void> {
+  const { status, body } = await operate({ path, given, way: 'command', by: actorOfProcess() });
+  if (status !== 200) throw new Error(JSON.parse(body).detail);
 }
 
 /** Files of a lab are complete when they appear, so they need no quiet time. */
@@ -229,8 +243,8 @@ Move the clock, drop detections, have the next three requests fail, see what you
   wirewatch lab drop --rows 3
   wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3
   wirewatch lab report
-The same by HTTP, for tests: ${url}/_lab/openapi.json
-  curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/_lab/drop'
+The same by HTTP, for tests, without a session (${new URL(link).origin}/openapi-admin.json describes it):
+  curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/operations/lab-drop'
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });

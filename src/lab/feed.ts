@@ -15,12 +15,12 @@ import { streamOfId } from '../detection/id.ts';
 import { COLUMNS, trailerLine } from '../generate/lines.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { type LabValues, parseDuration } from '../operations/lab.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, formatWindowStart, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/window-states.ts';
-import { type ActionBody, parseDuration } from './actions.ts';
 
 /** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -75,12 +75,12 @@ export class Feed {
     }
   }
 
-  async drop({ age = '0s', ...wanted }: ActionBody<'drop'>): Promise<{ files: Dropped[] }> {
+  async drop({ age = '0s', ...wanted }: LabValues['drop']): Promise<{ files: Dropped[] }> {
     return this.#read(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
   }
 
   /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
-  async late({ age = '2h', ...wanted }: ActionBody<'late'>): Promise<{ files: Dropped[] }> {
+  async late({ age = '2h', ...wanted }: LabValues['late']): Promise<{ files: Dropped[] }> {
     const db = this.#parts().detections();
     const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
     const missing = listWindows(db, filter).at(-1);
@@ -152,7 +152,7 @@ export class Feed {
     throw new Refused('failed', `no window of ${exportName} in the last 90 days is free for this`);
   }
 
-  async #dropNew(windowMs: number, wanted: Omit<ActionBody<'drop'>, 'age'>): Promise<Dropped[]> {
+  async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
     if (subscription !== undefined) this.requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);

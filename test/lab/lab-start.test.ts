@@ -17,7 +17,7 @@ test('a seed gives the same month of detections and the same key at any time', a
       const keyFile = join(folder, 'key.txt');
       await withLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile], async (lab) => {
         assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
-        const { now } = await lab.control('GET', 'clock');
+        const { now } = await lab.control('clock');
         const aheadMs = Date.parse(now) - Date.parse(clock);
         assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
         const { rows, as_of } = await follow(
@@ -70,7 +70,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
   await inFolder(async (folder) => {
     const before = await startLab(folder, ['--clock', SPRING]);
     const month = await follow(before, SINCE_SPRING);
-    await before.control('POST', 'drop', { rows: 5 });
+    await before.control('drop', { rows: 5 });
     const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
     assert.equal(await twice.ended, 1);
     assert.match(twice.stderr(), /already using the data folder/);
@@ -103,7 +103,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     await withLab(folder, ['--clock', SPRING], async (lab) => {
       const { rows } = await follow(lab, SINCE_SPRING);
       assert.equal(rows.length, month.rows.length);
-      const drops = await lab.control('GET', 'report');
+      const drops = await lab.control('report');
       assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
     });
   });

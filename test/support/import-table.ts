@@ -133,6 +133,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config',
     'counted.ts',
     'detection',
+    'error-codes.ts',
     'health',
     'history',
     'ingest',
@@ -168,7 +169,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http',
     'ingest',
     'limits',
-    'nearest.ts',
+    'operations',
     'query',
     'refused.ts',
     'store',
@@ -299,7 +300,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'console/', 'http/', 'lab/', 'openapi/', 'operations/', 'pull/', 'query/'],
+  '@sinclair/typebox': ['config/', 'console/', 'http/', 'openapi/', 'operations/', 'pull/', 'query/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop/drop-folder.ts'],
   commander: ['cli/'],
