@@ -90,7 +90,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
         send({ kind: 'ingest', id: lastId, request });
       }),
     lab(name, values) {
-      if (kind !== 'lab') throw new Refused('failed', NO_LAB);
+      if (kind === 'appliance') throw new Refused('failed', NO_LAB);
       lastId += 1;
       const answer = Promise.withResolvers<unknown>();
       askedLab.set(lastId, answer);

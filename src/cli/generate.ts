@@ -17,7 +17,14 @@ import {
   type WrittenFile,
   writeExportFile,
 } from '../generate/files.ts';
-import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
+import {
+  EARLIEST_START_MS,
+  exportRows,
+  LATEST_START_MS,
+  ROWS_MAX,
+  type RowsOptions,
+  type SampleSubscription,
+} from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
 import { choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
@@ -119,17 +126,20 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
     const before = written.length * options.rows;
     const onRows = (rows: number) =>
       progress.update('writing rows', before + rows, files.length * options.rows);
-    written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
+    const { signal } = interruption;
+    written.push(await writeExportFile(options.out, file, exportRows(file), { onRows, signal }));
   }
   return written;
 }
+
+export type PlannedFile = SampleFile & RowsOptions & { windows: number };
 
 /**
  * The files to write, in the order of their windows.
  *
  * @throws Refused `usage` if options contradict each other
  */
-export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFile[] {
+export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
@@ -144,21 +154,23 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFil
   }
   if (options.export !== 'both') requireSubscription(options.export, options.subscriptions);
   const { rows, seed, form, subscriptions, trailer = false } = options;
-  const backfill = options.backfill === undefined ? null : { label: options.backfill, windows };
-  const starts = backfill
-    ? [firstStartMs]
-    : Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS);
+  const { backfill } = options;
+  const starts =
+    backfill === undefined
+      ? Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS)
+      : [firstStartMs];
   const exportNames = options.export === 'both' ? EXPORT_NAMES : [options.export];
   return starts.flatMap((windowStartMs) =>
     exportNames.map((exportName) => ({
       seed,
       exportName,
       windowStartMs,
+      part: backfill ?? windowStartMs,
+      windows: backfill === undefined ? 1 : windows,
       rows,
       subscriptions,
       form,
       trailer,
-      backfill,
     })),
   );
 }

@@ -33,6 +33,7 @@ import { positionBefore } from '../query/delivery.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
+import type { InstallationKind } from '../store/installation.ts';
 import { formatMs } from '../time.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
@@ -63,6 +64,7 @@ export class Lab implements LabJoined {
   readonly faults: Faults;
   readonly #seed: string;
   readonly #config: Config;
+  readonly #kind: InstallationKind;
   readonly requests = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
@@ -71,9 +73,10 @@ export class Lab implements LabJoined {
   /** Called after the clock was moved. */
   onMoved: () => void = () => {};
 
-  constructor(seed: string, config: Config) {
+  constructor(seed: string, config: Config, kind: InstallationKind) {
     this.#seed = seed;
     this.#config = config;
+    this.#kind = kind;
     this.faults = new Faults(seed);
     this.feed = new Feed(seed, config, () => this.#running());
   }
@@ -100,11 +103,11 @@ export class Lab implements LabJoined {
     return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
   }
 
-  /** Drops the month before any operation. In a later turn, so that the ingest thread starts meanwhile. */
-  dropMonth(): Promise<void> {
-    const month = nextTurn().then(() => this.feed.dropMonth());
-    this.#last = month.catch(() => {});
-    return month;
+  /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
+  fill(drop: (feed: Feed) => Promise<void>): Promise<void> {
+    const filled = nextTurn().then(() => drop(this.feed));
+    this.#last = filled.catch(() => {});
+    return filled;
   }
 
   /** Does an operation. @throws Refused if it cannot be done */
@@ -278,7 +281,7 @@ export class Lab implements LabJoined {
   }
 
   #withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
-    using db = openAccess(this.#config.dataFolder, { kind: 'lab', operation });
+    using db = openAccess(this.#config.dataFolder, { kind: this.#kind, operation });
     return use(db);
   }
 

@@ -76,18 +76,14 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     assert.match(twice.stderr(), /already using the data folder/);
     assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
-    for (const args of [
-      ['serve', '--port', '0'],
-      ['demo', '--port', '0'],
-      ['status'],
-      ['key', 'list'],
-      ['audit'],
-      ['verify'],
-    ]) {
+    for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
       const run = runProgram([...args, '--data', before.data]);
       assert.equal(await run.ended, 78, args.join(' '));
       assert.match(run.stderr(), /belongs to "wirewatch lab"/);
     }
+    const demo = runProgram(['demo', '--data', before.data, '--port', '0']);
+    assert.equal(await demo.ended, 78);
+    assert.match(demo.stderr(), /not a folder of "wirewatch demo", which would delete what is in it/);
     const other = join(folder, 'installation');
     assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
     const filled = join(folder, 'filled');
@@ -97,7 +93,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     for (const data of [other, filled]) {
       const run = runProgram(['lab', '--data', data, '--port', '0']);
       assert.equal(await run.ended, 78);
-      assert.match(run.stderr(), /is not empty and not the folder of a lab/);
+      assert.match(run.stderr(), /is not empty and not a folder of "wirewatch lab"/);
     }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
     await withLab(folder, ['--clock', SPRING], async (lab) => {

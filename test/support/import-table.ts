@@ -153,7 +153,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   pull: ['counted.ts', 'detection', 'refused.ts', 'store', 'time.ts'],
   samples: ['config'],
   setup: ['config', 'refused.ts'],
-  demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   lab: [
     'addresses.ts',
     'admin',
@@ -161,7 +160,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'auth',
     'clock.ts',
     'config',
-    'demo',
     'detection',
     'error-codes.ts',
     'generate',
@@ -266,7 +264,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'clock.ts',
     'config',
     'counted.ts',
-    'demo',
     'detection',
     'generate',
     'health',
