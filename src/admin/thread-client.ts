@@ -65,6 +65,8 @@ export class Operations {
   #again: NodeJS.Timeout | undefined;
   #onChanged: ((names: readonly EventName[]) => void) | null = null;
   #lastId = 0;
+  /** A request in the last moment would start the thread again, and the process would not end. */
+  #isClosed = false;
 
   constructor(
     options: OperationsOptions,
@@ -106,6 +108,7 @@ export class Operations {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#onChanged = null;
     clearTimeout(this.#again);
     if (this.#thread === null) return;
@@ -120,6 +123,7 @@ export class Operations {
   }
 
   async #ask(ask: Ask): Promise<Told> {
+    if (this.#isClosed) return BUSY;
     this.#thread ??= this.#start();
     if (this.#thread.unanswered() >= WAITING_MAX) return BUSY;
     const told = await this.#thread

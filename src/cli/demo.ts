@@ -4,7 +4,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { Appliance } from '../appliance.ts';
 import { createKey, parseKey } from '../auth/key.ts';
 import { type KeySubscription, subscriptionsText } from '../auth/keys.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
@@ -15,12 +14,11 @@ import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
-import { actorOfProcess } from './actor.ts';
 import { defineCommand } from './command.ts';
 import { startLab } from './lab-start.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
-import { consoleLink, type Serving } from './serving.ts';
+import { operateHere, type Serving } from './serving.ts';
 
 const SEED = 'demo';
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
@@ -76,28 +74,40 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
     async onListening({ appliance, config }) {
-      link = await consoleLink(appliance);
+      ({ url: link } = await operateHere<{ url: string }>(appliance, 'console'));
       if (!json) process.stdout.write(consoleText(link, config.dataFolder));
     },
     onStop: () => stopping.abort(),
   });
   if (started === null) return;
   const { serving, lab, ended } = started;
-  await lab.feed.writePhotos();
-  const drops = new Drops(serving.appliance);
-  await drops.drop();
-  const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs)) };
-  print(shown, { json, text: () => introductionText(shown, serving) });
-  serving.showLog();
-  const dropping = async () => {
-    for (;;) {
-      await sleep(DROP_EVERY_MS, undefined, { signal: stopping.signal });
-      await drops.drop();
-    }
+  const { signal } = stopping;
+  const introduced = async () => {
+    await lab.feed.writePhotos();
+    const drop = createDrops(serving);
+    await drop();
+    const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs)) };
+    print(shown, { json, text: () => introductionText(shown, serving) });
+    serving.showLog();
+    await keepDropping(serving, drop, signal);
   };
-  // A drop waits until it is read, which may be never: ingest can be paused.
-  await Promise.race([ended, dropping().catch(() => ended)]);
+  // A drop waits until it is read, which may be never: ingest can be paused. What a stop leaves undone is no failure.
+  const going = introduced().catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  await Promise.race([ended, going]);
   await ended;
+}
+
+async function keepDropping({ log }: Serving, drop: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    // Ends early at the signal.
+    await sleep(DROP_EVERY_MS, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    await drop().catch((err: unknown) => {
+      if (!signal.aborted) log.error({ err }, 'a step of the scenario failed');
+    });
+  }
 }
 
 function consoleText(link: string, data: string): string {
@@ -113,40 +123,26 @@ interface Dropped {
   readonly files: readonly { readonly ids: readonly string[] }[];
 }
 
-/** What the sample agency exports from now on: operations of the lab, as a scenario has them. */
-class Drops {
-  readonly #appliance: Appliance;
-  #newestMs = newestEndedWindow(Date.now());
-  #score = 0;
-
-  constructor(appliance: Appliance) {
-    this.#appliance = appliance;
-  }
-
-  /** Drops the windows that have ended, else a few more rows of the newest; then a detection gets another score. */
-  async drop(): Promise<void> {
+/**
+ * What the sample agency exports from now on: operations of the lab, as a scenario has them.
+ *
+ * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
+ */
+function createDrops({ appliance }: Serving): () => Promise<void> {
+  let droppedMs = newestEndedWindow(Date.now());
+  let score = 0;
+  return async () => {
     const newestMs = newestEndedWindow(Date.now());
     // Several, if the machine slept.
-    for (; this.#newestMs < newestMs; this.#newestMs += WINDOW_MS)
-      await this.#run('drop', { rows: ROWS_A_WINDOW, age: `${newestMs - this.#newestMs - WINDOW_MS}ms` });
-    const { files } = await this.#run<Dropped>('drop', { rows: ROWS_A_DROP });
-    this.#score = (this.#score + 7) % SCORES;
-    for (const { ids } of files)
-      for (const id of ids.slice(0, 1)) await this.#run('correct', { id, score: this.#score });
-  }
-
-  async #run<Value>(name: string, given: object): Promise<Value> {
-    const by = actorOfProcess();
-    const { status, body } = await this.#appliance.operate({
-      path: `lab-${name}`,
-      given,
-      way: 'command',
-      by,
-    });
-    const answer = JSON.parse(body);
-    if (status !== 200) throw new Refused('failed', answer.detail);
-    return answer.value;
-  }
+    for (; droppedMs < newestMs; droppedMs += WINDOW_MS) {
+      const age = `${newestMs - droppedMs - WINDOW_MS}ms`;
+      await operateHere(appliance, 'lab-drop', { rows: ROWS_A_WINDOW, age });
+    }
+    const { files } = await operateHere<Dropped>(appliance, 'lab-drop', { rows: ROWS_A_DROP });
+    score = (score + 7) % SCORES;
+    for (const [id] of files.map(({ ids }) => ids))
+      await operateHere(appliance, 'lab-correct', { id, score });
+  };
 }
 
 interface Page {

@@ -67,14 +67,26 @@ export async function startLab(
     intervene: (parts) => begun(lab).join(parts),
   });
   const running = begun(lab);
-  const ended = untilSignal(serving, onStop);
+  let isStopping = false;
+  const ended = untilSignal(serving, () => {
+    isStopping = true;
+    onStop();
+  });
   const ready = async () => {
     await onListening(serving);
     await Promise.all([serving.appliance.readable, filled]);
     await running.rested();
-    return { serving, lab: running, ended };
+    // A stop ends the wait, too.
+    return isStopping ? undefined : { serving, lab: running, ended };
   };
-  return (await Promise.race([ready(), ended])) ?? null;
+  const failed = (error: unknown) => {
+    // What a stop leaves undone is no failure.
+    if (!isStopping) throw error;
+  };
+  const started = await Promise.race([ready().catch(failed), ended]);
+  if (started !== undefined) return started;
+  await ended;
+  return null;
 }
 
 /** A key that follows from a seed. Anyone who knows the seed knows the key: a lab holds sample data only. */

@@ -2,19 +2,17 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Appliance } from '../appliance.ts';
 import { parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { playScenario, readScenario, type Step } from '../lab/scenario.ts';
+import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
 import { parseDuration, parseLabTime } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder, writeWhole } from '../store/folder.ts';
 import { DAY_MS, formatMs } from '../time.ts';
-import { actorOfProcess } from './actor.ts';
 import { defineCommand } from './command.ts';
 import { LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerExam } from './lab-exam.ts';
@@ -22,7 +20,7 @@ import { seededKey, startLab } from './lab-start.ts';
 import { operationGroup } from './operation-command.ts';
 import { commonOptions, LISTENING_OPTIONS, readPath, stateOwn } from './options.ts';
 import { print } from './output.ts';
-import { consoleLink, type Serving } from './serving.ts';
+import { operateHere, type Serving } from './serving.ts';
 
 const SEED_DEFAULT = '1';
 const FAULT =
@@ -119,18 +117,13 @@ async function start(command: Command, options: LabStart): Promise<null> {
   serving.showLog();
   lab.onMoved = playScenario(
     steps,
-    (step) => playStep(serving.appliance, step),
+    ({ path, given }) => operateHere(serving.appliance, path, given),
     (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
   await lab.feed.writePhotos();
   await ended;
   return null;
-}
-
-async function playStep({ operate }: Appliance, { path, given }: Step): Promise<void> {
-  const { status, body } = await operate({ path, given, way: 'command', by: actorOfProcess() });
-  if (status !== 200) throw new Error(JSON.parse(body).detail);
 }
 
 async function introduce(
@@ -141,7 +134,7 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const link = await consoleLink(appliance);
+  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   // For the exam.
   writeWhole(join(folder.root, LAB_KEY_FILE), `${key}\n`);

@@ -88,7 +88,8 @@ export class Lab implements LabJoined {
   }
 
   control(request: IncomingMessage, response: ServerResponse): boolean {
-    if (!(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
+    // A demonstration may have an export of its user.
+    if (this.#kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
     response.on('error', () => {});
     answerControl(request, response, this.#running().operations()).catch(() => response.destroy());
     return true;

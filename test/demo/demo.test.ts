@@ -94,6 +94,8 @@ test('keys and calls work, exports keep arriving, and the next start begins from
       const detection = await paste(calls.detection);
       assert.deepEqual([detection.status, JSON.parse(await detection.text()).event], [200, undefined]);
 
+      const operation = await fetch(`${url}/operations/lab-clock`, { method: 'POST' });
+      assert.equal(operation.status, 404, 'only a lab does operations without a session');
       const health = await fetch(`${url}/v1/health`);
       assert.equal(health.status, 200, await health.text());
       assert.equal(shown.detection?.id, calls.detection.split('/').at(-1)?.replace("'", ''));
