@@ -7,7 +7,7 @@ import { openControlSocket } from './admin/control-socket.ts';
 import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
-import type { Told } from './admin/thread-messages.ts';
+import type { AskLab, Told } from './admin/thread-messages.ts';
 import { type ApplianceIngest, type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
@@ -76,8 +76,8 @@ export interface ApplianceOptions {
   readonly log: Logger;
   /** From bootIngestThread; terminated when the start fails. */
   readonly ingestThread: Worker;
-  /** For a lab: called once its parts exist; @returns what the server calls at each request. */
-  readonly intervene?: (parts: LabParts) => Interventions;
+  /** For a lab: called once its parts exist. */
+  readonly intervene?: (parts: LabParts) => LabJoined;
   /** How long requests in progress may take when the appliance stops. */
   readonly graceMs?: number;
   /** Shows the progress of a long file on a terminal. */
@@ -91,6 +91,14 @@ export interface LabParts {
   readonly dailyRows: DailyRows;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly secret: Buffer;
+  /** Runs operations, once the appliance has started. */
+  readonly operations: () => Operations;
+}
+
+/** A lab, as the appliance has it. */
+export interface LabJoined extends Interventions {
+  /** Does an operation of the lab. @throws Refused */
+  readonly run: (asked: AskLab) => Promise<unknown>;
 }
 
 /** @throws Refused when the folders cannot be used, another process uses them, or the address is taken */
@@ -123,7 +131,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   await ingest.begun;
   const health = watchHealth(config, stores, log);
   undo.defer(health.close);
-  const server = await serve(options, { ...stores, ...counters, ingest, health }, undo);
+  const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
+  const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
   const { metrics } = counters;
   const run = randomUUID();
   const live = (): Live => ({
@@ -133,9 +142,9 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
     health: health.health(),
     reading: ingest.reading(),
   });
-  const operations = startOperations(options, { ...stores, ingest, health, live }, server.url, undo);
-  const lab = server.lab?.shown ?? null;
-  const opened = { ...stores, ...counters, monitor: health, server, operations, lab, run };
+  const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
+  const shown = lab?.shown ?? null;
+  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown, run };
   const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
@@ -323,12 +332,13 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
 interface OperationParts extends Stores {
   readonly ingest: ApplianceIngest;
   readonly health: Monitor;
+  readonly lab: LabJoined | null;
   readonly live: () => Live;
 }
 
 function startOperations(
   { config, kind, log }: ApplianceOptions,
-  { detections, ingest, denials, health, live }: OperationParts,
+  { detections, ingest, denials, health, lab, live }: OperationParts,
   url: string,
   undo: AsyncDisposableStack,
 ): Operations {
@@ -336,6 +346,7 @@ function startOperations(
     settings: { config, kind, base_url: config.server.base_url === '' ? url : config.server.base_url },
     ingest,
     denials,
+    lab: lab && ((asked) => lab.run(asked)),
     live,
     unreadable() {
       if (health.isDamaged())
@@ -357,17 +368,17 @@ function startOperations(
   return operations;
 }
 
-interface Served extends RunningServer {
-  readonly lab: Interventions | null;
-}
-
 async function serve(
-  { config, log, intervene }: ApplianceOptions,
-  parts: Stores & Counters & { readonly ingest: IngestClient; readonly health: Monitor },
+  { config, log }: ApplianceOptions,
+  parts: Stores &
+    Counters & {
+      readonly ingest: IngestClient;
+      readonly health: Monitor;
+      readonly lab: Interventions | null;
+    },
   undo: AsyncDisposableStack,
-): Promise<Served> {
-  const { folder, ingest } = parts;
-  const lab = intervene?.(parts) ?? null;
+): Promise<RunningServer> {
+  const { folder, ingest, lab } = parts;
   const server = await startServer({
     ...parts,
     config,
@@ -381,5 +392,5 @@ async function serve(
     log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
   );
   undo.defer(() => rmSync(folder.address, { force: true }));
-  return { ...server, lab };
+  return server;
 }

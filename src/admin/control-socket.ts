@@ -5,15 +5,14 @@
  * The path of a socket has at most 107 bytes. Linux offers a short way to any folder: by a descriptor of it.
  */
 import { chmodSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
 import type { Logger } from '../log.ts';
 import { reasonOf } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { answerOperation, OPERATIONS_PATH } from './operation-requests.ts';
+import { answerRequest } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
-import { problem } from './thread-messages.ts';
 
 export interface ControlSocket {
   close(): Promise<void>;
@@ -27,7 +26,8 @@ export async function openControlSocket(
 ): Promise<ControlSocket> {
   const server = createServer((request, response) => {
     response.on('error', () => {});
-    answer(request, response, operations).catch((error: unknown) => {
+    const asker = { way: 'command', by: actorOf(request), mayAct: true } as const;
+    answerRequest(request, response, operations, asker).catch((error: unknown) => {
       log.error({ err: error }, 'an operation could not be answered');
       response.destroy();
     });
@@ -61,21 +61,6 @@ export async function openControlSocket(
       });
     },
   };
-}
-
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  operations: Operations,
-): Promise<void> {
-  const isOperation = (request.url ?? '').startsWith(OPERATIONS_PATH);
-  const asker = { way: 'command', by: actorOf(request), mayAct: true } as const;
-  const told = isOperation
-    ? await answerOperation(request, response, operations, asker)
-    : problem(404, 'There are operations here alone.', 'not_found');
-  if (told === null) return;
-  response.writeHead(told.status, { 'Content-Type': 'application/json' });
-  response.end(told.body);
 }
 
 /** As the command says: whoever can open the socket could write the audit trail itself. */

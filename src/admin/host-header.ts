@@ -3,6 +3,7 @@
  * rebinding), and then read what is served here through the browser of somebody who can reach it. Such a name is in the
  * public DNS, so only addresses are accepted, and names that the public DNS cannot have. Pure.
  */
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
 /**
@@ -42,4 +43,14 @@ export function isHostAccepted(host: string | undefined, own: readonly string[])
     PRIVATE_NAME.test(name) ||
     own.some((one) => (one.startsWith('.') ? name.endsWith(one) : one.toLowerCase() === name))
   );
+}
+
+/**
+ * Whether a page of another origin sent it, by `Sec-Fetch-Site`, or else by `Origin` against `Host` (OWASP, Cross-Site
+ * Request Forgery Prevention: Fetch Metadata).
+ */
+export function isForeign({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  const { host, origin, 'sec-fetch-site': site } = headers;
+  if (site !== undefined) return site !== 'same-origin';
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
 }

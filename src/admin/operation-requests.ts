@@ -33,6 +33,21 @@ export interface Answer extends Told {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Answers a request to a server that has nothing but operations. */
+export async function answerRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operations: Operations,
+  asker: Asker,
+): Promise<void> {
+  const told = (request.url ?? '').startsWith(OPERATIONS_PATH)
+    ? await answerOperation(request, response, operations, asker)
+    : problem(404, 'There are operations here alone.', 'not_found');
+  if (told === null) return;
+  response.writeHead(told.status, { 'Content-Type': 'application/json' });
+  response.end(told.body);
+}
+
 /** @returns null if it answers in lines, itself */
 export async function answerOperation(
   request: IncomingMessage,

@@ -9,12 +9,14 @@ import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
-import { reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { callsTo, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
 import { EVENTS, type EventName } from './console/api.ts';
 import {
   type Ask,
+  type AskLab,
+  type LabSaid,
   type OperationsCalls,
   type OperationsEvent,
   type OperationsSettings,
@@ -32,6 +34,8 @@ export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake'>;
   readonly denials: Denials;
+  /** Null unless it is a lab. @throws Refused */
+  readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
@@ -61,6 +65,8 @@ export class Operations {
   #again: NodeJS.Timeout | undefined;
   #onChanged: ((names: readonly EventName[]) => void) | null = null;
   #lastId = 0;
+  /** A request in the last moment would start the thread again, and the process would not end. */
+  #isClosed = false;
 
   constructor(
     options: OperationsOptions,
@@ -102,6 +108,7 @@ export class Operations {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#onChanged = null;
     clearTimeout(this.#again);
     if (this.#thread === null) return;
@@ -116,6 +123,7 @@ export class Operations {
   }
 
   async #ask(ask: Ask): Promise<Told> {
+    if (this.#isClosed) return BUSY;
     this.#thread ??= this.#start();
     if (this.#thread.unanswered() >= WAITING_MAX) return BUSY;
     const told = await this.#thread
@@ -149,6 +157,16 @@ export class Operations {
     this.#onChanged(CHANGES);
   }
 
+  /** Never rejects. */
+  async #askLab(asked: AskLab): Promise<LabSaid> {
+    try {
+      return { kind: 'done', value: await this.#options.lab?.(asked) };
+    } catch (error) {
+      const code = error instanceof Refused ? error.code : null;
+      return { kind: 'failed', code, reason: reasonOf(error) };
+    }
+  }
+
   #receive(event: OperationsEvent, thread: ThreadCalls<OperationsCalls>): void {
     const { ingest, denials } = this.#options;
     switch (event.kind) {
@@ -173,7 +191,10 @@ export class Operations {
         void ingest
           .ask(request, tell)
           .then((outcome) => thread.post('ingestSaid', { id, said: { kind: 'outcome', outcome } }));
+        break;
       }
+      case 'lab':
+        void this.#askLab(event.asked).then((said) => thread.post('labSaid', { id: event.id, said }));
     }
   }
 }

@@ -1,11 +1,13 @@
 /** The messages between the main thread and the operations thread. */
 
-import type { Actor } from '../auth/actor.ts';
+import type { Actor, Doing } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
+import type { LabName } from '../operations/lab.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
+import type { RefusedCode } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { EventName } from './console/api.ts';
 
@@ -55,6 +57,8 @@ export interface OperationsCalls {
   ask(ask: Ask): Told;
   /** What the ingest thread said to a request. */
   ingestSaid(said: { readonly id: number; readonly said: IngestSaid }): void;
+  /** What the lab answered. */
+  labSaid(said: { readonly id: number; readonly said: LabSaid }): void;
   /** Whether somebody listens for changes: each is an event, the names of what changed. */
   watch(on: boolean): void;
   /** Ends the thread and the processes that its jobs have begun. */
@@ -65,11 +69,25 @@ export type IngestSaid =
   | { readonly kind: 'progress'; readonly text: string }
   | { readonly kind: 'outcome'; readonly outcome: RequestOutcome };
 
+export type LabSaid =
+  | { readonly kind: 'done'; readonly value: unknown }
+  /** Without a code, it is a fault. */
+  | { readonly kind: 'failed'; readonly code: RefusedCode | null; readonly reason: string };
+
+/** An operation that a lab does in the main thread. */
+export interface AskLab {
+  readonly name: LabName;
+  readonly values: object;
+  /** As the audit trail names it. */
+  readonly operation: Doing;
+}
+
 export type OperationsEvent =
   /** What the views of the console show has changed. */
   | { readonly kind: 'changed'; readonly names: readonly EventName[] }
   | { readonly kind: 'progress'; readonly id: number; readonly text: string }
   | { readonly kind: 'ingest'; readonly id: number; readonly request: IngestRequest }
+  | { readonly kind: 'lab'; readonly id: number; readonly asked: AskLab }
   /** access.db was written. */
   | { readonly kind: 'access' }
   | { readonly kind: 'deny' | 'forget'; readonly denied: readonly Denied[] };

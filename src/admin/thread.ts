@@ -44,6 +44,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const jobs = new Jobs(() => send({ kind: 'changed', names: ['jobs'] }));
   const forget = (denied: readonly Denied[]) => send({ kind: 'forget', denied });
   const asked = new Map<number, AskedIngest>();
+  const askedLab = new Map<number, PromiseWithResolvers<unknown>>();
   let lastId = 0;
 
   const readable = (unreadable: string | null) => {
@@ -88,6 +89,15 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
         asked.set(lastId, { tell, resolve, reject });
         send({ kind: 'ingest', id: lastId, request });
       }),
+    lab(name, values) {
+      if (kind === 'appliance') throw new Refused('failed', NO_LAB);
+      lastId += 1;
+      const answer = Promise.withResolvers<unknown>();
+      askedLab.set(lastId, answer);
+      const operation = { kind: way, command: `lab ${name}`, ...by };
+      send({ kind: 'lab', id: lastId, asked: { name, values, operation } });
+      return answer.promise;
+    },
     tell,
     deny(denied) {
       send({ kind: 'deny', denied: [denied] });
@@ -148,6 +158,12 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       if (said.outcome.ok) waiting?.resolve(said.outcome);
       else waiting?.reject(new Refused('failed', said.outcome.reason));
     },
+    labSaid({ id, said }) {
+      const waiting = askedLab.get(id);
+      askedLab.delete(id);
+      if (said.kind === 'done') waiting?.resolve(said.value);
+      else waiting?.reject(said.code === null ? new Error(said.reason) : new Refused(said.code, said.reason));
+    },
     watch,
     async stop() {
       await endProcesses();
@@ -158,6 +174,8 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 
 /** As the audit trail names it. */
 const SETTLING = { operation: { kind: 'start' } };
+
+const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
 
 interface AskedIngest {
   readonly tell: Context['tell'];

@@ -1,32 +1,43 @@
-/** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
-
+/**
+ * `wirewatch demo`: a lab whose clock runs, with a sample agency that exports every twenty seconds. It prints keys and
+ * ready-to-run calls.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openAccess } from '../auth/open-access.ts';
+import type { Command } from 'commander';
+import { createKey, parseKey } from '../auth/key.ts';
+import { type KeySubscription, subscriptionsText } from '../auth/keys.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
-import { counted } from '../counted.ts';
-import { prepareAgency, type SampleKey } from '../demo/agency.ts';
-import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
-import { countFiles, readFigures } from '../demo/figures.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
-import type { Operation } from '../history/format.ts';
-import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import type { LabKey } from '../lab/agency.ts';
+import { newestEndedWindow } from '../lab/feed.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openDatabase } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
 import { table } from '../text-layout.ts';
-import { formatMs, SECOND_MS } from '../time.ts';
-import { newestDone } from '../windows/ledger.ts';
-import { actorOfProcess } from './actor.ts';
+import { formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { defineCommand } from './command.ts';
+import { startLab } from './lab-start.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
-import { createProgress, print } from './output.ts';
-import { consoleLink, type Serving, serveAppliance, untilSignal } from './serving.ts';
+import { print } from './output.ts';
+import { operateHere, type Serving } from './serving.ts';
 
+const SEED = 'demo';
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
-const POLL_EVERY_MS = 100;
-/** How long reading the day may take before the commands are printed anyway. */
-const DAY_TIMEOUT_MS = 120 * SECOND_MS;
+/** In both files of a window together. */
+const ROWS_A_WINDOW = 40;
+const ROWS_A_DROP = 4;
+const SCORES = 99;
+
+const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
+const KEYS: readonly { readonly name: string; readonly subscriptions: readonly KeySubscription[] }[] = [
+  {
+    name: 'demo: everything',
+    subscriptions: [
+      { id: FIRST.id, content_types: null },
+      { id: SECOND.id, content_types: null },
+    ],
+  },
+  { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text'] }] },
+];
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
@@ -36,19 +47,9 @@ export const register = defineCommand({
   },
   examples: ['demo', 'demo --port 9090'],
   async run(_values, self) {
-    const serving = await serveAppliance(self, 'demo', { ingestThread: bootIngestThread() }).catch(
-      (error: unknown) => {
-        throw advisedForNpm(error);
-      },
-    );
-    const stopping = new AbortController();
-    const ended = untilSignal(serving, () => stopping.abort());
-    await demonstrate(serving, commonOptions(self).json, stopping.signal, {
-      kind: 'command',
-      command: 'demo',
-      ...actorOfProcess(),
+    await demonstrate(self, commonOptions(self).json).catch((error: unknown) => {
+      throw advisedForNpm(error);
     });
-    await ended;
     return null;
   },
 });
@@ -60,32 +61,52 @@ function advisedForNpm(error: unknown): unknown {
   return new Refused(error.code, error.message.replace(OTHER_ADDRESS, advice), { cause: error });
 }
 
-async function demonstrate(
-  { appliance, config, showLog }: Serving,
-  json: boolean,
-  signal: AbortSignal,
-  operation: Operation,
-): Promise<void> {
-  const folder = dataFolder(config.dataFolder);
-  const link = await consoleLink(appliance);
-  if (!json) process.stdout.write(consoleText(link, folder.root));
-  await appliance.readable;
-  using db = openDatabase(folder.detections, 'read');
+async function demonstrate(command: Command, json: boolean): Promise<void> {
+  const stopping = new AbortController();
+  let keys: readonly LabKey[] = [];
+  let link = '';
   const beganMs = Date.now();
-  await expectFromNow(appliance, beganMs, signal);
-  const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
-  const folders = { drop: appliance.drop, photos: config.photos.folder };
-  const exports = new SampleExports(folders, doneByBoth(db), beganMs);
-  await ingestDay(db, exports, signal);
-  if (signal.aborted) return;
-  const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
-  print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
-  showLog();
+  const started = await startLab(command, 'demo', {
+    seed: SEED,
+    keys(prefix) {
+      keys = KEYS.map((own) => ({ ...own, key: createKey(prefix).key, expires_at: null }));
+      return keys;
+    },
+    fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
+    async onListening({ appliance, config }) {
+      ({ url: link } = await operateHere<{ url: string }>(appliance, 'console'));
+      if (!json) process.stdout.write(consoleText(link, config.dataFolder));
+    },
+    onStop: () => stopping.abort(),
+  });
+  if (started === null) return;
+  const { serving, lab, ended } = started;
+  const { signal } = stopping;
+  const introduced = async () => {
+    await lab.feed.writePhotos();
+    const drop = createDrops(serving);
+    await drop();
+    const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs)) };
+    print(shown, { json, text: () => introductionText(shown, serving) });
+    serving.showLog();
+    await keepDropping(serving, drop, signal);
+  };
+  // A drop waits until it is read, which may be never: ingest can be paused. What a stop leaves undone is no failure.
+  const going = introduced().catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  await Promise.race([ended, going]);
+  await ended;
+}
+
+async function keepDropping({ log }: Serving, drop: () => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await pause(DROP_EVERY_MS, signal);
+    // Ends early at the signal.
+    await sleep(DROP_EVERY_MS, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
-    if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
-    else await exports.dropChanges(Date.now());
+    await drop().catch((err: unknown) => {
+      if (!signal.aborted) log.error({ err }, 'a step of the scenario failed');
+    });
   }
 }
 
@@ -98,74 +119,52 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
-/** If the last demonstration ended long ago, the windows since then are not missing. */
-async function expectFromNow(
-  { ask }: Serving['appliance'],
-  nowMs: number,
-  signal: AbortSignal,
-): Promise<void> {
-  const window_start = newestEndedWindow(nowMs);
-  for (const name of EXPORT_NAMES) {
-    const outcome = await ask({ kind: 'expect', export: name, window_start }, () => {});
-    // A stop leaves it undone.
-    if (signal.aborted) return;
-    if (!outcome.ok) throw new Refused('failed', outcome.reason);
-  }
+interface Dropped {
+  readonly files: readonly { readonly ids: readonly string[] }[];
 }
 
-function prepare(
-  root: string,
-  { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
-  nowMs: number,
-): SampleKey[] {
-  using access = openAccess(root, { kind: 'demo', operation });
-  return prepareAgency(access, prefix, nowMs);
-}
-
-/** The end of the newest window that both exports have; null if one has none. */
-function doneByBoth(db: Database): number | null {
-  const ends = EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0);
-  return Math.min(...ends) || null;
-}
-
-/** The newest window first: with it, Wirewatch is up to date. Then the day before, and changes. */
-async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  using progress = createProgress();
-  const before = countFiles(db);
-  const untilMs = performance.now() + DAY_TIMEOUT_MS;
-  let files = 0;
-  const steps = [
-    () => exports.dropNewest(Date.now()),
-    () => exports.dropOthers(),
-    async () => (await exports.dropChanges(Date.now())) + (await exports.dropChanges(Date.now())),
-  ];
-  for (const step of steps) {
-    files += await step();
-    while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
-      progress.update('reading a day of sample exports, files:', countFiles(db) - before, files);
-      await pause(POLL_EVERY_MS, signal);
+/**
+ * What the sample agency exports from now on: operations of the lab, as a scenario has them.
+ *
+ * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
+ */
+function createDrops({ appliance }: Serving): () => Promise<void> {
+  let droppedMs = newestEndedWindow(Date.now());
+  let score = 0;
+  return async () => {
+    const newestMs = newestEndedWindow(Date.now());
+    // Several, if the machine slept.
+    for (; droppedMs < newestMs; droppedMs += WINDOW_MS) {
+      const age = `${newestMs - droppedMs - WINDOW_MS}ms`;
+      await operateHere(appliance, 'lab-drop', { rows: ROWS_A_WINDOW, age });
     }
-  }
+    const { files } = await operateHere<Dropped>(appliance, 'lab-drop', { rows: ROWS_A_DROP });
+    score = (score + 7) % SCORES;
+    for (const [id] of files.map(({ ids }) => ids))
+      await operateHere(appliance, 'lab-correct', { id, score });
+  };
 }
 
-interface Photos {
-  readonly data: readonly { readonly source: { readonly image_url: string } }[];
+interface Page {
+  readonly data: readonly { readonly id: string; readonly source: { readonly image_url: string } }[];
 }
 
 type Introduction = Awaited<ReturnType<typeof introduction>>;
 
-async function introduction(url: string, keys: readonly SampleKey[], db: Database, sinceMs: number) {
-  const { detections, versions, newestId } = readFigures(db);
+async function introduction(url: string, own: readonly LabKey[], sinceMs: number) {
+  const keys = own.map(({ key, name, subscriptions }) => {
+    const reads = subscriptionsText(subscriptions);
+    return { id: parseKey(key)?.id ?? '', name, reads, key };
+  });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
   const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
-  const detection = `${url}/v1/detections/${newestId}`;
-  const photos = await ask<Photos>(`${changes}&content_type=image&limit=1`, key);
+  const photos = await ask<Page>(`${changes}&content_type=image&limit=1`, key);
+  const stories = await ask<Page>(`${changes}&content_type=text&limit=1`, key);
+  const detection = `${url}/v1/detections/${stories?.data[0]?.id ?? 'ID'}`;
   return {
     url,
     keys,
-    detections,
-    versions,
     calls: {
       health: `curl -s '${url}/v1/health'`,
       changes: `${curl} '${changes}&limit=3'`,
@@ -187,13 +186,13 @@ async function ask<Answer>(address: string, key: string): Promise<Answer | null>
   }
 }
 
-function introductionText(shown: Introduction, drop: string, data: string): string {
+function introductionText(shown: Introduction, { appliance, config }: Serving): string {
   const { calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${shown.url}
-It has read a day of sample exports: ${counted(shown.detections, 'detection')} in ${counted(shown.versions, 'version')}.
+It has read a day of sample exports.
 
-Keys (valid until you start the demo again; keys that you create yourself stay valid):
+Keys (valid until you start the demo again):
 ${table(shown.keys, [
   { title: 'NAME', value: (key) => key.name },
   { title: 'READS', value: (key) => key.reads },
@@ -226,19 +225,14 @@ A photo to open in your browser:
   ${photo}
 `
 }
-Every 20 seconds, an export file with new and changed detections is dropped into
-  ${drop}
+Every 20 seconds, export files with new and changed detections are dropped into
+  ${appliance.drop}
 The log lines below show each file and each request. All data is in
-  ${data}
-Press Ctrl-C to stop; start the demo again to continue with the same data.
+  ${config.dataFolder}
+Press Ctrl-C to stop. The next start begins from scratch.
 `;
 }
 
 function indented(text: string): string {
   return text.replace(/^/gm, '  ');
-}
-
-/** Ends early at the signal. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {});
 }

@@ -1,14 +1,17 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import { wholeNumber } from '../config/format.ts';
-import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import {
+  integer,
+  type Reading,
+  read,
+  readKeySubscriptions,
+  readWindowStart,
+  wrong,
+} from '../config/option-values.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
-  type ContentType,
   EXPORT_NAMES,
   type ExportName,
-  isContentType,
-  NUMBER_MAX,
 } from '../detection/content-type.ts';
 import {
   refuseTaken,
@@ -17,10 +20,17 @@ import {
   type WrittenFile,
   writeExportFile,
 } from '../generate/files.ts';
-import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
+import {
+  EARLIEST_START_MS,
+  exportRows,
+  LATEST_START_MS,
+  ROWS_MAX,
+  type RowsOptions,
+  type SampleSubscription,
+} from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
-import { choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
@@ -68,7 +78,7 @@ const MEMBERS = {
     usual: DEFAULTS.export,
   }),
   form: choice(FORMS, { hint: 'file format and compression', placeholder: 'form', usual: DEFAULTS.form }),
-  subscriptions: value(readSubscriptions, {
+  subscriptions: list(readSubscriptions, {
     hint: `subscriptions to write rows for, such as 7001,7002:text (default: ${SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',')})`,
     placeholder: 'list',
   }),
@@ -119,17 +129,20 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
     const before = written.length * options.rows;
     const onRows = (rows: number) =>
       progress.update('writing rows', before + rows, files.length * options.rows);
-    written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
+    const { signal } = interruption;
+    written.push(await writeExportFile(options.out, file, exportRows(file), { onRows, signal }));
   }
   return written;
 }
+
+export type PlannedFile = SampleFile & RowsOptions & { windows: number };
 
 /**
  * The files to write, in the order of their windows.
  *
  * @throws Refused `usage` if options contradict each other
  */
-export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFile[] {
+export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
@@ -144,21 +157,23 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFil
   }
   if (options.export !== 'both') requireSubscription(options.export, options.subscriptions);
   const { rows, seed, form, subscriptions, trailer = false } = options;
-  const backfill = options.backfill === undefined ? null : { label: options.backfill, windows };
-  const starts = backfill
-    ? [firstStartMs]
-    : Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS);
+  const { backfill } = options;
+  const starts =
+    backfill === undefined
+      ? Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS)
+      : [firstStartMs];
   const exportNames = options.export === 'both' ? EXPORT_NAMES : [options.export];
   return starts.flatMap((windowStartMs) =>
     exportNames.map((exportName) => ({
       seed,
       exportName,
       windowStartMs,
+      part: backfill ?? windowStartMs,
+      windows: backfill === undefined ? 1 : windows,
       rows,
       subscriptions,
       form,
       trailer,
-      backfill,
     })),
   );
 }
@@ -183,20 +198,11 @@ function readLabel(text: string): Reading<string> {
     : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash');
 }
 
-/** Reads `7001,7002:text`; without a type a subscription has both, and `7001:text,7001:image` is the same. */
-function readSubscriptions(value: string): Reading<readonly SampleSubscription[]> {
-  const types = new Map<number, Set<ContentType>>();
-  for (const item of value.split(',')) {
-    const [id = '', contentType, ...rest] = item.trim().split(':');
-    const number = wholeNumber(id, 1, NUMBER_MAX);
-    const isKnown = contentType === undefined || isContentType(contentType);
-    if (number === null || !isKnown || rest.length > 0) {
-      return wrong(
-        'comma-separated subscription ids, each with an optional :text or :image, such as 7001,7002:text',
-      );
-    }
-    const added = contentType === undefined ? CONTENT_TYPES : [contentType];
-    types.set(number, new Set([...(types.get(number) ?? []), ...added]));
-  }
-  return read([...types].map(([id, contentTypes]) => ({ id, contentTypes: [...contentTypes] })));
+/** Reads `7001,7002:text`; without a type, a subscription has both. */
+function readSubscriptions(items: readonly string[]): Reading<readonly SampleSubscription[]> {
+  const reading = readKeySubscriptions(items);
+  if (reading.kind === 'wrong') return reading;
+  return read(
+    reading.value.map(({ id, content_types }) => ({ id, contentTypes: content_types ?? CONTENT_TYPES })),
+  );
 }

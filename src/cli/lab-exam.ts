@@ -9,14 +9,22 @@ import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
 import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
 import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
+import type { LabName } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
+import { operationAt } from '../operations/table.ts';
 import { parseJson } from '../pull/api.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
+import { readRunning } from '../store/noted-address.ts';
 import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { type Result, subcommand } from './command.ts';
-import { LAB_KEY_FILE } from './data-folder.ts';
-import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
+import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
+import { operate } from './operate.ts';
+import { commonOptions } from './options.ts';
+
+/** The default of --data, as the help says it. */
+export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 120;
@@ -51,9 +59,18 @@ async function examine(
   { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof MEMBERS>,
   command: Command,
 ): Promise<Result> {
-  const { root, url } = runningLab(command);
+  const ask = async <Answer>(name: LabName, given: object) => {
+    const operation = operationAt(`lab ${name}`.replaceAll(' ', '-'));
+    if (operation === null) throw new Error(`there is no operation lab ${name}`);
+    // Each operation returns what its caller in the exam names.
+    return (await operate(command, operation, given)).value as Answer;
+  };
+  const { now } = await ask<{ now: string }>('clock', {});
+  const root = dataFolderPath(commonOptions(command), 'lab');
   const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
-  const { now } = await callLab<{ now: string }>(url, 'GET', 'clock');
+  const running = readRunning(dataFolder(root));
+  const url = running.kind === 'running' ? running.url : null;
+  if (url === null) throw new Refused('failed', `the lab in ${root} has just ended. Start it again.`);
   const since = formatMs(Date.parse(now) - DAY_MS);
   const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
   const started = client === undefined ? null : clientProcess(client, env);
@@ -65,7 +82,7 @@ async function examine(
   announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
-    ask: (method, path, body) => callLab(url, method, path, body),
+    ask,
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     restart: askForRestart,

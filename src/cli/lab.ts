@@ -1,39 +1,30 @@
 /** `wirewatch lab`: runs an appliance for tests of clients, with a clock, a feed and answers that tests set. */
-import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { createKey, parseKey } from '../auth/key.ts';
-import { openAccess } from '../auth/open-access.ts';
+import { parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
-import { CONFIG_FILE_NAME } from '../config/file.ts';
-import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
-import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseDuration, parseLabTime } from '../lab/actions.ts';
-import { Lab } from '../lab/lab.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
+import { parseDuration, parseLabTime } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { writing } from '../store/database.ts';
-import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
-import { takeServeLocks } from '../store/locks.ts';
+import { dataFolder, writeWhole } from '../store/folder.ts';
 import { DAY_MS, formatMs } from '../time.ts';
-import { actorOfProcess } from './actor.ts';
 import { defineCommand } from './command.ts';
-import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
-import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
-import { registerExam } from './lab-exam.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
+import { LAB_KEY_FILE } from './data-folder.ts';
+import { LAB_DATA, registerExam } from './lab-exam.ts';
+import { seededKey, startLab } from './lab-start.ts';
+import { operationGroup } from './operation-command.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath, stateOwn } from './options.ts';
 import { print } from './output.ts';
-import { consoleLink, type Serving, serveAppliance, untilSignal } from './serving.ts';
-
-const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
+import { operateHere, type Serving } from './serving.ts';
 
 const SEED_DEFAULT = '1';
+const FAULT =
+  'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503';
 const MEMBERS = {
   seed: value(anyText, {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
@@ -84,7 +75,13 @@ const registerStart = defineCommand({
 });
 
 export function register(command: Command): void {
-  registerLabCommands(command);
+  operationGroup('lab')(command);
+  for (const own of command.commands) {
+    for (const one of [own, ...own.commands]) stateOwn(one, { data: LAB_DATA });
+    if (own.name() === 'fault') own.description(FAULT);
+    // `-1d` is no option.
+    if (own.name() === 'clock') own.allowUnknownOption();
+  }
   registerExam(command);
   // After the other commands, which would inherit the texts of its help.
   registerStart(command);
@@ -93,114 +90,40 @@ export function register(command: Command): void {
 }
 
 async function start(command: Command, options: LabStart): Promise<null> {
+  const { seed, key_expires, ready_file } = options;
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
-    if (options.ready_file !== undefined) rmSync(options.ready_file, { force: true });
+    if (ready_file !== undefined) rmSync(ready_file, { force: true });
   };
   // Left by an earlier lab, it would announce this one too early.
   removeReadyFile();
   // Before any thread starts, which inherits the clock.
   beginMovableClock(options.clock ?? Date.now());
-  let lab: Lab | null = null;
-  let key = '';
-  let month = Promise.resolve();
-  const serving = await serveAppliance(command, 'lab', {
-    ingestThread: bootIngestThread(),
-    graceMs: 0,
-    async prepare(settings) {
-      const config = labConfig(settings);
-      const root = config.dataFolder;
-      await beginAnew(root);
-      key = prepareAccess(config, options);
-      writeWhole(join(root, LAB_KEY_FILE), `${key}\n`);
-      lab = new Lab(options.seed, config);
-      mkdirSync(config.ingest.drop, { recursive: true });
-      month = lab.dropMonth();
-      return config;
+  let key = options.key ?? '';
+  const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
+  const started = await startLab(command, 'lab', {
+    seed,
+    keys(prefix) {
+      key ||= seededKey(prefix, seed);
+      const expires_at = key_expires === undefined ? null : now() + key_expires;
+      return [{ key, name: 'lab', subscriptions, expires_at }];
     },
-    intervene: (parts) => begun(lab).join(parts),
+    drop: (root) => join(root, 'drop'),
+    fill: (feed) => feed.dropMonth(),
+    onStop: removeReadyFile,
   });
-  const running: Lab = begun(lab);
-  const ended = untilSignal(serving, removeReadyFile);
-  await Promise.all([serving.appliance.readable, month]);
-  await running.rested();
+  if (started === null) return null;
+  const { serving, lab, ended } = started;
   serving.showLog();
-  running.onMoved = playScenario(
+  lab.onMoved = playScenario(
     steps,
-    (action, body) => running.run(action, body),
+    ({ path, given }) => operateHere(serving.appliance, path, given),
     (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
-  await running.feed.writePhotos();
+  await lab.feed.writePhotos();
   await ended;
   return null;
-}
-
-/** Files of a lab are complete when they appear, so they need no quiet time. */
-function labConfig(config: Config): Config {
-  const drop = join(config.dataFolder, 'drop');
-  return {
-    ...config,
-    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
-    // Whatever the environment sets: a lab writes to its own folder only.
-    photos: { folder: join(config.dataFolder, 'photos') },
-    backup: { ...config.backup, every_minutes: 0 },
-  };
-}
-
-function isLab(root: string): boolean {
-  const path = join(root, LAB_FILE);
-  return existsSync(path) && readFileSync(path, 'utf8') === LAB_MARK;
-}
-
-/** Empties the folder of an earlier lab. @throws Refused `configuration` for a folder with other content */
-async function beginAnew(root: string): Promise<void> {
-  const folder = dataFolder(root);
-  const there = existsSync(root) ? readdirSync(root) : [];
-  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isLab(root)) {
-    throw new Refused(
-      'configuration',
-      `${root} is not empty and not the folder of a lab, which would delete what is in it. Name another folder with --data.`,
-    );
-  }
-  ensureFolder(folder);
-  writeWhole(join(root, LAB_FILE), LAB_MARK);
-  const release = await takeServeLocks(folder, () => {});
-  const kept = [
-    folder.lock,
-    folder.serveLock,
-    folder.stateLock,
-    ...[LAB_FILE, CONFIG_FILE_NAME].map((name) => join(root, name)),
-  ];
-  for (const path of there.map((name) => join(root, name)))
-    if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
-  release();
-}
-
-/** @returns the key */
-function prepareAccess(config: Config, { seed, key: given, key_expires }: LabStart): string {
-  using access = openAccess(config.dataFolder, {
-    create: true,
-    kind: 'lab',
-    operation: { kind: 'command', command: 'lab', ...actorOfProcess() },
-  });
-  const key = given ?? seededKey(config.keys.prefix, seed);
-  const nowMs = now();
-  const expires_at = key_expires === undefined ? null : nowMs + key_expires;
-  const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
-  // In one transaction: each transaction is an fsync, and the user waits.
-  writing(access, () => {
-    prepareAccount(access, nowMs);
-    addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
-  });
-  return key;
-}
-
-/** Anyone who knows the seed knows the key: a lab holds sample data only. */
-function seededKey(prefix: string, seed: string): string {
-  const bytes = (length: number) =>
-    hash('sha512', `wirewatch lab ${length} ${seed}`, 'buffer').subarray(0, length);
-  return createKey(prefix, bytes).key;
 }
 
 async function introduce(
@@ -211,8 +134,10 @@ async function introduce(
 ): Promise<void> {
   const { url } = appliance;
   const folder = dataFolder(config.dataFolder);
-  const link = await consoleLink(appliance);
+  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
+  // For the exam.
+  writeWhole(join(folder.root, LAB_KEY_FILE), `${key}\n`);
   if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
   if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
@@ -229,16 +154,11 @@ Move the clock, drop detections, have the next three requests fail, see what you
   wirewatch lab drop --rows 3
   wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3
   wirewatch lab report
-The same by HTTP, for tests: ${url}/_lab/openapi.json
-  curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/_lab/drop'
+The same by HTTP, for tests, without a session (${new URL(link).origin}/openapi-admin.json describes it):
+  curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/operations/lab-drop'
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });
-}
-
-function begun(lab: Lab | null): Lab {
-  if (lab === null) throw new Error('the lab was not prepared');
-  return lab;
 }
 
 function readWholeKey(text: string): Reading<string> {

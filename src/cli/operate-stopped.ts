@@ -80,6 +80,9 @@ export async function operateStopped(
       const { ingestAlone } = await import('./ingest-alone.ts');
       return ingestAlone(config, request, onProgress);
     },
+    lab: () => {
+      throw new Error('a lab that does not run is not asked');
+    },
     tell: onProgress,
     deny: () => false,
   };

@@ -7,15 +7,16 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
-import { type Operation, pathOf, type Question } from '../operations/operation.ts';
+import { isOfLab, type Operation, pathOf, type Question } from '../operations/operation.ts';
 import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { actorOfProcess } from './actor.ts';
-import { commandFolder } from './installation.ts';
+import { dataFolderPath } from './data-folder.ts';
+import { commonOptions } from './options.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -54,7 +55,9 @@ export interface Asking {
 }
 
 async function asked<Answer>(command: Command, operation: Operation, asking: Asking): Promise<Answer> {
-  const folder = commandFolder(command);
+  const isLab = isOfLab(operation);
+  // Also the folder of a lab: one that runs does every operation.
+  const folder = dataFolder(dataFolderPath(commonOptions(command), isLab ? 'lab' : 'appliance'));
   const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
     const answer = await askRunning<Answer>(folder, operation, asking, by).catch((error: unknown) => {
@@ -63,6 +66,11 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
       throw error;
     });
     if (answer !== NOT_RUNNING) return answer;
+    if (isLab)
+      throw new Refused(
+        'failed',
+        `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
+      );
     const { operateStopped, STARTING } = await import('./operate-stopped.ts');
     const own = await operateStopped(command, operation, asking, by);
     if (own !== STARTING) return own as Answer;

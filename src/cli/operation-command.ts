@@ -15,7 +15,10 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
   return (command) => {
     for (const operation of operationsOf(group)) {
       const [, ...words] = operation.name.split(' ');
-      const own = words.length === 0 ? command : command.command(words.join(' '));
+      const own = words.reduce(
+        (parent, word) => parent.commands.find((one) => one.name() === word) ?? parent.command(word),
+        command,
+      );
       describe(own.description(operation.summary), operation);
     }
     for (const register of more) register(command);

@@ -36,7 +36,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   demo: {
     description:
-      'run Wirewatch with a sample agency, sample keys and a steady flow of export files. Prints ready-to-run curl commands',
+      'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins anew',
     load: () => import('./demo.ts'),
   },
   lab: {

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
-import { isErrorCode, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -109,12 +109,16 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
   await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
-/** The link into the console that `demo` and `lab` print, for the user who started them. */
-export async function consoleLink({ operate }: Appliance): Promise<string> {
-  const by = actorOfProcess();
-  const { status, body } = await operate({ path: 'console', given: {}, way: 'command', by });
-  if (status !== 200) throw new Error(`the console gave no link: ${body}`);
-  return JSON.parse(body).value.url;
+/** Runs an operation for the user who started the process. @returns its value @throws Refused as it says */
+export async function operateHere<Value>(
+  { operate }: Pick<Appliance, 'operate'>,
+  path: string,
+  given: unknown = {},
+): Promise<Value> {
+  const { status, body } = await operate({ path, given, way: 'command', by: actorOfProcess() });
+  const answer = JSON.parse(body);
+  if (status !== 200) throw new Refused('failed', answer.detail);
+  return answer.value;
 }
 
 function endSignal(): Promise<NodeJS.Signals> {

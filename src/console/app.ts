@@ -119,7 +119,7 @@ function side(
   const lost = 'Not connected: this page may be out of date. Trying again.';
   const told = connected === null ? 'Connecting' : connected ? 'Live' : lost;
   return html`<header class="side">
-    <a class="brand" href=${linkTo('overview')}>Wirewatch${(demo || lab) && html`<span class="tag">${lab ? 'lab' : 'demo'}</span>`}</a>
+    <a class="brand" href=${linkTo('overview')}>Wirewatch${lab && html`<span class="tag">${demo ? 'demo' : 'lab'}</span>`}</a>
     <nav aria-label="Views"><ul>${links}</ul></nav>
     <div class="foot soft">
       <p class="connection" role="status">${mark(shape)} ${told}</p>

@@ -118,7 +118,9 @@ function kindOf(
 
 /** The values of an enumeration; none of another schema. */
 function wordsOf({ anyOf = [] }: TSchema): string[] {
-  return anyOf.flatMap((one: TSchema) => (typeof one.const === 'string' ? [one.const] : []));
+  return anyOf.flatMap(({ const: word }: TSchema) =>
+    typeof word === 'string' || typeof word === 'number' ? [`${word}`] : [],
+  );
 }
 
 /**

@@ -2,13 +2,18 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api-records.ts';
+import { actions } from './action.ts';
 import { count, instant, span } from './format.ts';
 import { foreign, members, state, when } from './inline.ts';
-import { code, facts, panel, read, table } from './parts.ts';
+import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
 const HELP = { help: 'testing-your-client' };
-const NO_FAULTS = html`None. ${code('wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges', 'the command that adds one')}`;
+const MOVES = [
+  { operation: 'lab clock', given: {} },
+  { operation: 'lab drop', given: {} },
+];
+const ADDS = [{ operation: 'lab fault add', given: {} }];
 
 export function Lab(): VNode {
   return html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
@@ -23,11 +28,12 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
     ['Seed', foreign(seed, 'mono')],
   ]);
   const faultRows = table(
-    { label: 'Faults', rows: faults, key: ({ id }) => id, empty: NO_FAULTS },
+    { label: 'Faults', rows: faults, key: ({ id }) => id, empty: 'None.' },
     ['Fault', ({ id }) => foreign(id, 'mono')],
     ['What it does', ({ members: of }) => members(of), 'wide'],
     ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
     ['State', ({ left }) => stateOf(left)],
+    ['Action', ({ id }) => actions([{ operation: 'lab fault clear', given: { id } }])],
   );
   const firedRows = table(
     { label: 'What fired', rows: fired, key: ({ number }) => number, empty: 'Nothing yet.' },
@@ -38,10 +44,9 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
     ['The client got', ({ status }) => (status === null ? 'no answer' : `${status}`)],
     ['Client', ({ user_agent }) => foreign(user_agent), 'wide'],
   );
-  const moves = code('wirewatch lab clock +1h', 'the command that moves it');
   return [
-    panel('Clock', [clock, moves], HELP),
-    panel('Faults', faultRows, HELP),
+    panel('Clock', [clock, actions(MOVES)], HELP),
+    panel('Faults', [faultRows, actions(ADDS)], HELP),
     panel('What fired', firedRows),
   ];
 }

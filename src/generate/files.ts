@@ -15,14 +15,14 @@ import type { Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
 import { csvHeader, csvLine, ndjsonLine, trailerLine } from './lines.ts';
-import { exportRows, type RowsOptions, type SampleRow } from './rows.ts';
 
-export type SampleFile = RowsOptions & {
+export type SampleFile = {
+  exportName: ExportName;
+  /** Of its window, epoch milliseconds; or the label of a backfill. */
+  part: number | string;
   form: Form;
   /** Whether NDJSON ends with a line that gives the number of rows; CSV has none. */
   trailer?: boolean;
-  /** One file of history over that many windows, instead of one window. */
-  backfill?: { label: string; windows: number } | null;
 };
 
 /** In the contract's names; a backfill has no window. */
@@ -42,11 +42,13 @@ const TRAILER_BYTES = 256;
 /**
  * Writes one file, and creates the folder if it is missing.
  *
+ * @param content its rows, with their columns in the order of the format
  * @throws Refused `failed` if the file exists or cannot be written, or the signal was aborted; no part of it remains
  */
 export async function writeExportFile(
   folder: string,
   sample: SampleFile,
+  content: Iterable<object>,
   { onRows = () => {}, signal }: WriteOptions = {},
 ): Promise<WrittenFile> {
   const file = sampleFilePath(folder, sample);
@@ -62,7 +64,7 @@ export async function writeExportFile(
     const unfinished = `${file}.${process.pid}.part`;
     try {
       const target = createWriteStream(unfinished);
-      await pipeline(chunks(sample, count), packer(sample.form), target, signal ? { signal } : {});
+      await pipeline(chunks(sample, content, count), packer(sample.form), target, signal ? { signal } : {});
       await refuseTaken(file);
       await rename(unfinished, file);
     } catch (error) {
@@ -72,16 +74,13 @@ export async function writeExportFile(
   } catch (error) {
     throw refusal(error, file);
   }
-  const windowStart = sample.backfill ? null : formatMs(sample.windowStartMs);
-  return { file, export: sample.exportName, window_start: windowStart, rows };
+  const { exportName, part } = sample;
+  return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
 }
 
 /** The path of the complete file. */
-export function sampleFilePath(
-  folder: string,
-  { exportName, windowStartMs, form, backfill }: SampleFile,
-): string {
-  const middle = backfill ? `backfill-${backfill.label}` : formatWindowStart(windowStartMs);
+export function sampleFilePath(folder: string, { exportName, part, form }: SampleFile): string {
+  const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
   return path.join(folder, `${exportName}.${middle}.${form}`);
 }
 
@@ -97,7 +96,7 @@ export async function refuseTaken(file: string): Promise<void> {
   if (!taken) return;
   throw new Refused(
     'failed',
-    `${file} already exists, and generate never overwrites a file. Move it away, or choose another --out, --start or --backfill.`,
+    `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
   );
 }
 
@@ -105,13 +104,17 @@ export async function refuseTaken(file: string): Promise<void> {
  * The file's bytes in chunks: one is in memory at a time, and the next is made when the disk is ready. Each line is
  * encoded alone: in a joined text, one line in Greek would make every character take two bytes.
  */
-function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<Buffer, void, undefined> {
+function* chunks(
+  sample: SampleFile,
+  content: Iterable<object>,
+  onRows: (rows: number) => void,
+): Generator<Buffer, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
-  const toLine: (row: SampleRow) => string = isCsv ? csvLine : ndjsonLine;
+  const toLine = isCsv ? csvLine : ndjsonLine;
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let bytes = isCsv ? chunk.write(csvHeader(sample.exportName)) : 0;
   let rows = 0;
-  for (const row of exportRows({ ...sample, windows: sample.backfill?.windows ?? 1 })) {
+  for (const row of content) {
     const line = toLine(row);
     // A UTF-16 unit has at most three bytes in UTF-8.
     if (bytes + line.length * 3 > CHUNK_BYTES - TRAILER_BYTES) {

@@ -1,9 +1,6 @@
 /** Rows as lines of an export file: NDJSON, or CSV by RFC 4180. */
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
-import type { SampleRow } from './rows.ts';
-
-type Value = string | number | boolean | null;
 
 /** The columns of an export, in the order in which every sample row has them. */
 export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport((exportName) =>
@@ -12,7 +9,7 @@ export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExpor
 
 const QUOTED = /[",\r\n]/;
 
-export function ndjsonLine(row: SampleRow): string {
+export function ndjsonLine(row: object): string {
   return `${JSON.stringify(row)}\n`;
 }
 
@@ -25,17 +22,17 @@ export function csvHeader(exportName: ExportName): string {
   return csvRecord(COLUMNS[exportName]);
 }
 
-export function csvLine(row: SampleRow): string {
+export function csvLine(row: object): string {
   return csvRecord(Object.values(row));
 }
 
-function csvRecord(values: readonly Value[]): string {
+function csvRecord(values: readonly unknown[]): string {
   let line = '';
   for (const value of values) line += `${line === '' ? '' : ','}${csvField(value)}`;
   return `${line}\r\n`;
 }
 
-function csvField(value: Value): string {
+function csvField(value: unknown): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);
   return QUOTED.test(value) ? `"${value.replaceAll('"', '""')}"` : value;

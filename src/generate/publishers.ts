@@ -63,92 +63,11 @@ const REGIONS: readonly Region[] = [
     native: true,
   },
   {
-    language: 'fr',
-    suffixes: 'fr|be|com',
-    places: 'Valflorisse|Montbrisé|Sainte-Aurène|Port-Clément-sur-Orle=port-clement|Rochegivre',
-    titles: "L'Écho de=echo|La Dépêche de=depeche|Le Phare de=phare|Courrier de=courrier",
-    placeLast: true,
-  },
-  {
-    language: 'es',
-    suffixes: 'es|com.mx|com.ar|cl',
-    places: 'Valdeniebla|Peñaflorida|Río Quebrado|San Télmaro',
-    titles: 'El Faro de=faro|La Gaceta de=gaceta|Diario de=diario|La Mañana de=manana',
-    placeLast: true,
-  },
-  {
-    language: 'it',
-    suffixes: 'it',
-    places: 'Montefoglia|Valleserena|Porto Ginestro|Acquaferma',
-    titles: 'Il Corriere di=corriere|La Campana di=campana|Gazzetta di=gazzetta',
-    placeLast: true,
-  },
-  {
-    language: 'pt-BR',
-    suffixes: 'com.br|pt',
-    places: 'Serra Mansa|Lagoa Fria|São Ninguém=sao-ninguem|Vale das Âncoras=vale-ancoras',
-    titles: 'Jornal de=jornal|Folha de=folha-de|Tribuna de=tribuna',
-    placeLast: true,
-  },
-  {
-    language: 'pl',
-    suffixes: 'pl|com.pl',
-    places: 'Żółtogaj=zoltogaj|Młynowo=mlynowo|Krzywostaw|Dębina Górna=debina',
-    titles: 'Kurier|Głos=glos|Wieści=wiesci',
-    placeLast: true,
-  },
-  {
-    language: 'cs',
-    suffixes: 'cz',
-    places: 'Žlutokoň|Mlýnec|Horní Říčany Pole=horni-pole',
-    titles: 'Noviny|Deník|Hlas',
-    placeLast: true,
-  },
-  {
-    language: 'sv',
-    suffixes: 'se|fi',
-    places: 'Ängsholmen|Kvarnvik|Storfyr|Östmåla',
-    titles: 'Posten|Kuriren|Allehanda',
-  },
-  {
-    language: 'tr',
-    suffixes: 'com.tr',
-    places: 'Yelkaya|Değirmenova|Işıkpınar=isikpinar',
-    titles: 'Postası=postasi|Haberci|Güncesi',
-  },
-  {
-    language: 'el',
-    suffixes: 'gr',
-    places: 'Μυλοχώρι=mylochori|Φαρόνησος=faronisos',
-    titles: 'Τα Νέα από=nea|Η Φωνή:=foni',
-    placeLast: true,
-  },
-  { language: 'ru', suffixes: 'рф', places: 'Мельничье|Долинный', titles: 'Вести|Голос', native: true },
-  {
-    language: 'ru',
-    suffixes: 'kz|org',
-    places: 'Мельничье=melnichye|Ёлкино=yolkino',
-    titles: 'Вестник=vestnik|Курьер=kurier',
-  },
-  {
     language: 'ar',
     suffixes: 'com|com.eg|ae',
     places: 'الوادي=alwadi-albaeed|المنارة=almanara-sea',
     titles: 'صحيفة=sahifa|أخبار=akhbar',
     placeLast: true,
-  },
-  {
-    language: 'he',
-    suffixes: 'co.il',
-    places: 'נחל טחנה=nahal-tahana|רציף=ratzif',
-    titles: 'קול=kol|ידיעות מן=yediot-min',
-    placeLast: true,
-  },
-  {
-    language: 'hi',
-    suffixes: 'in|co.in',
-    places: 'नीलघाटी=neelghati|चक्कीपुर=chakkipur',
-    titles: 'समाचार=samachar|दर्पण=darpan',
   },
   {
     language: 'ja',
@@ -157,18 +76,6 @@ const REGIONS: readonly Region[] = [
     titles: '新報=shinpo|日報=nippo',
   },
   { language: 'ja', suffixes: 'jp', places: '霧谷|凧浜', titles: '通信|朝報', native: true },
-  {
-    language: 'zh-Hans',
-    suffixes: 'com.cn|com.tw|com.hk',
-    places: '灯塔湾=dengtawan|水磨镇=shuimozhen',
-    titles: '晚报=wanbao|时讯=shixun',
-  },
-  {
-    language: 'ko',
-    suffixes: 'co.kr|or.kr',
-    places: '등대골=deungdaegol|물레말=mullemal',
-    titles: '신보=sinbo|소식=sosik',
-  },
 ];
 
 /** Sites without a known publisher: their rows have a domain and no publisher. */
@@ -195,7 +102,7 @@ export function publishersByLanguage(): ReadonlyMap<LanguageTag, readonly Publis
 }
 
 function regionPublishers(region: Region): Omit<Publisher, 'id' | 'print'>[] {
-  const joint = region.language === 'ja' || region.language === 'zh-Hans' ? '' : ' ';
+  const joint = region.language === 'ja' ? '' : ' ';
   return region.suffixes.split('|').flatMap((suffix) =>
     region.places.split('|').flatMap((placePart) =>
       region.titles.split('|').map((titlePart) => {

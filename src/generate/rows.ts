@@ -25,6 +25,8 @@ export type RowsOptions = {
   /** 0 to {@link ROWS_MAX} in a window; none if no subscription has the export's content type. */
   rows: number;
   subscriptions: readonly SampleSubscription[];
+  /** Default: 1. */
+  windows?: number;
 };
 
 export const ROWS_MAX = SLOTS_MAX;
@@ -37,9 +39,7 @@ export const LATEST_START_MS = Date.UTC(2100, 0, 1);
  * the first rows of the files of those windows, so history and windows of one seed agree. Their columns are in the order
  * of the export format.
  */
-export function* exportRows(
-  options: RowsOptions & { windows?: number },
-): Generator<SampleRow, void, undefined> {
+export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
   const { seed, exportName, rows, windows = 1 } = options;
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   const watching = options.subscriptions.filter(({ contentTypes }) => contentTypes.includes(contentType));

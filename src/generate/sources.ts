@@ -23,28 +23,7 @@ export const CLOSE_SCORES: Record<ContentType, readonly number[]> = {
 /** An item is found for half a day. */
 const ITEM_AGE_WINDOWS_MAX = 72;
 
-const LANGUAGES: readonly LanguageTag[] = (
-  [
-    ['en', 12],
-    ['de', 6],
-    ['fr', 4],
-    ['es', 3],
-    ['it', 2],
-    ['pt-BR', 2],
-    ['pl', 2],
-    ['cs', 1],
-    ['sv', 2],
-    ['tr', 1],
-    ['el', 1],
-    ['ru', 1],
-    ['ar', 1],
-    ['he', 1],
-    ['hi', 1],
-    ['ja', 2],
-    ['zh-Hans', 2],
-    ['ko', 1],
-  ] satisfies [LanguageTag, number][]
-).flatMap(([language, weight]) => Array<LanguageTag>(weight).fill(language));
+const LANGUAGES: readonly LanguageTag[] = ['en', 'en', 'en', 'de', 'de', 'ar', 'ja'];
 
 /** A wire story or a photo; members that only the other one has are null. */
 export type Source = {

@@ -7,7 +7,7 @@ import type { Exchange } from './reply.ts';
 import type { Answer, Route } from './routes.ts';
 
 export interface Interventions {
-  /** Answers a request to the lab itself. @returns false, with nothing done, for a request to the API */
+  /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
   /**
    * Called for every request to the API; may change its target.

@@ -3,7 +3,7 @@
  * lab's report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec } from './actions.ts';
+import type { FaultSpec, LabName } from '../operations/lab.ts';
 import { Evidence, filtersOf, isGoodPage, type Moment, type Versions } from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
 
@@ -17,8 +17,8 @@ export interface ClientProcess {
 }
 
 export interface ExamOptions {
-  /** Sends a request to the lab. @param path below `/_lab/`; throws if the lab refuses it */
-  readonly ask: <Answer>(method: string, path: string, body?: unknown) => Promise<Answer>;
+  /** Has the lab do an operation. @throws Refused by it */
+  readonly ask: <Answer>(name: LabName, given: object) => Promise<Answer>;
   /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
   readonly read: <Answer>(target: string) => Promise<Answer>;
   /** Null: the user runs it. */
@@ -46,7 +46,7 @@ const SLOW_BYTES_A_SECOND = 200;
 const RETRY_AFTER = 2;
 const LOWER_TRIES = 3;
 /** Greater than the number of any request: the report then has their count alone. */
-const NEWER = 999_999_999_999_999;
+const NEWER = Number.MAX_SAFE_INTEGER;
 const MONTH_MS = 31 * 24 * 3_600_000;
 
 class Unfinished extends Error {}
@@ -83,7 +83,7 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
     return await new Exam(options).play();
   } finally {
     await options.client?.kill();
-    await options.ask('DELETE', 'faults');
+    await options.ask('fault clear', {});
   }
 }
 
@@ -106,12 +106,12 @@ class Exam {
   async play(): Promise<Evidence> {
     const { ask, onAct } = this.#options;
     // What was tried in this lab before must not fail a good client.
-    await ask('DELETE', 'faults');
-    await ask('POST', 'allowance', { used: 0 });
+    await ask('fault clear', {});
+    await ask('allowance', { used: 0 });
     this.#first = await this.#last();
     for (const [name, act] of this.#acts()) {
       onAct(name);
-      await ask('POST', 'clock', { advance: '6m' });
+      await ask('clock', { advance: '6m' });
       try {
         await act();
       } catch (error) {
@@ -140,14 +140,14 @@ class Exam {
 
   /** Drops new detections, adds faults, and waits until the client has read past them. */
   async #meets(faults: readonly FaultSpec[], rows = 0): Promise<void> {
-    if (rows > 0) await this.#options.ask('POST', 'drop', { rows });
+    if (rows > 0) await this.#options.ask('drop', { rows });
     for (const fault of faults) await this.#fault(fault);
     await this.#caughtUp();
   }
 
   async #fault(spec: FaultSpec): Promise<string> {
     const body = { endpoint: 'listChanges', ...spec };
-    const { id } = await this.#options.ask<{ id: string }>('POST', 'faults', body);
+    const { id } = await this.#options.ask<{ id: string }>('fault add', body);
     if (spec.cut_after !== undefined || spec.truncate !== undefined)
       this.#seen.damaging = new Set([...this.#seen.damaging, id]);
     return id;
@@ -157,7 +157,7 @@ class Exam {
   async #caughtUp(): Promise<void> {
     const last = await this.#last();
     await this.#until('it did not read on to a page with has_more false', last, async (requests) => {
-      const faults = await this.#options.ask<{ left: number | null }[]>('GET', 'faults');
+      const faults = await this.#options.ask<{ left: number | null }[]>('fault list', {});
       if (faults.some(({ left }) => left !== 0)) return false;
       const page = this.#followed(requests).at(-1);
       if (page?.has_more !== false || page.fault !== null || !this.#isGood(page)) return false;
@@ -211,12 +211,12 @@ class Exam {
     const id = await this.#fault(answer);
     await this.#asks(last, ({ fault }) => fault === id);
     if (this.#options.client !== null) await this.#restart();
-    await this.#options.ask('DELETE', `faults/${id}`);
+    await this.#options.ask('fault clear', { id });
     await this.#caughtUp();
   }
 
   async #dropBeforeKill(): Promise<void> {
-    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('POST', 'drop', { rows: 3 });
+    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('drop', { rows: 3 });
     this.#seen.atKills = new Set([...this.#seen.atKills, ...files.flatMap(({ ids }) => ids)]);
   }
 
@@ -259,7 +259,7 @@ class Exam {
     const { id, version, strength } = text;
     const other = strength.score >= 1 ? strength.score - 1 : strength.score + 1;
     for (const score of [other, strength.score]) {
-      await ask('POST', 'correct', { id, score });
+      await ask('correct', { id, score });
       await this.#caughtUp();
     }
     for (let tries = 0; tries < LOWER_TRIES && this.#seen.lower === null; tries += 1) {
@@ -273,7 +273,7 @@ class Exam {
       const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
       const copied = (await copy()).get(id) ?? null;
       if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
-      await ask('DELETE', 'faults');
+      await ask('fault clear', {});
       await this.#caughtUp();
     }
   }
@@ -281,9 +281,9 @@ class Exam {
   async #gap(): Promise<void> {
     const { ask } = this.#options;
     this.#seen.gapAfter = await this.#last();
-    await ask('POST', 'gap', { export: 'newswire', status: 'missing' });
+    await ask('gap', { export: 'newswire', status: 'missing' });
     await this.#caughtUp();
-    await ask('POST', 'late', { rows: 2, export: 'newswire' });
+    await ask('late', { rows: 2, export: 'newswire' });
     await this.#caughtUp();
   }
 
@@ -312,7 +312,7 @@ class Exam {
     const requests = await this.#report(this.#first);
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
     const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
-    const { now } = await this.#options.ask<{ now: string }>('GET', 'clock');
+    const { now } = await this.#options.ask<{ now: string }>('clock', {});
     const oldest = Date.parse(now) - MONTH_MS + 60_000;
     const start = new Date(Math.max(Date.parse(since) || oldest, oldest)).toISOString();
     const found = new Map<string, Detection>();
@@ -358,12 +358,12 @@ class Exam {
   }
 
   async #report(after: number): Promise<RequestRecord[]> {
-    const { requests } = await this.#options.ask<Reported>('GET', `report?after=${after}`);
+    const { requests } = await this.#options.ask<Reported>('report', { after });
     return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
   }
 
   /** Number of the last request. */
   async #last(): Promise<number> {
-    return (await this.#options.ask<Reported>('GET', `report?after=${NEWER}`)).requests_total;
+    return (await this.#options.ask<Reported>('report', { after: NEWER })).requests_total;
   }
 }

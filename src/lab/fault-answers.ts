@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../clock.ts';
 import { type Exchange, sendAnswer, writeHead } from '../http/reply.ts';
 import type { Answer } from '../http/routes.ts';
-import { parseDuration } from './actions.ts';
+import { parseDuration } from '../operations/lab.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 

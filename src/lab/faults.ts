@@ -5,8 +5,8 @@
 
 import { PROBLEMS } from '../error-codes.ts';
 import { createPrng, seedKey } from '../generate/prng.ts';
+import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../operations/lab.ts';
 import { Refused } from '../refused.ts';
-import { ACTIONS, type FaultSpec, STATUS_OF_CODE } from './actions.ts';
 
 export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
@@ -25,7 +25,7 @@ interface Armed extends Fault {
 const FAULTS_MAX = 1000;
 /** Members that choose the requests, or belong to another member. Every other member has an effect. */
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
-const EFFECTS = Object.keys(ACTIONS.faults.members).filter((name) => !NO_EFFECTS.includes(name));
+const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
   readonly #prng = createPrng();
@@ -40,7 +40,10 @@ export class Faults {
   add(spec: FaultSpec): Fault {
     check(spec);
     if (this.#armed.length >= FAULTS_MAX)
-      throw new Refused('failed', `there are ${FAULTS_MAX} faults; remove some with DELETE /_lab/faults`);
+      throw new Refused(
+        'failed',
+        `there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`,
+      );
     this.#added += 1;
     const left = spec.times ?? (spec.probability === undefined ? 1 : null);
     const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left };
@@ -75,10 +78,7 @@ export class Faults {
   remove(id: string | null) {
     const removed = this.list().filter((fault) => id === null || fault.id === id);
     if (id !== null && removed.length === 0)
-      throw new Refused(
-        'not_found',
-        `there is no fault ${id}. List them with: wirewatch lab fault list, or GET /_lab/faults`,
-      );
+      throw new Refused('not_found', `there is no fault ${id}. List them with: wirewatch lab fault list`);
     this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
     return removed;
   }

@@ -1,26 +1,28 @@
 /**
- * The export files of a lab: a month of detections at its start, and the files of later operations. All of them go
+ * The export files of a lab: a month or a day of detections at its start, and the files of later operations. All of them go
  * through the drop folder. Detections follow the seed: they are drawn for fixed windows, those of the n-th drop for the
  * n-th window, and only their times follow the clock.
  */
-import { rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { LabParts } from '../appliance.ts';
 import { now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
-import { newestEndedWindow, writePhotos } from '../demo/exports.ts';
 import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../detection/content-type.ts';
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
-import { COLUMNS, trailerLine } from '../generate/lines.ts';
+import { writeExportFile } from '../generate/files.ts';
+import { COLUMNS } from '../generate/lines.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { type LabValues, parseDuration } from '../operations/lab.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
-import { formatMs, formatWindowStart, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/window-states.ts';
-import { type ActionBody, parseDuration } from './actions.ts';
+import { samplePhoto } from './photos.ts';
 
 /** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -62,7 +64,13 @@ export class Feed {
     this.#parts = parts;
   }
 
-  /** Drops the newest window and the month before it, while the appliance starts. */
+  /** Drops the newest window and those of the day before it. @param rows over both files of a window together */
+  async dropDay(rows: number): Promise<void> {
+    const newestMs = newestEndedWindow(now());
+    for (let at = newestMs; at > newestMs - DAY_MS; at -= WINDOW_MS) await this.#dropNew(at, { rows });
+  }
+
+  /** Drops the newest window and the month before it. */
   async dropMonth(): Promise<void> {
     const newestMs = newestEndedWindow(now());
     await this.#dropNew(newestMs, {});
@@ -70,17 +78,17 @@ export class Feed {
       const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
       const rows = [...exportRows({ ...drawn, windows: HISTORY_WINDOWS })];
-      await this.#write(`${exportName}.backfill-${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
+      await this.#write(exportName, `${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
       if (exportName === 'imagewire') this.#unpictured.push(...rows);
     }
   }
 
-  async drop({ age = '0s', ...wanted }: ActionBody<'drop'>): Promise<{ files: Dropped[] }> {
+  async drop({ age = '0s', ...wanted }: LabValues['drop']): Promise<{ files: Dropped[] }> {
     return this.#read(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
   }
 
   /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
-  async late({ age = '2h', ...wanted }: ActionBody<'late'>): Promise<{ files: Dropped[] }> {
+  async late({ age = '2h', ...wanted }: LabValues['late']): Promise<{ files: Dropped[] }> {
     const db = this.#parts().detections();
     const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
     const missing = listWindows(db, filter).at(-1);
@@ -92,7 +100,12 @@ export class Feed {
 
   /** Writes the photos of all rows since the last call. Those of the month may come after the start. */
   async writePhotos(): Promise<void> {
-    await writePhotos(this.#config.photos.folder, this.#unpictured.splice(0));
+    const { folder } = this.#config.photos;
+    await mkdir(folder, { recursive: true });
+    for (const id of new Set(this.#unpictured.splice(0).map((row) => row.source_internal_id))) {
+      const path = join(folder, `${id}.png`);
+      if (!existsSync(path)) await writeFile(path, samplePhoto(id));
+    }
   }
 
   /** @param score undefined: the present score */
@@ -113,7 +126,7 @@ export class Feed {
     row.exported_at = row.last_scored_at;
     if (score !== undefined) row.strength_score = score;
     this.#backfills += 1;
-    const file = await this.#write(`${exportName}.backfill-${MARK}-${this.#backfills}-${scoredMs}`, [row]);
+    const file = await this.#write(exportName, `${MARK}-${this.#backfills}-${scoredMs}`, [row]);
     await this.#parts().ingest.rested();
     return { file, export: exportName, window_start: null, ids: [id] };
   }
@@ -135,7 +148,7 @@ export class Feed {
   /** Drops an invalid file. @returns the start of its window, epoch milliseconds */
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
     const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
-    await this.#place(`${exportName}.${formatWindowStart(startMs)}.ndjson`, 'not an export row\n');
+    await this.#write(exportName, startMs, [{ this_is: 'not an export row' }]);
     await this.#parts().ingest.rested();
     return startMs;
   }
@@ -152,7 +165,7 @@ export class Feed {
     throw new Refused('failed', `no window of ${exportName} in the last 90 days is free for this`);
   }
 
-  async #dropNew(windowMs: number, wanted: Omit<ActionBody<'drop'>, 'age'>): Promise<Dropped[]> {
+  async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
     if (subscription !== undefined) this.requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);
@@ -165,7 +178,7 @@ export class Feed {
       const drawn = exportRows({ ...drawing, rows: DRAWN_MIN + count * DRAWN_PER_ROW });
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
-      const file = await this.#write(`${exportName}.${formatWindowStart(windowMs)}`, own);
+      const file = await this.#write(exportName, windowMs, own);
       if (exportName === 'imagewire') this.#unpictured.push(...own);
       dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
     }
@@ -183,18 +196,16 @@ export class Feed {
     return { files };
   }
 
-  /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. */
-  #write(name: string, rows: readonly object[]): Promise<string> {
-    const lines = rows.map((row) => `${JSON.stringify(row)}\n`);
-    return this.#place(`${name}.ndjson`, lines.join('') + trailerLine(rows.length));
+  /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. @returns the name of the file */
+  async #write(exportName: ExportName, part: number | string, rows: Iterable<object>): Promise<string> {
+    const sample = { exportName, part, form: 'ndjson', trailer: true } as const;
+    return basename((await writeExportFile(this.#config.ingest.drop, sample, rows)).file);
   }
+}
 
-  async #place(name: string, text: string): Promise<string> {
-    const path = join(this.#config.ingest.drop, name);
-    await writeFile(`${path}.part`, text);
-    await rename(`${path}.part`, path);
-    return name;
-  }
+/** The start of the window that ended last, epoch milliseconds. */
+export function newestEndedWindow(nowMs: number): number {
+  return Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 }
 
 /** Moves all times of rows. The addresses of photos are left to the appliance, which serves and signs them. */

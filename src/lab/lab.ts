@@ -1,34 +1,40 @@
 /**
  * A lab: a real appliance with a clock, a feed and answers that tests set while clients use it. It takes part in each
- * request as {@link Interventions}; everything else goes the ordinary way, as export files, requests to the ingest
+ * request as `Interventions`; everything else goes the ordinary way, as export files, requests to the ingest
  * thread and counts of the allowance.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { normalAddress } from '../addresses.ts';
 import type { LabState } from '../admin/console/api-records.ts';
-import type { LabParts } from '../appliance.ts';
+import { isForeign, isHostAccepted } from '../admin/host-header.ts';
+import { answerRequest, OPERATIONS_PATH } from '../admin/operation-requests.ts';
+import type { Operations } from '../admin/thread-client.ts';
+import { type AskLab, problem } from '../admin/thread-messages.ts';
+import type { LabJoined, LabParts } from '../appliance.ts';
 import { getAccount } from '../auth/accounts.ts';
 import { noteOperation } from '../auth/audit.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { removeSubscription } from '../auth/removal.ts';
 import { moveClock, now } from '../clock.ts';
+import { isLoopback } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
 import { epochAt } from '../history/version-epoch.ts';
-import type { Interventions } from '../http/interventions.ts';
 import type { Exchange } from '../http/reply.ts';
 import type { Route } from '../http/routes.ts';
 import type { IngestRequest } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
+import { type FaultSpec, LAB_MEMBERS, type LabName, parseDuration, parseLabTime } from '../operations/lab.ts';
+import { type Members, readMembers, type ValuesOf } from '../operations/member.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { parseChangesParameters } from '../query/changes-parameters.ts';
 import { positionBefore } from '../query/delivery.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
+import type { InstallationKind } from '../store/installation.ts';
 import { formatMs } from '../time.ts';
-import { type ActionBody, type ActionName, parseDuration, parseLabTime, readBody } from './actions.ts';
-import { answerControl } from './control.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
@@ -36,16 +42,29 @@ import { Report } from './report.ts';
 
 const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
 
-type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
+type Act = (values: object, operation: AskLab['operation']) => unknown;
+
+/** An operation that is given members. They have come through threads. */
+function reads<Own extends Members>(
+  members: Own,
+  act: (values: ValuesOf<Own>, operation: AskLab['operation']) => unknown,
+): Act {
+  return (values, operation) => act(readMembers(members, values), operation);
+}
+
+const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true } as const;
+const NOT_HERE =
+  'A lab answers operations to its own machine only: ask on its loopback address, or localhost, and not from a page of another origin.';
 
 /** How far ahead of the head the cursor is that proves that the end of the log is lost: soon after it. */
 const LOST_POSITIONS = 1_000_000;
 
-export class Lab implements Interventions {
+export class Lab implements LabJoined {
   readonly feed: Feed;
   readonly faults: Faults;
   readonly #seed: string;
   readonly #config: Config;
+  readonly #kind: InstallationKind;
   readonly requests = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
@@ -54,21 +73,26 @@ export class Lab implements Interventions {
   /** Called after the clock was moved. */
   onMoved: () => void = () => {};
 
-  constructor(seed: string, config: Config) {
+  constructor(seed: string, config: Config, kind: InstallationKind) {
     this.#seed = seed;
     this.#config = config;
+    this.#kind = kind;
     this.faults = new Faults(seed);
     this.feed = new Feed(seed, config, () => this.#running());
   }
 
   /** @param parts of the appliance, whose server calls the returned hooks */
-  join(parts: LabParts): Interventions {
+  join(parts: LabParts): LabJoined {
     this.#parts = parts;
     return this;
   }
 
   control(request: IncomingMessage, response: ServerResponse): boolean {
-    return answerControl(this, request, response);
+    // A demonstration may have an export of its user.
+    if (this.#kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
+    response.on('error', () => {});
+    answerControl(request, response, this.#running().operations()).catch(() => response.destroy());
+    return true;
   }
 
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
@@ -80,22 +104,22 @@ export class Lab implements Interventions {
     return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
   }
 
-  /** Drops the month before any operation. In a later turn, so that the ingest thread starts meanwhile. */
-  dropMonth(): Promise<void> {
-    const month = nextTurn().then(() => this.feed.dropMonth());
-    this.#last = month.catch(() => {});
-    return month;
+  /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
+  fill(drop: (feed: Feed) => Promise<void>): Promise<void> {
+    const filled = nextTurn().then(() => drop(this.feed));
+    this.#last = filled.catch(() => {});
+    return filled;
   }
 
-  /** @throws Refused if the operation is invalid, or cannot be done */
-  async run(action: ActionName, body: unknown): Promise<unknown> {
-    const read = readBody(action, body);
-    const act: (body: never) => unknown = this.#actions[action];
+  /** Does an operation. @throws Refused if it cannot be done */
+  async run({ name, values, operation }: AskLab): Promise<unknown> {
+    const act = this.#acts[name];
+    if (isRead(name, values)) return act(values, operation);
     // One after the other: a drop must not replace a file that waits.
-    const done = this.#last.then(() => act(read as never));
+    const done = this.#last.then(() => act(values, operation));
     this.#last = done.catch(() => {});
     const result = await done;
-    this.requests.did(action, read, result);
+    this.requests.did(name, values, result);
     return result;
   }
 
@@ -108,7 +132,7 @@ export class Lab implements Interventions {
     return this.#config.limits.daily_rows;
   }
 
-  report(after: number) {
+  #report(after: number) {
     const head = {
       seed: this.#seed,
       started_at: this.#startedAt,
@@ -135,12 +159,13 @@ export class Lab implements Interventions {
     return this.#running().ingest.rested();
   }
 
-  readonly #actions: Actions = {
-    clock: async ({ advance, to }) => {
-      if ((advance === undefined) === (to === undefined))
-        throw new Refused('invalid_request', 'clock: expected either advance or to');
-      const byMs =
-        advance === undefined ? (parseLabTime(to ?? '') ?? 0) - now() : (parseDuration(advance) ?? 0);
+  readonly #acts: Readonly<Record<LabName, Act>> = {
+    clock: reads(LAB_MEMBERS.clock, async (given) => {
+      const [when, ...more] = Object.values(given);
+      if (when === undefined) return this.clock();
+      if (more.length > 0)
+        throw new Refused('invalid_request', 'clock: expected only one of when, advance and to');
+      const byMs = parseDuration(when) ?? (parseLabTime(when) ?? 0) - now();
       if (parseLabTime(formatMs(now() + byMs)) === null)
         throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
       moveClock(byMs);
@@ -148,29 +173,29 @@ export class Lab implements Interventions {
       await this.rested();
       this.onMoved();
       return this.clock();
-    },
-    drop: (body) => this.feed.drop(body),
-    late: (body) => this.feed.late(body),
-    correct: ({ id, score }) => this.feed.score(id, score),
-    rescore: ({ id }) => this.feed.score(id),
-    gap: async ({ export: name, status, window }) => {
+    }),
+    drop: reads(LAB_MEMBERS.drop, (body) => this.feed.drop(body)),
+    late: reads(LAB_MEMBERS.late, (body) => this.feed.late(body)),
+    correct: reads(LAB_MEMBERS.correct, ({ id, score }) => this.feed.score(id, score)),
+    rescore: reads(LAB_MEMBERS.rescore, ({ id }) => this.feed.score(id)),
+    gap: reads(LAB_MEMBERS.gap, async ({ export: name, status, window }, operation) => {
       const wanted = window === undefined ? null : parseLabTime(window);
       if (status === 'failed') {
         const start = await this.feed.fail(name, wanted);
         return { export: name, window_start: formatMs(start), status };
       }
       const window_start = wanted ?? this.feed.missable(name);
-      await this.#ask({ kind: 'gap', export: name, window_start, status });
+      await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
       return { export: name, window_start: formatMs(window_start), status };
-    },
-    'remove-subscription': async ({ subscription }) => {
+    }),
+    'remove-subscription': reads(LAB_MEMBERS['remove-subscription'], async ({ subscription }, operation) => {
       this.feed.requireSubscription(subscription);
-      await this.#ask({ kind: 'remove', subscriptions: [subscription] }, (db) =>
+      await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
         removeSubscription(db, subscription),
       );
       this.feed.endSubscription(subscription);
       return { subscription };
-    },
+    }),
     restore: async () => {
       const { detections, ingest } = this.#running();
       const { position: head } = readStreamHead(detections());
@@ -178,21 +203,31 @@ export class Lab implements Interventions {
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
-    allowance: ({ used }) => {
+    allowance: reads(LAB_MEMBERS.allowance, ({ used }, operation) => {
       const { dailyRows } = this.#running();
-      const account = this.#withAccess((db) => getAccount(db, SAMPLE_ACCOUNT.id));
+      const account = this.#withAccess(operation, (db) => getAccount(db, SAMPLE_ACCOUNT.id));
       const allowance = account.daily_rows ?? this.dailyRows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
-    },
-    duplicate: ({ times = 1 }) => this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
-    'empty-page': ({ times = 1, endpoint = 'listChanges' }) =>
+    }),
+    duplicate: reads(LAB_MEMBERS.duplicate, ({ times = 1 }) =>
+      this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
+    ),
+    'empty-page': reads(LAB_MEMBERS['empty-page'], ({ times = 1, endpoint = 'listChanges' }) =>
       this.#addFault({ endpoint, empty_page: true, times }),
-    faults: (spec) => this.#addFault(spec),
+    ),
+    'fault add': reads(LAB_MEMBERS['fault add'], (spec) => this.#addFault(spec)),
+    'fault list': () => this.faults.list(),
+    'fault clear': reads(LAB_MEMBERS['fault clear'], ({ id }) => this.faults.remove(id ?? null)),
+    report: reads(LAB_MEMBERS.report, ({ after = 0, clear = false }) => {
+      const report = this.#report(after);
+      if (clear) this.requests.clear();
+      return report;
+    }),
   };
 
-  #addFault(spec: ActionBody<'faults'>) {
+  #addFault(spec: FaultSpec) {
     const { id } = this.faults.add(spec);
     return { id, ...spec };
   }
@@ -230,8 +265,12 @@ export class Lab implements Interventions {
   }
 
   /** Sends a request to the ingest thread. @param first in the transaction that notes it; @throws Refused if it fails */
-  async #ask(request: IngestRequest, first: (access: Database) => unknown = () => {}): Promise<void> {
-    this.#withAccess((db) =>
+  async #ask(
+    operation: AskLab['operation'],
+    request: IngestRequest,
+    first: (access: Database) => unknown = () => {},
+  ): Promise<void> {
+    this.#withAccess(operation, (db) =>
       writing(db, () => {
         first(db);
         noteOperation(db, request);
@@ -242,8 +281,8 @@ export class Lab implements Interventions {
     await this.rested();
   }
 
-  #withAccess<Result>(use: (db: Database) => Result): Result {
-    using db = openAccess(this.#config.dataFolder, { kind: 'lab', operation: { kind: 'lab' } });
+  #withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
+    using db = openAccess(this.#config.dataFolder, { kind: this.#kind, operation });
     return use(db);
   }
 
@@ -253,12 +292,35 @@ export class Lab implements Interventions {
   }
 }
 
+/** Whether it changes nothing that the report should name, and so need not wait for other operations. */
+function isRead(name: LabName, values: object): boolean {
+  const isShown = name === 'clock' && Object.keys(values).length === 0;
+  return isShown || name === 'report' || name === 'fault list' || name === 'fault clear';
+}
+
+/**
+ * Answers operations on the port of the API, without a session: to this machine only, under a host name that the public
+ * DNS cannot have (a web page could have its own name resolve to this machine), and to no page of another origin.
+ */
+async function answerControl(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operations: Operations,
+): Promise<void> {
+  const { socket, headers } = request;
+  const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
+  const isAccepted = isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
+  if (isAccepted) return answerRequest(request, response, operations, ASKER);
+  const { status, body } = problem(403, NOT_HERE, 'forbidden');
+  response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
+}
+
 /** `Prefer: code=503`: a fault for this request alone. Unknown preferences are ignored (RFC 7240, section 2). */
 function preferred(header: string | string[] | undefined): Fault | null {
   const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
   const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };
   try {
-    return { id: 'prefer', spec: readBody('faults', spec) };
+    return { id: 'prefer', spec: readMembers(LAB_MEMBERS['fault add'], spec) };
   } catch {
     return null;
   }

@@ -38,7 +38,7 @@ export interface RequestRecord {
   real_finished_at: string | null;
 }
 
-/** An operation of the lab. */
+/** An operation that changed the lab. */
 export interface ActionRecord {
   readonly at: string;
   readonly real_at: string;

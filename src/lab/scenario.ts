@@ -1,19 +1,31 @@
-/** A scenario: operations of a lab with their times, played by its clock. */
+/** A scenario: operations with their times, played by the clock of a lab. */
 import { readFileSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { parseToml } from '../config/file.ts';
+import { LAB, parseDuration } from '../operations/lab.ts';
+import { readMembers } from '../operations/member.ts';
+import { pathOf } from '../operations/operation.ts';
+import { operationAt } from '../operations/table.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { ACTIONS, type ActionName, isActionName, parseDuration, readBody } from './actions.ts';
 
-interface Step {
+export interface Step {
   /** Milliseconds of the lab's clock from the start. */
   readonly atMs: number;
-  readonly action: ActionName;
-  readonly body: unknown;
+  /** Of its operation, as it stands in an address: `lab-drop`. */
+  readonly path: string;
+  /** Its members, as JSON. */
+  readonly given: unknown;
 }
 
 const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
 const TIMER_MAX_MS = 2 ** 31 - 1;
+/** A lab's own operations are steps under their names in a lab, `fault add` under `faults`. */
+const LAB_STEPS: ReadonlyMap<string, string> = new Map(
+  LAB.filter(({ kind }) => kind === 'act').map((operation) => {
+    const path = pathOf(operation);
+    return [path === 'lab-fault-add' ? 'faults' : path.slice('lab-'.length), path];
+  }),
+);
 
 /** @throws Refused `usage` with the step that is wrong */
 export function readScenario(file: string): Step[] {
@@ -35,15 +47,20 @@ export function readScenario(file: string): Step[] {
 }
 
 function readStep(step: unknown, place: string): Step {
-  const { at, ...actions } = Object(step);
+  const { at, ...operations } = Object(step);
   const atMs = typeof at === 'string' ? parseDuration(at) : null;
-  const [action = '', ...more] = Object.keys(actions);
+  const [name = '', ...more] = Object.keys(operations);
   if (atMs === null || atMs < 0)
     throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
-  if (!isActionName(action) || more.length > 0)
-    throw new Refused('usage', `${place}: expected at and one of ${Object.keys(ACTIONS).join(', ')}`);
+  const operation = operationAt(LAB_STEPS.get(name) ?? name);
+  if (operation === null || more.length > 0)
+    throw new Refused(
+      'usage',
+      `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
+    );
   try {
-    return { atMs, action, body: readBody(action, actions[action]) };
+    readMembers(operation.members, operations[name]);
+    return { atMs, path: pathOf(operation), given: operations[name] };
   } catch (error) {
     throw new Refused('usage', `${place}: ${reasonOf(error)}`);
   }
@@ -56,7 +73,7 @@ function readStep(step: unknown, place: string): Step {
  */
 export function playScenario(
   steps: readonly Step[],
-  run: (action: ActionName, body: unknown) => Promise<unknown>,
+  run: (step: Step) => Promise<unknown>,
   onFailure: (step: Step, error: unknown) => void,
 ): () => void {
   const startMs = now();
@@ -70,7 +87,7 @@ export function playScenario(
     for (let next = left[0]; next !== undefined && next.atMs <= now() - startMs; next = left[0]) {
       left.shift();
       const step = next;
-      await run(step.action, step.body).catch((error: unknown) => onFailure(step, error));
+      await run(step).catch((error: unknown) => onFailure(step, error));
     }
     isRunning = false;
     const [next] = left;

@@ -10,6 +10,8 @@ A session is needed: redeem the token of a link that \`wirewatch console\` print
 
 On the control socket, \`control.sock\` in the data folder, the same paths need no session: whoever may open the socket may use it, for example with \`curl --unix-socket control.sock http://wirewatch/operations/key-list\`.
 
+A lab answers these paths at the address of its API, too, to its own machine and without a session. The operations of a lab (\`lab-…\`) are refused by any other Wirewatch.
+
 What takes long (\`x-job\`) is answered when it is done. With \`Prefer: respond-async\` the answer is 202 with the job, as soon as it has begun; with \`Accept: application/x-ndjson\` each progress is a line, and the outcome or the problem the last one.
 
 Requests of pages of other origins, and under a host name that the public DNS can have, are refused.`;

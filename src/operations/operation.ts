@@ -14,6 +14,7 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Jobs } from './jobs.ts';
+import type { LabName } from './lab.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 
 /** How somebody asks for an operation: the audit trail says it. */
@@ -55,6 +56,8 @@ export interface Context {
   readonly detections: () => Database | null;
   /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
   readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
+  /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
+  readonly lab: (name: LabName, values: object) => Promise<unknown>;
   /** Says in words how far long work has come. */
   readonly tell: (progress: string) => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
@@ -205,6 +208,11 @@ function described<Own extends Members, Value>(
 /** As it stands in an address: `key-create`. */
 export function pathOf({ name }: Pick<Operation, 'name'>): string {
   return name.replaceAll(' ', '-');
+}
+
+/** Whether only a lab does it. */
+export function isOfLab({ name }: Pick<Operation, 'name'>): boolean {
+  return name.startsWith('lab ');
 }
 
 /** @throws Refused `invalid_request` if nothing is to be changed */

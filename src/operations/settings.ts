@@ -22,8 +22,8 @@ export interface ChangedSettings {
 
 export function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>): ChangedSettings {
   const file = config.configFile;
-  // A lab has settings of its own.
-  if (kind === 'lab') return { file, problem: null, changed: [], what_to_do: null };
+  // A lab or demonstration has settings of its own.
+  if (kind !== 'appliance') return { file, problem: null, changed: [], what_to_do: null };
   let configured: Config;
   try {
     configured = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });

@@ -4,6 +4,7 @@ import { AUDIT } from './audit.ts';
 import { CONSOLE_OPERATIONS } from './console.ts';
 import { INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
+import { LAB } from './lab.ts';
 import { type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
 import { REMOVALS } from './removal.ts';
@@ -24,6 +25,7 @@ export const OPERATIONS: readonly Operation[] = [
   AUDIT,
   ...CONSOLE_OPERATIONS,
   ...PROCESS_OPERATIONS,
+  ...LAB,
 ];
 
 const BY_PATH = new Map(OPERATIONS.map((operation) => [pathOf(operation), operation]));

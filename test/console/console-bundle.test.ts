@@ -100,6 +100,8 @@ test('the command shown for each form is read as the members that were entered',
 function sampleOf(form: OperationForm, { name, several }: FormMember): unknown {
   assert.ok(name in SAMPLES, `a sample of ${name}`);
   if (name === 'id' && form.name.startsWith('subscription')) return '7001';
+  if (form.name === 'lab clock') return { when: '26h', advance: '+26h', to: '2026-03-29T00:00Z' }[name];
+  if (form.name === 'lab fault clear') return 'f1';
   const sample = SAMPLES[name];
   return Array.isArray(sample) && several === 'no' ? sample[0] : sample;
 }
@@ -123,6 +125,28 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   all: 'on',
   from: '2026-11-01T00:00:00Z',
   to: '2026-11-02T00:00:00Z',
+  rows: '3',
+  subscription: '7002',
+  age: '3d',
+  endpoint: 'listChanges',
+  status: '429',
+  code: 'rate_limited',
+  retry_after: '7',
+  delay: '500ms',
+  slow: '100',
+  cut_after: '200',
+  truncate: '150',
+  corrupt: 'on',
+  close: 'on',
+  reset: 'on',
+  empty_page: 'on',
+  duplicate: 'on',
+  pages: '2',
+  times: '3',
+  after: '1',
+  probability: '0.5',
+  when: '26h',
+  advance: '+26h',
 };
 
 /** What the command line makes of a line that a shell has read. */

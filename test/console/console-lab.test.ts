@@ -24,7 +24,7 @@ describe('the console of a lab', { skip }, () => {
           await assertAccessible(page, 'a lab without faults');
 
           const fault = { status: 429, retry_after: 7, endpoint: 'listChanges', times: 2 };
-          const { id } = await lab.control('POST', 'faults', fault);
+          const { id } = await lab.control('fault-add', fault);
           await page.locator('[aria-label=Faults] td', { hasText: '2 times left' }).waitFor();
           const refused = await lab.get('/v1/detections/changes?since=2026-03-28T00:00:00Z');
           assert.equal(refused.headers.get('x-wirewatch-lab'), id);
@@ -34,7 +34,10 @@ describe('the console of a lab', { skip }, () => {
           assert.match((await fired.first().textContent()) ?? '', new RegExp(`listChanges[^]*${id}[^]*429`));
           assert.equal(await fired.count(), 1);
 
-          await lab.control('POST', 'clock', { advance: '26h' });
+          await page.locator('button', { hasText: 'Move the clock' }).click();
+          await page.locator('dialog input[name=advance]').fill('+26h');
+          await assertAccessible(page, 'the form that moves the clock');
+          await page.locator('dialog button.main').click();
           await page.locator('dd', { hasText: '2026-03-30 02:0' }).waitFor();
           await assertAccessible(page, 'a lab with faults');
           assert.equal(await page.locator('.failure').count(), 0);

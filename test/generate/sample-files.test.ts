@@ -5,14 +5,21 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { type SampleFile, writeExportFile } from '../../src/generate/files.ts';
-import type { SampleRow } from '../../src/generate/rows.ts';
+import { type SampleFile, type WriteOptions, writeExportFile } from '../../src/generate/files.ts';
+import { exportRows, type RowsOptions, type SampleRow } from '../../src/generate/rows.ts';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { Refused } from '../../src/refused.ts';
 import { BOTH, COLUMNS, csvValues, folderOf, rowsOf, START_MS } from '../support/sample-rows.ts';
 
-function sampleOf(exportName: ExportName, form: Form, more: Partial<SampleFile> = {}): SampleFile {
-  return { seed: '1', exportName, form, windowStartMs: START_MS, rows: 1500, subscriptions: BOTH, ...more };
+type Sample = SampleFile & RowsOptions;
+
+function sampleOf(exportName: ExportName, form: Form, more: Partial<Sample> = {}): Sample {
+  const window = { windowStartMs: START_MS, part: START_MS };
+  return { seed: '1', exportName, form, ...window, rows: 1500, subscriptions: BOTH, ...more };
+}
+
+function write(folder: string, sample: Sample, options: WriteOptions = {}) {
+  return writeExportFile(folder, sample, exportRows(sample), options);
 }
 
 function unpacked(file: string): string {
@@ -35,8 +42,8 @@ test('files are byte-identical across runs in every form, and unpack to the same
   for (const exportName of EXPORT_NAMES) {
     const expected = rowsOf(exportName, START_MS, 1500);
     for (const form of FORMS) {
-      const a = await writeExportFile(first, sampleOf(exportName, form));
-      const b = await writeExportFile(second, sampleOf(exportName, form));
+      const a = await write(first, sampleOf(exportName, form));
+      const b = await write(second, sampleOf(exportName, form));
       assert.equal(path.basename(a.file), `${exportName}.20261121T1010Z.${form}`);
       assert.deepEqual(a, {
         file: a.file,
@@ -62,7 +69,7 @@ function asText(row: SampleRow): Record<string, string> {
 test('the header of a CSV file names the columns in the order of the format', async (t) => {
   const folder = folderOf(t);
   for (const exportName of EXPORT_NAMES) {
-    const { file } = await writeExportFile(folder, sampleOf(exportName, 'csv', { rows: 0 }));
+    const { file } = await write(folder, sampleOf(exportName, 'csv', { rows: 0 }));
     const header = readFileSync(file, 'utf8').trimEnd().split(',');
     assert.deepEqual(header.toSorted(), COLUMNS[exportName].toSorted());
     assert.deepEqual(header, Object.keys(rowsOf(exportName, START_MS, 1)[0] ?? {}));
@@ -71,17 +78,17 @@ test('the header of a CSV file names the columns in the order of the format', as
 
 test('a trailer counts the rows; a file without rows has only the trailer', async (t) => {
   const folder = folderOf(t);
-  const long = await writeExportFile(folder, sampleOf('newswire', 'ndjson', { trailer: true }));
+  const long = await write(folder, sampleOf('newswire', 'ndjson', { trailer: true }));
   assert.deepEqual(ndjson(unpacked(long.file)).at(-1), { end_of_export: true, rows: 1500 });
-  const none = await writeExportFile(folder, sampleOf('imagewire', 'ndjson', { trailer: true, rows: 0 }));
+  const none = await write(folder, sampleOf('imagewire', 'ndjson', { trailer: true, rows: 0 }));
   assert.equal(unpacked(none.file), '{"end_of_export":true,"rows":0}\n');
-  const empty = await writeExportFile(folder, sampleOf('imagewire', 'ndjson.zst', { rows: 0 }));
+  const empty = await write(folder, sampleOf('imagewire', 'ndjson.zst', { rows: 0 }));
   assert.equal(unpacked(empty.file), '');
 });
 
 test('a backfill has its label in its name and no window', async (t) => {
-  const backfill = { label: 'autumn-2026', windows: 3 };
-  const written = await writeExportFile(folderOf(t), sampleOf('newswire', 'ndjson', { backfill, rows: 10 }));
+  const backfill = { part: 'autumn-2026', windows: 3, rows: 10 };
+  const written = await write(folderOf(t), sampleOf('newswire', 'ndjson', backfill));
   assert.equal(path.basename(written.file), 'newswire.backfill-autumn-2026.ndjson');
   assert.equal(written.window_start, null);
   assert.equal(ndjson(unpacked(written.file)).length, 10);
@@ -91,7 +98,7 @@ test('an existing file is not overwritten', async (t) => {
   const folder = folderOf(t);
   const file = path.join(folder, 'newswire.20261121T1010Z.ndjson');
   writeFileSync(file, 'mine');
-  await assert.rejects(writeExportFile(folder, sampleOf('newswire', 'ndjson')), (error: unknown) => {
+  await assert.rejects(write(folder, sampleOf('newswire', 'ndjson')), (error: unknown) => {
     return error instanceof Refused && error.code === 'failed' && error.message.includes(file);
   });
   assert.equal(readFileSync(file, 'utf8'), 'mine');
@@ -107,7 +114,7 @@ test('an incomplete file has a name that ends in .part, and a stop leaves nothin
     during = readdirSync(folder);
     stop.abort();
   };
-  const writing = writeExportFile(folder, sampleOf('newswire', 'ndjson', { rows: 10_000_000 }), {
+  const writing = write(folder, sampleOf('newswire', 'ndjson', { rows: 10_000_000 }), {
     onRows,
     signal: stop.signal,
   });
@@ -120,19 +127,16 @@ test('an incomplete file has a name that ends in .part, and a stop leaves nothin
 test('an unwritable folder is refused by name', async (t) => {
   const file = path.join(folderOf(t), 'file');
   writeFileSync(file, '');
-  await assert.rejects(
-    writeExportFile(path.join(file, 'below'), sampleOf('newswire', 'csv')),
-    (error: unknown) => {
-      return error instanceof Refused && error.code === 'failed' && error.message.includes(file);
-    },
-  );
+  await assert.rejects(write(path.join(file, 'below'), sampleOf('newswire', 'csv')), (error: unknown) => {
+    return error instanceof Refused && error.code === 'failed' && error.message.includes(file);
+  });
 });
 
 test('a large file is written in pieces, with progress', async (t) => {
   const folder = folderOf(t);
   const rows = 60_000;
   const stops: number[] = [];
-  await writeExportFile(folder, sampleOf('imagewire', 'ndjson', { rows }), {
+  await write(folder, sampleOf('imagewire', 'ndjson', { rows }), {
     onRows: (count) => stops.push(count),
   });
   assert.equal(stops.at(-1), rows);

@@ -218,9 +218,9 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       const client = `${line(folder, command, ...args)} $(test -e copy.db || echo --since "$SINCE")`;
       const copy = printCopy(folder, 'copy.db', 'detections');
       // Whatever was tried before.
-      await lab.control('POST', 'clock', { advance: '26h' });
-      await lab.control('POST', 'allowance', {});
-      await lab.control('POST', 'faults', { status: 503, times: 1000 });
+      await lab.control('clock', { advance: '26h' });
+      await lab.control('allowance');
+      await lab.control('fault-add', { status: 503, times: 1000 });
       const result = await exam(lab, ['--client', client, '--copy', copy]);
       assertPassed(result, { notices_gaps: result.outcomes.notices_gaps ?? '' });
     }));
@@ -282,7 +282,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         failed(result).map(({ rule, detail }) => [rule, detail.split(':', 1)[0]]),
         [['finishes', 'the first pages, one of them empty']],
       );
-      assert.deepEqual(await lab.control('GET', 'faults'), []);
+      assert.deepEqual(await lab.control('fault-list'), []);
       const client = writeClient(folder, CLIENT);
       const run = runProgram(['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows']);
       assert.equal(await run.ended, 1);

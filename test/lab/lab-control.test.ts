@@ -4,6 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { ENDPOINTS } from '../../src/http/endpoints/all.ts';
+import { ENDPOINT_IDS } from '../../src/operations/lab.ts';
+import { createInstallation } from '../support/appliance.ts';
 import { CHANGES, type Lab, SINCE_SPRING, SPRING, withLab } from '../support/lab.ts';
 import { example } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -56,7 +59,7 @@ test('the commands are clients of the running lab', async () => {
       assert.equal(wrong.code, 2);
       assert.match(
         wrong.stderr,
-        /score: expected a score: 0 to 100 for text, 0 to 99 for an image, found "ten"/,
+        /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
       );
       const typed = await command(lab, 'dorp');
       assert.equal(typed.code, 2);
@@ -73,7 +76,7 @@ test('the lab accepts only local requests with its own Host, and explains refusa
     withLab(folder, ['--clock', SPRING], async (lab) => {
       const asked = (headers: Readonly<Record<string, string>>) =>
         new Promise<number>((resolve, reject) => {
-          request(`${lab.url}/_lab/clock`, { headers }, (response) => {
+          request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
             response.resume();
             resolve(response.statusCode ?? 0);
           })
@@ -84,7 +87,7 @@ test('the lab accepts only local requests with its own Host, and explains refusa
       assert.equal(await asked({ host: 'attacker.example' }), 403);
       assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
       const post = async (name: string, body: string, type = 'application/json') => {
-        const response = await fetch(`${lab.url}/_lab/${name}`, {
+        const response = await fetch(`${lab.url}/operations/lab-${name}`, {
           method: 'POST',
           body,
           headers: { 'content-type': type },
@@ -99,13 +102,13 @@ test('the lab accepts only local requests with its own Host, and explains refusa
       for (const name of ['constructor', '__proto__'])
         assert.deepEqual(await post('restore', `{"${name}": 1}`), [
           400,
-          `${name}: unknown; expected nothing`,
+          `${name}: unknown; expected no members`,
         ]);
       assert.deepEqual(await post('drop', '{"rows": "many"}'), [
         400,
         'rows: expected a whole number from 0 to 10,000, found "many"',
       ]);
-      assert.equal((await post('clock', '{}'))[0], 400);
+      assert.equal((await post('clock', '{"advance": "1h", "when": "1h"}'))[0], 400);
       assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
       assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
       assert.equal(
@@ -113,34 +116,52 @@ test('the lab accepts only local requests with its own Host, and explains refusa
         409,
       );
       assert.equal((await post('nothing', '{}'))[0], 404);
-      const refused = async (method: string, name: string) => {
-        const response = await fetch(`${lab.url}/_lab/${name}`, { method });
-        return [response.status, (await lab.json(response)).detail];
-      };
-      assert.deepEqual(await refused('GET', 'report?after=soon'), [
+      assert.deepEqual(await post('report', '{"after": "soon"}'), [
         400,
-        'after: expected the number of a request, found "soon"',
+        'after: expected a whole number from 0 to 9,007,199,254,740,991, found "soon"',
       ]);
-      assert.equal((await refused('DELETE', 'faults/f9'))[0], 404);
-      assert.deepEqual(await refused('DELETE', 'faults/f9/'), [
-        404,
-        'the lab has no /_lab/faults/f9/. See GET /_lab/openapi.json',
-      ]);
-      assert.deepEqual(await refused('PUT', 'faults'), [
-        405,
-        '/_lab/faults takes POST, GET, DELETE, not PUT',
-      ]);
-      const document = await lab.control('GET', 'openapi.json');
-      assert.deepEqual(Object.keys(document.paths['/_lab/faults'].post.requestBody.content), [
-        'application/json',
-      ]);
-      const { properties } =
-        document.paths['/_lab/faults'].post.requestBody.content['application/json'].schema;
-      for (const name of ['status', 'retry_after', 'endpoint', 'times', 'cut_after'])
-        assert.ok(name in properties, name);
+      assert.equal((await post('fault-clear', '{"id": "f9"}'))[0], 404);
+      assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
       assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
     }),
   );
+});
+
+test('other operations work on a running lab, and a lab operation on no other installation', async () => {
+  await inFolder((folder) =>
+    withLab(folder, ['--clock', SPRING], async (lab) => {
+      const operate = async (...args: string[]) => {
+        const run = runProgram([...args, '--data', lab.data, '--json']);
+        assert.equal(await run.ended, 0, run.stderr());
+        return JSON.parse(run.stdout());
+      };
+      // So that the window that ended last is free.
+      await lab.control('clock', { advance: '10m' });
+      const { window_start } = await lab.control('gap', { export: 'newswire', status: 'failed' });
+      const { files } = await lab.control('drop', { rows: 2, export: 'newswire' });
+      assert.equal(files[0].window_start, window_start);
+      const isServed = async () => (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
+      assert.equal(await isServed(), 404, 'its file is held');
+      assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
+      assert.equal(await isServed(), 200);
+      const trail = await operate('audit');
+      assert.equal(trail.at(-1).command, 'window reset');
+    }),
+  );
+  const installation = createInstallation();
+  try {
+    const serving = await installation.serve();
+    const { status, stderr } = installation.cli(['lab', 'drop'], { anyStatus: true });
+    assert.equal(status, 1);
+    assert.match(stderr, /this is not a lab\. Start one with: wirewatch lab/);
+    await serving.stop();
+  } finally {
+    installation.remove();
+  }
+});
+
+test('the ids of endpoints are those of the API', () => {
+  assert.deepEqual([...ENDPOINT_IDS].sort(), ENDPOINTS.map(({ id }) => id).sort());
 });
 
 test('a scenario runs its steps by the clock of the lab', async () => {
@@ -149,11 +170,11 @@ test('a scenario runs its steps by the clock of the lab', async () => {
     writeFileSync(script, example('testing-your-client', 'scenario'));
     await withLab(folder, ['--clock', SPRING, '--scenario', script], async (lab) => {
       const actions = async () =>
-        (await lab.control('GET', 'report')).actions.map(({ action }: { action: string }) => action);
+        (await lab.control('report')).actions.map(({ action }: { action: string }) => action);
       for (let done: string[] = []; done.length < 1; ) done = await actions();
       assert.deepEqual(await actions(), ['drop']);
       assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 200);
-      await lab.control('POST', 'clock', { advance: '121m' });
+      await lab.control('clock', { advance: '121m' });
       for (let done: string[] = []; done.length < 3; ) done = await actions();
       assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 503);
       const help = await command(lab, '--help');

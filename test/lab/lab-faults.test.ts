@@ -27,14 +27,14 @@ after(async () => {
 });
 
 beforeEach(async () => {
-  await lab.control('DELETE', 'faults');
-  await lab.control('DELETE', 'report');
+  await lab.control('fault-clear');
+  await lab.control('report', { clear: true });
   // Another minute: these tests are not about the request limit.
-  await lab.control('POST', 'clock', { advance: '61s' });
+  await lab.control('clock', { advance: '61s' });
 });
 
 async function fault(spec: object): Promise<string> {
-  return (await lab.control('POST', 'faults', spec)).id;
+  return (await lab.control('fault-add', spec)).id;
 }
 
 /** Sends a request, and checks the response against the OpenAPI document. */
@@ -101,7 +101,7 @@ describe('errors of the contract, with their real body and headers', () => {
       assert.equal(headers.get('www-authenticate'), expected.status === 401 ? 'Bearer' : null);
       const wait = headers.get('retry-after');
       if (expected.retry === 'midnight') {
-        const { now } = await lab.control('GET', 'clock');
+        const { now } = await lab.control('clock');
         const left = (86_400_000 - (Date.parse(now) % 86_400_000)) / 1000;
         assert.ok(Math.abs(Number(wait) - left) < 120, `${wait} seconds to midnight, ${left} left`);
       } else assert.equal(wait, expected.retry ?? null);
@@ -186,7 +186,7 @@ describe('which requests', () => {
     const found = await statuses(40);
     const failed = found.filter((status) => status === 500).length;
     assert.ok(failed > 5 && failed < 35, `${failed} of 40`);
-    await lab.control('DELETE', 'faults');
+    await lab.control('fault-clear');
     await fault({ status: 500, probability: 0 });
     assert.deepEqual(await statuses(3), [200, 200, 200]);
   });
@@ -234,9 +234,9 @@ describe('what happens to the body and the connection', () => {
       const other = await startLab(own);
       const cuts = [];
       for (const spec of [{ delay: '1d' }, { delay: '1d', close: true }]) {
-        await other.control('POST', 'faults', spec);
+        await other.control('fault-add', spec);
         cuts.push(assert.rejects(other.get('/v1/me')));
-        for (let left = 1; left > 0; ) [{ left }] = (await other.control('GET', 'faults')).slice(-1);
+        for (let left = 1; left > 0; ) [{ left }] = (await other.control('fault-list')).slice(-1);
       }
       await other.stop();
       await Promise.all(cuts);
@@ -293,7 +293,7 @@ describe('what happens to the body and the connection', () => {
 describe('pages', () => {
   test('an empty page has has_more, and its cursor repeats the position', async () => {
     const whole = await lab.read(`${START}&limit=5`);
-    await lab.control('POST', 'empty-page', { times: 2 });
+    await lab.control('empty-page', { times: 2 });
     const first = await checked(`${START}&limit=5`);
     assert.deepEqual([first.body.data, first.body.has_more], [[], true]);
     assert.ok(first.headers.get('link')?.includes(first.body.next_cursor));
@@ -306,7 +306,7 @@ describe('pages', () => {
   });
 
   test('a page is delivered twice', async () => {
-    await lab.control('POST', 'duplicate', {});
+    await lab.control('duplicate');
     const first = await checked(`${START}&limit=5`);
     assert.equal(first.headers.has('x-wirewatch-lab'), false, 'there is no earlier page to repeat');
     const again = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
@@ -324,7 +324,7 @@ test('the report has every request, with its faults', async () => {
   const page = await lab.read(`${START}&limit=5&content_type=text`);
   await lab.get(`${CHANGES}?cursor=${page.next_cursor}`);
   await lab.get('/v1/nothing');
-  const { faults, requests, seed, now } = await lab.control('GET', 'report');
+  const { faults, requests, seed, now } = await lab.control('report');
   assert.equal(seed, '1');
   assert.ok(Date.parse(now) >= Date.parse(requests[0].at));
   assert.deepEqual([faults.length, faults[0].fired, faults[0].left], [1, 1, 0]);
@@ -349,13 +349,13 @@ test('the report has every request, with its faults', async () => {
   assert.equal(next.parameters.cursor, page.next_cursor);
   assert.deepEqual([nowhere.endpoint, nowhere.path, nowhere.status], [null, '/v1/nothing', 404]);
   assert.ok(Date.parse(read.at) > 0 && Date.parse(read.real_at) > 0 && read.finished_at >= read.at);
-  const later = await lab.control('GET', `report?after=${read.number}`);
+  const later = await lab.control('report', { after: read.number });
   assert.equal(later.requests.length, 2);
 });
 
 test('invalid faults are refused', async () => {
   const refused = async (spec: object) => {
-    const response = await fetch(`${lab.url}/_lab/faults`, {
+    const response = await fetch(`${lab.url}/operations/lab-fault-add`, {
       method: 'POST',
       body: JSON.stringify(spec),
       headers: { 'content-type': 'application/json' },

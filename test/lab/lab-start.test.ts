@@ -17,7 +17,7 @@ test('a seed gives the same month of detections and the same key at any time', a
       const keyFile = join(folder, 'key.txt');
       await withLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile], async (lab) => {
         assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
-        const { now } = await lab.control('GET', 'clock');
+        const { now } = await lab.control('clock');
         const aheadMs = Date.parse(now) - Date.parse(clock);
         assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
         const { rows, as_of } = await follow(
@@ -70,24 +70,20 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
   await inFolder(async (folder) => {
     const before = await startLab(folder, ['--clock', SPRING]);
     const month = await follow(before, SINCE_SPRING);
-    await before.control('POST', 'drop', { rows: 5 });
+    await before.control('drop', { rows: 5 });
     const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
     assert.equal(await twice.ended, 1);
     assert.match(twice.stderr(), /already using the data folder/);
     assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
-    for (const args of [
-      ['serve', '--port', '0'],
-      ['demo', '--port', '0'],
-      ['status'],
-      ['key', 'list'],
-      ['audit'],
-      ['verify'],
-    ]) {
+    for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
       const run = runProgram([...args, '--data', before.data]);
       assert.equal(await run.ended, 78, args.join(' '));
       assert.match(run.stderr(), /belongs to "wirewatch lab"/);
     }
+    const demo = runProgram(['demo', '--data', before.data, '--port', '0']);
+    assert.equal(await demo.ended, 78);
+    assert.match(demo.stderr(), /not a folder of "wirewatch demo", which would delete what is in it/);
     const other = join(folder, 'installation');
     assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
     const filled = join(folder, 'filled');
@@ -97,13 +93,13 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     for (const data of [other, filled]) {
       const run = runProgram(['lab', '--data', data, '--port', '0']);
       assert.equal(await run.ended, 78);
-      assert.match(run.stderr(), /is not empty and not the folder of a lab/);
+      assert.match(run.stderr(), /is not empty and not a folder of "wirewatch lab"/);
     }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
     await withLab(folder, ['--clock', SPRING], async (lab) => {
       const { rows } = await follow(lab, SINCE_SPRING);
       assert.equal(rows.length, month.rows.length);
-      const drops = await lab.control('GET', 'report');
+      const drops = await lab.control('report');
       assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
     });
   });

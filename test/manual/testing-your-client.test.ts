@@ -53,7 +53,7 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
     assert.match(stdout, /"files":\[\{"file":"newswire\./);
     assert.match(stdout, /"id":"f\d+","status":429,"retry_after":7/);
     assert.match(stdout, /"requests":\[\{"number":1,.*"path":"\/v1\/me"/);
-    await lab.control('DELETE', 'faults');
+    await lab.control('fault-clear');
   }),
 );
 

@@ -11,7 +11,6 @@ export interface Demonstration {
     /** The link to its console. */
     readonly console: string;
     readonly url: string;
-    readonly detections: number;
     readonly keys: readonly { readonly name: string; readonly key: string }[];
     readonly detection: { readonly id: string } | null;
   };

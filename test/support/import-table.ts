@@ -133,6 +133,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config',
     'counted.ts',
     'detection',
+    'error-codes.ts',
     'health',
     'history',
     'ingest',
@@ -152,7 +153,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   pull: ['counted.ts', 'detection', 'refused.ts', 'store', 'time.ts'],
   samples: ['config'],
   setup: ['config', 'refused.ts'],
-  demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   lab: [
     'addresses.ts',
     'admin',
@@ -160,7 +160,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'auth',
     'clock.ts',
     'config',
-    'demo',
     'detection',
     'error-codes.ts',
     'generate',
@@ -168,7 +167,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http',
     'ingest',
     'limits',
-    'nearest.ts',
+    'operations',
     'query',
     'refused.ts',
     'store',
@@ -265,7 +264,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'clock.ts',
     'config',
     'counted.ts',
-    'demo',
     'detection',
     'generate',
     'health',
@@ -299,7 +297,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'console/', 'http/', 'lab/', 'openapi/', 'operations/', 'pull/', 'query/'],
+  '@sinclair/typebox': ['config/', 'console/', 'http/', 'openapi/', 'operations/', 'pull/', 'query/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop/drop-folder.ts'],
   commander: ['cli/'],

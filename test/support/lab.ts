@@ -17,9 +17,9 @@ export interface Lab {
   /** The JSON body of a successful response. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   read(target: string): Promise<any>;
-  /** A request to the lab itself; fails if refused. */
+  /** The value of an operation of the lab, such as `fault-add`; fails if refused. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-  control(method: string, name: string, body?: unknown): Promise<any>;
+  control(name: string, given?: object): Promise<any>;
   stop(): Promise<void>;
 }
 
@@ -44,19 +44,16 @@ export async function startLab(folder: string, args: readonly string[] = []): Pr
       assert.equal(response.status, 200, target);
       return response.json();
     },
-    async control(method, name, body) {
-      const sent =
-        body === undefined
-          ? {}
-          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-      const response = await fetch(`${url}/_lab/${name}`, { method, ...sent });
-      const answer = await response.json();
-      assert.equal(
-        response.status,
-        200,
-        `${method} ${name} ${JSON.stringify(body)}: ${JSON.stringify(answer)}`,
-      );
-      return answer;
+    async control(name, given = {}) {
+      const response = await fetch(`${url}/operations/lab-${name}`, {
+        method: 'POST',
+        body: JSON.stringify(given),
+        headers: { 'content-type': 'application/json' },
+      });
+      // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+      const answer: any = await response.json();
+      assert.equal(response.status, 200, `${name} ${JSON.stringify(given)}: ${JSON.stringify(answer)}`);
+      return answer.value;
     },
     async stop() {
       run.kill('SIGTERM');

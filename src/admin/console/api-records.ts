@@ -152,7 +152,7 @@ export interface LabState {
   /** In the order in which they were added: the first that matches a request takes effect. */
   readonly faults: readonly {
     readonly id: string;
-    /** Its effect and its conditions, as in `POST /_lab/faults`. */
+    /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
     /** Requests to its endpoint since it was added. */

@@ -10,6 +10,7 @@ import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts'
 import type { Logger } from '../../log.ts';
 import { formatMs, type Now, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
+import { isForeign } from '../host-header.ts';
 import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
 import type { Operations } from '../thread-client.ts';
 import { problem } from '../thread-messages.ts';
@@ -188,14 +189,4 @@ function tokenOf(body: Body): string | null {
   } catch {
     return null;
   }
-}
-
-/**
- * Whether a page of another origin sent it, by `Sec-Fetch-Site`, or else by `Origin` against `Host` (OWASP, Cross-Site
- * Request Forgery Prevention: Fetch Metadata). It would have no session, but may not even try.
- */
-function isForeign({ headers }: IncomingMessage): boolean {
-  const { host, origin, 'sec-fetch-site': site } = headers;
-  if (site !== undefined) return site !== 'same-origin';
-  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
 }

@@ -274,13 +274,15 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'console-sessions',
     ],
   ]),
-  ...faultsIn('admin/console/console.ts', [
+  ...faultsIn('admin/host-header.ts', [
     [
       "return site !== 'same-origin';",
       'return false;',
       'a page of another origin is refused',
       'console-sessions',
     ],
+  ]),
+  ...faultsIn('admin/console/console.ts', [
     [
       'request.headers.authorization ??',
       'request.headers.cookie ??',
