@@ -151,7 +151,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   manual: [],
   pull: ['counted.ts', 'detection', 'refused.ts', 'store', 'time.ts'],
   samples: ['config'],
-  setup: ['config', 'refused.ts'],
+  setup: ['config', 'refused.ts', 'store'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   lab: [
     'addresses.ts',
