@@ -36,7 +36,7 @@ export interface DataFolder {
   readonly accessLog: string;
   /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
   readonly damage: string;
-  /** Counts that may be lost; in no backup. */
+  /** Counts that may be lost, as JSON; in no backup. */
   readonly usage: string;
   readonly secret: string;
   /** Locks: see locks.ts. */
@@ -59,7 +59,7 @@ export function dataFolder(root: string): DataFolder {
     log: join(root, 'log'),
     accessLog: join(root, 'access-log'),
     damage: join(root, 'detections.db-damage'),
-    usage: join(root, 'usage.db'),
+    usage: join(root, 'usage'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
@@ -131,7 +131,7 @@ export function refuseFile(root: string): void {
  * @throws Refused `configuration`
  */
 export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): void {
-  const databases = [files.detections, files.access, files.usage];
+  const databases = [files.detections, files.access];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
   const inLogs = [log, accessLog].flatMap((path) => linksIn(path));
   const link = [log, accessLog, ...Object.values(files), ...beside].find(isLink) ?? inLogs[0];
