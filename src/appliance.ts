@@ -29,8 +29,8 @@ import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
 import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
 import { createSeenKeys, type SeenKeys } from './limits/seen-keys.ts';
-import { readUsageAtStart } from './limits/usage.ts';
-import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
+import { readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
 import { prepareAccess } from './prepare-access.ts';
@@ -215,13 +215,13 @@ async function createCounters(
   { usage }: DataFolder,
 ): Promise<Counters> {
   const stored = readUsageAtStart(usage, (reason) =>
-    log.warn({ reason }, 'usage.db cannot be used: the rows read today are counted from zero again'),
+    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
   );
-  const requests = createRequestCounts(now);
+  const requests = createRequestCounts(now, stored);
   const metrics = isAdminOn(config, kind) ? await loadMetrics(requests) : null;
   const dailyRows = createDailyRows(stored.rows);
   const seenKeys = createSeenKeys(stored.seen);
-  return { dailyRows, keyUses: createKeyUses(), seenKeys, requests, metrics };
+  return { dailyRows, keyUses: createKeyUses(stored.uses), seenKeys, requests, metrics };
 }
 
 /** What the threads and the server share. */
@@ -294,16 +294,20 @@ function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Log
 }
 
 function keepUsage(
-  { dailyRows, keyUses, seenKeys, metrics, requests }: Counters,
+  { dailyRows, keyUses, seenKeys, requests }: Counters,
   { usage }: DataFolder,
   log: Logger,
 ): UsageKeeper {
+  const counts = (): Usage => ({
+    format: 'wirewatch usage 1',
+    rows: dailyRows.all(),
+    uses: keyUses.all(),
+    seen: seenKeys.all(now()),
+    ...requests.history(),
+  });
   return createUsageKeeper({
-    rows: dailyRows,
-    uses: keyUses,
-    seen: seenKeys,
-    requests: metrics && requests,
-    writer: createUsageWriter({ path: usage }),
+    text: () => JSON.stringify(counts()),
+    write: (text) => writeUsageFile(usage, text),
     onFailure: (error) => {
       if (error === null) log.info('row counts can be saved again');
       else

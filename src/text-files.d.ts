@@ -15,3 +15,7 @@ declare module '*.yml' {
   const text: string;
   export default text;
 }
+declare module '*.service' {
+  const text: string;
+  export default text;
+}

@@ -1,14 +1,12 @@
-/** The entry point of the worker threads: ingest, reader, usage, scrub, operations (ARCHITECTURE.md). */
+/** The entry point of the worker threads: ingest, reader, scrub, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { OperationsSettings } from './admin/thread-messages.ts';
 import type { ScrubSettings } from './history/scrub-thread.ts';
 import type { ReaderSettings } from './ingest/threads/reader-messages.ts';
-import type { UsageSettings } from './limits/usage-thread.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest' }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
-  | { readonly role: 'usage'; readonly settings: UsageSettings }
   | { readonly role: 'scrub'; readonly settings: ScrubSettings }
   | { readonly role: 'operations'; readonly settings: OperationsSettings };
 
@@ -27,11 +25,6 @@ async function work(port: MessagePort): Promise<void> {
     case 'reader': {
       const { runReader } = await import('./ingest/threads/reader-thread.ts');
       runReader(port, role.settings);
-      break;
-    }
-    case 'usage': {
-      const { runUsageWriter } = await import('./limits/usage-thread.ts');
-      runUsageWriter(port, role.settings);
       break;
     }
     case 'scrub': {

@@ -146,7 +146,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       'log',
       'revocations',
       'secret',
-      'usage.db',
+      'usage',
     ]);
     for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}/?\`[^|]* \\|`, 'm'), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);

@@ -2,7 +2,6 @@
 import { type Account, listAccounts } from '../auth/accounts.ts';
 import { type KeyState, listKeyStates } from '../auth/keys.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
-import { readKeyUsage } from '../limits/usage.ts';
 import { openDatabase } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import { type GaugeReader, type GaugeSources, gauge, onceATurn, type Value } from './gauges.ts';
@@ -45,14 +44,12 @@ interface Accounts {
   /** All that were ever created, but those of removed accounts. */
   readonly keys: readonly KeyState[];
   /** When each key was last used, by its id. */
-  readonly usedAt: ReadonlyMap<string, number | null>;
+  readonly usedAt: ReadonlyMap<string, number>;
 }
 
 /** None while access.db cannot be read; an alert says why. */
-function readAccounts({ folder, keyUses, now }: GaugeSources): Accounts {
-  const written = readKeyUsage(folder.usage, now()) ?? [];
-  const usedAt = new Map([...written].map(([id, { last_used_at }]) => [id, last_used_at]));
-  for (const { key_id, last_used_at } of keyUses.unwritten()) usedAt.set(key_id, last_used_at);
+function readAccounts({ folder, keyUses }: GaugeSources): Accounts {
+  const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   try {
     using db = openDatabase(folder.access, 'inspect');
     return { accounts: listAccounts(db), keys: listKeyStates(db), usedAt };

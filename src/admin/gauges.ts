@@ -18,7 +18,7 @@ export interface GaugeSources {
   readonly status: () => Promise<Status | null>;
   readonly folder: Pick<DataFolder, 'access' | 'usage'>;
   readonly dailyRows: Pick<DailyRows, 'used'>;
-  readonly keyUses: Pick<KeyUses, 'unwritten'>;
+  readonly keyUses: Pick<KeyUses, 'all'>;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   readonly certificateExpiresMs: () => number | null;
   /** Open connections to the API. */

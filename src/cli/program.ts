@@ -113,12 +113,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   setup: {
     description:
-      'write a commented configuration file and, on a system with systemd, a hardened service unit',
+      'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps. Exit code 1 if an existing file differs',
     load: () => import('./setup.ts'),
   },
   sample: {
     description:
-      'print a sample file: the configuration, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
+      'print a sample file: the configuration, the systemd unit, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
     load: () => import('./sample.ts'),
   },
   generate: {
@@ -233,7 +233,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   );
   addCommonOptions(program);
   program.version(VERSION_TEXT, '--version', 'show the version, the commit and the runtime');
-  addExamples(program, ['demo', 'setup --dry-run', 'manual quick-start']);
+  addExamples(program, ['demo', 'setup', 'manual quick-start']);
   for (const [name, { description, load }] of Object.entries(COMMANDS)) {
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;

@@ -1,42 +1,36 @@
-/** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
+/** `wirewatch setup`: writes a commented configuration and a hardened systemd unit, and prints the remaining steps. */
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Option } from 'commander';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
-import { anyText, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
-import { Refused } from '../refused.ts';
-import { type SetupFile, type SetupResult, setUp, type UndoChoices, undoSetup } from '../setup/apply-plan.ts';
-import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
-import { joined } from '../text-layout.ts';
+import { type SetupChoices, type SetupFile, setUp } from '../setup/setup.ts';
 import { defineCommand } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { type CommonOptions, commonOptions, SETTING_OPTIONS } from './options.ts';
+import { type CommonOptions, commonOptions, readPath, SETTING_OPTIONS } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
-const DEFAULT_USER = 'wirewatch';
+const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
+const UNIT = '/etc/systemd/system/wirewatch.service';
+const USER = 'wirewatch';
+/** Exists where systemd runs the system (sd_booted(3)). */
+const SYSTEMD = '/run/systemd/system';
+/** Under a stricter umask of root, the service could not read its configuration. */
+const UMASK = 0o022;
 
 const MEMBERS = {
-  // Off with --no-service.
-  service: toggle('write the systemd unit even if systemd is not found'),
-  user: value(readUser, {
-    hint: `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
-    placeholder: 'name',
+  unit: value(readPath, {
+    hint: `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
+    placeholder: 'file',
   }),
-  dynamic_user: toggle('let systemd create a temporary user while the service runs'),
-  program: value(readAbsolutePath, {
+  user: value(readUser, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
+  program: value(readPath, {
     hint: 'path of the program that the service runs (default: this program)',
     placeholder: 'path',
   }),
-  root: value(anyText, {
-    hint: 'write all files below this folder, to prepare an image or a package (default: /)',
-    placeholder: 'dir',
-  }),
-  dry_run: toggle('show what would be done and the contents of the files; changes nothing'),
-  undo: toggle('remove the files that setup created, unless they were modified; never removes data'),
 };
-
-type Values = ValuesOf<typeof MEMBERS>;
 
 export const register = defineCommand({
   members: MEMBERS,
@@ -49,68 +43,45 @@ export const register = defineCommand({
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
   },
   examples: [
-    'setup --dry-run',
+    'setup',
     'setup --drop /srv/exports --base-url https://detections.example.org',
     'setup --no-service --data ./wirewatch-data',
-    'setup --undo',
   ],
   run(values, self) {
-    const { undo = false, dry_run: isDry = false } = values;
-    const common = commonOptions(self);
-    const places = placesOf(values, common);
-    const result = undo
-      ? undoSetup(undoChoicesOf(values, common, places), isDry)
-      : setUp(choicesOf(values, self.opts<SettingFlags>(), places), isDry);
+    process.umask(UMASK);
+    const { service, ...flags } = self.opts<SettingFlags & { service: boolean }>();
+    const result = setUp(choicesOf(values, service, flags, commonOptions(self)));
+    const { files, next } = result;
     return {
       value: result,
-      text: () => resultText(result, places.root),
-      failed: result.not_applied.length > 0,
+      text: () => [...files.map(fileText), '', 'Next:', ...next.map((line) => `  ${line}`)].join('\n'),
+      failed: files.some(({ differences }) => differences.length > 0),
     };
   },
 });
 
-interface Places {
-  readonly root: string;
-  readonly isService: boolean;
-  readonly data: string;
-  readonly config: string;
-}
-
-function placesOf({ root = '/', service }: Values, common: CommonOptions): Places {
-  const folder = path.resolve(root);
-  const isService = service ?? isSystemdThere(folder);
-  const data = isService
-    ? path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA)
-    : resolveDataFolder(common);
-  const config = common.config ?? (isService ? SERVICE_CONFIG : path.join(data, 'wirewatch.toml'));
-  return { root: folder, isService, data, config: path.resolve(config) };
-}
-
-function choicesOf(values: Values, flags: SettingFlags, { isService, ...places }: Places): SetupChoices {
-  const { service, user, dynamic_user: isDynamic = false, program } = values;
-  if (isDynamic && user !== undefined)
-    throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
-  return {
-    ...places,
-    flags,
-    service: isService
-      ? {
-          user: user ?? DEFAULT_USER,
-          isDynamic,
-          program: program === undefined ? ownCommand() : [program],
-          isProgramNamed: program !== undefined,
-        }
-      : null,
-    isSystemdMissing: service === undefined && !isService,
+function choicesOf(
+  { unit, user = USER, program }: ValuesOf<typeof MEMBERS>,
+  isWanted: boolean,
+  flags: SettingFlags,
+  common: CommonOptions,
+): SetupChoices {
+  if (!isWanted || (unit === undefined && !existsSync(SYSTEMD))) {
+    const data = resolveDataFolder(common);
+    return {
+      data,
+      config: path.resolve(common.config ?? path.join(data, 'wirewatch.toml')),
+      flags,
+      service: null,
+    };
+  }
+  const data = path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA);
+  const service = {
+    unit: path.resolve(unit ?? UNIT),
+    user,
+    program: program === undefined ? ownCommand() : [path.resolve(program)],
   };
-}
-
-/** Includes the files of a service even if systemd is not found: it may have been set up with --service. */
-function undoChoicesOf(values: Values, common: CommonOptions, { root, data, config }: Places): UndoChoices {
-  const isService = values.service !== false;
-  const configs = isService && common.config === undefined ? new Set([config, SERVICE_CONFIG]) : [config];
-  const program = values.program ?? ownCommand().join(' ');
-  return { root, data, configs: [...configs], isService, program };
+  return { data, config: path.resolve(common.config ?? SERVICE_CONFIG), flags, service };
 }
 
 function readUser(text: string): Reading<string> {
@@ -119,29 +90,7 @@ function readUser(text: string): Reading<string> {
     : wrong('a user name: lower-case letters, digits, _ and -');
 }
 
-function readAbsolutePath(text: string): Reading<string> {
-  return path.isAbsolute(text) ? read(text) : wrong('an absolute path');
-}
-
-/** @param root the folder above the files; their paths are those of the finished system */
-function resultText({ dry_run, files, not_applied, next }: SetupResult, root: string): string {
-  return joined('\n\n', [
-    files.map((file) => fileText({ ...file, path: path.join(root, file.path) }, dry_run)).join('\n'),
-    ...files.map((file) => dry_run && contentText(file)),
-    listed('Not applied', not_applied),
-    listed('Next', next),
-  ]);
-}
-
-function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): string {
-  const done = isDry && outcome !== 'kept' && outcome !== 'absent' ? `would be ${outcome}` : outcome;
-  return `${path} (${what}): ${done}${reason === undefined ? '' : `, ${reason}`}`;
-}
-
-function listed(title: string, lines: readonly string[]): string | false {
-  return lines.length > 0 && [`${title}:`, ...lines.map((line) => `  ${line}`)].join('\n');
-}
-
-function contentText({ path, text }: SetupFile): string | false {
-  return text !== undefined && `--- ${path}\n${text}`;
+function fileText({ what, path, outcome, differences }: SetupFile): string {
+  const other = differences.length > 0 ? '. It differs (-) from what setup would write (+):' : '';
+  return [`${path} (${what}): ${outcome}${other}`, ...differences.map((line) => `  ${line}`)].join('\n');
 }

@@ -5,20 +5,22 @@
  * The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that were already used
  * on that day still count.
  */
+import { type Static, Type } from '@sinclair/typebox';
 import { DAY_MS } from '../time.ts';
 
 export const ROW_HOLDERS = ['key', 'account'] as const;
 export type RowHolder = (typeof ROW_HOLDERS)[number];
 
 /** One count as stored. */
-export interface UsedRows {
+export const UsedRows = Type.Object({
   /** Days since 1970-01-01, UTC. */
-  readonly day: number;
-  readonly holder: RowHolder;
+  day: Type.Integer(),
+  holder: Type.Union([Type.Literal('key'), Type.Literal('account')]),
   /** For an account: {@link accountUsageId}; for a key: its id, which is never used again. */
-  readonly id: string;
-  readonly rows: number;
-}
+  id: Type.String(),
+  rows: Type.Integer({ minimum: 0 }),
+});
+export type UsedRows = Static<typeof UsedRows>;
 
 /**
  * The id under which the rows of an account are counted. An account that was removed and added again has the same id but
@@ -32,29 +34,20 @@ export interface DailyRows {
   /** Rows read on the day of `nowMs`. */
   used(holder: RowHolder, id: string, nowMs: number): number;
   add(holder: RowHolder, id: string, rows: number, nowMs: number): void;
-  /** The counts that are not written yet. */
-  unwritten(): UsedRows[];
-  /** Call when these were written; a count that has grown since stays unwritten. */
-  markWritten(counts: readonly UsedRows[]): void;
-  /** The days to keep, here and in the database. */
-  days(): number[];
+  /** The counts of the days that are kept. */
+  all(): UsedRows[];
 }
 
 /** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
-interface Count extends Omit<UsedRows, 'rows'> {
-  rows: number;
-}
-
 /** @param stored the counts of earlier runs */
 export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
   // Bounded by the number of accounts and keys: only verified keys read rows.
-  const days = new Map<number, Map<string, Count>>();
-  const unwritten = new Set<Count>();
+  const days = new Map<number, Map<string, UsedRows>>();
   for (const count of stored) countsOf(count.day).set(nameOf(count.holder, count.id), { ...count });
 
-  function countsOf(day: number): Map<string, Count> {
+  function countsOf(day: number): Map<string, UsedRows> {
     let counts = days.get(day);
     if (counts === undefined) {
       counts = new Map();
@@ -65,10 +58,7 @@ export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
 
   function forgetDays(today: number): void {
     const farthestFirst = [...days.keys()].sort((a, b) => Math.abs(b - today) - Math.abs(a - today));
-    for (const day of farthestFirst.slice(0, -DAYS_MAX)) {
-      for (const count of days.get(day)?.values() ?? []) unwritten.delete(count);
-      days.delete(day);
-    }
+    for (const day of farthestFirst.slice(0, -DAYS_MAX)) days.delete(day);
   }
 
   return {
@@ -83,16 +73,8 @@ export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
       const count = counts.get(name) ?? { day, holder, id, rows: 0 };
       count.rows += rows;
       counts.set(name, count);
-      unwritten.add(count);
     },
-    unwritten: () => [...unwritten].map((count) => ({ ...count })),
-    markWritten(counts) {
-      for (const { day, holder, id, rows } of counts) {
-        const count = days.get(day)?.get(nameOf(holder, id));
-        if (count !== undefined && count.rows === rows) unwritten.delete(count);
-      }
-    },
-    days: () => [...days.keys()].sort((a, b) => a - b),
+    all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
 

@@ -2,86 +2,99 @@
  * Requests over time, for the console: their number in each minute of the last day, and refusals by key and reason.
  * Counted in memory; usage-keeper.ts has them written.
  */
+import { type Static, Type } from '@sinclair/typebox';
 import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS, MINUTE_MS } from '../time.ts';
 
-const COUNTED = ['requests', 'refused', 'rows_served', 'rows_ingested'] as const;
-export type Counted = (typeof COUNTED)[number];
+const Count = Type.Integer({ minimum: 0 });
 
-/** A count since the last write. */
-export interface MinuteCount {
+/** What was counted in one minute. */
+export const MinuteCounts = Type.Object({
   /** Minutes since 1970-01-01. */
-  readonly minute: number;
-  readonly counted: Counted;
-  readonly count: number;
-}
+  minute: Type.Integer(),
+  requests: Count,
+  refused: Count,
+  rows_served: Count,
+  rows_ingested: Count,
+});
+export type MinuteCounts = Static<typeof MinuteCounts>;
+export type Counted = Exclude<keyof MinuteCounts, 'minute'>;
 
-/** Refused requests of one key on one UTC day, since the last write. */
-export interface Refusals {
+/** Refused requests of one key on one UTC day. */
+export const Refusals = Type.Object({
   /** Days since 1970-01-01. */
-  readonly day: number;
-  readonly key_id: string;
+  day: Type.Integer(),
+  key_id: Type.String(),
   /** The error code. */
-  readonly code: string;
-  readonly count: number;
+  code: Type.String(),
+  count: Count,
   /** Epoch milliseconds. */
-  readonly last_at: number;
-}
+  last_at: Type.Integer(),
+});
+export type Refusals = Static<typeof Refusals>;
 
-export interface UnwrittenCounts {
-  readonly minutes: readonly MinuteCount[];
-  readonly refusals: readonly Refusals[];
+export interface RequestHistory {
+  /** Of the last day. */
+  readonly minutes: MinuteCounts[];
+  /** Of the last seven days. */
+  readonly refusals: Refusals[];
 }
 
 export interface RequestCounts {
   add(counted: Counted, count: number): void;
   /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
   refuse(keyId: string, code: string): void;
-  /** Removes and returns the counts: the caller writes them or gives them back. */
-  take(): UnwrittenCounts;
-  giveBack(counts: UnwrittenCounts): void;
+  history(): RequestHistory;
 }
 
 /** A day of 1,440 complete minutes, and the current one. */
 export const MINUTES_KEPT = DAY_MS / MINUTE_MS + 1;
-export const REFUSAL_DAYS_KEPT = 7;
+const REFUSAL_DAYS_KEPT = 7;
 
-export function createRequestCounts(now: () => number): RequestCounts {
-  let minutes = newMinutes();
-  let refusals = new Map<string, Refusals>();
+/** @param stored the counts of earlier runs */
+export function createRequestCounts(
+  now: () => number,
+  stored: RequestHistory = { minutes: [], refusals: [] },
+): RequestCounts {
+  const minutes = new BoundedMap<number, MinuteCounts>(MINUTES_KEPT);
+  for (const one of stored.minutes) minutes.set(one.minute, { ...one });
+  const refusals = new Map(stored.refusals.map((one) => [nameOf(one), { ...one }]));
 
-  function addMinute({ minute, counted, count }: MinuteCount): void {
-    const name = `${minute} ${counted}`;
-    minutes.set(name, { minute, counted, count: (minutes.get(name)?.count ?? 0) + count });
-  }
-
-  function addRefusals(more: Refusals): void {
-    const name = `${more.day} ${more.key_id} ${more.code}`;
-    const known = refusals.get(name);
-    const last_at = Math.max(known?.last_at ?? 0, more.last_at);
-    refusals.set(name, { ...more, count: (known?.count ?? 0) + more.count, last_at });
+  /** Also those in the future, from a clock that was ahead. */
+  function forgetFarDays(today: number): void {
+    for (const [name, { day }] of refusals)
+      if (Math.abs(day - today) >= REFUSAL_DAYS_KEPT) refusals.delete(name);
   }
 
   return {
-    add: (counted, count) => addMinute({ minute: Math.floor(now() / MINUTE_MS), counted, count }),
+    add(counted, count) {
+      const minute = Math.floor(now() / MINUTE_MS);
+      const known = minutes.get(minute) ?? newMinute(minute);
+      known[counted] += count;
+      if (!minutes.has(minute)) minutes.set(minute, known);
+    },
     refuse(key_id, code) {
-      const last_at = now();
-      addRefusals({ day: Math.floor(last_at / DAY_MS), key_id, code, count: 1, last_at });
+      const nowMs = now();
+      const refused = { day: Math.floor(nowMs / DAY_MS), key_id, code };
+      const known = refusals.get(nameOf(refused)) ?? { ...refused, count: 0, last_at: 0 };
+      known.count += 1;
+      known.last_at = Math.max(known.last_at, nowMs);
+      refusals.set(nameOf(known), known);
     },
-    take() {
-      const taken = { minutes: [...minutes.values()], refusals: [...refusals.values()] };
-      minutes = newMinutes();
-      refusals = new Map();
-      return taken;
-    },
-    giveBack(counts) {
-      for (const count of counts.minutes) addMinute(count);
-      for (const more of counts.refusals) addRefusals(more);
+    history() {
+      const nowMs = now();
+      forgetFarDays(Math.floor(nowMs / DAY_MS));
+      const last = Math.floor(nowMs / MINUTE_MS);
+      const kept = [...minutes.values()].filter(({ minute }) => Math.abs(minute - last) < MINUTES_KEPT);
+      return { minutes: kept, refusals: [...refusals.values()] };
     },
   };
 }
 
-/** Where nothing can be written for a day, the oldest go. */
-function newMinutes(): Map<string, MinuteCount> {
-  return new BoundedMap(MINUTES_KEPT * COUNTED.length);
+function newMinute(minute: number): MinuteCounts {
+  return { minute, requests: 0, refused: 0, rows_served: 0, rows_ingested: 0 };
+}
+
+function nameOf({ day, key_id, code }: Pick<Refusals, 'day' | 'key_id' | 'code'>): string {
+  return `${day} ${key_id} ${code}`;
 }

@@ -2,28 +2,30 @@
  * The networks from which each key was proven within a day. In memory; usage-keeper.ts has them written, so that after a
  * start the clients of these networks are still known.
  */
+import { type Static, Type } from '@sinclair/typebox';
 import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';
-import { DAY_MS, HOUR_MS } from '../time.ts';
+import { DAY_MS } from '../time.ts';
 
 /** As stored. */
-export interface SeenKey {
-  readonly key_id: string;
-  /** Of {@link addressNetwork}. */
-  readonly network: string;
-  /** Of a proof: the last one within an hour, epoch milliseconds. */
-  readonly seen_at: number;
-}
+export const SeenKey = Type.Readonly(
+  Type.Object({
+    key_id: Type.String(),
+    /** Of {@link addressNetwork}. */
+    network: Type.String(),
+    /** Of the last proof, epoch milliseconds. */
+    seen_at: Type.Integer(),
+  }),
+);
+export type SeenKey = Static<typeof SeenKey>;
 
 export interface SeenKeys {
   /** Whether the key was proven from the network of this address within a day. */
   isSeen(keyId: string, address: string, nowMs: number): boolean;
   /** Call when the key was proven from this address. */
   markSeen(keyId: string, address: string, nowMs: number): void;
-  /** Those that are not written yet. */
-  unwritten(): SeenKey[];
-  /** Call when these were written. */
-  markWritten(seen: readonly SeenKey[]): void;
+  /** The proofs that still count, oldest first. */
+  all(nowMs: number): SeenKey[];
 }
 
 /** How long a key counts as seen after its last proof. */
@@ -33,32 +35,20 @@ export const SEEN_MAX = 50_000;
 
 /** @param stored oldest first */
 export function createSeenKeys(stored: readonly SeenKey[] = [], seenMax = SEEN_MAX): SeenKeys {
-  /** The time of the last proof. */
-  const seen = new BoundedMap<string, number>(seenMax);
-  const unwritten = new BoundedMap<string, SeenKey>(seenMax);
-  for (const { key_id, network, seen_at } of stored) seen.set(pairOf(network, key_id), seen_at);
+  const seen = new BoundedMap<string, SeenKey>(seenMax);
+  for (const one of stored) seen.set(pairOf(one.network, one.key_id), one);
+  // A time far ahead is from before the clock was set back.
+  const counts = (one: SeenKey, nowMs: number) => Math.abs(nowMs - one.seen_at) < SEEN_MS;
   return {
     isSeen(keyId, address, nowMs) {
-      const lastMs = seen.get(pairOf(addressNetwork(address), keyId));
-      // A time far ahead is from before the clock was set back.
-      return lastMs !== undefined && Math.abs(nowMs - lastMs) < SEEN_MS;
+      const last = seen.get(pairOf(addressNetwork(address), keyId));
+      return last !== undefined && counts(last, nowMs);
     },
     markSeen(key_id, address, seen_at) {
       const network = addressNetwork(address);
-      const pair = pairOf(network, key_id);
-      const lastMs = seen.get(pair);
-      seen.set(pair, seen_at);
-      // Not each of a thousand requests is worth a write.
-      if (lastMs === undefined || Math.floor(lastMs / HOUR_MS) !== Math.floor(seen_at / HOUR_MS))
-        unwritten.set(pair, { key_id, network, seen_at });
+      seen.set(pairOf(network, key_id), { key_id, network, seen_at });
     },
-    unwritten: () => [...unwritten.values()],
-    markWritten(written) {
-      for (const one of written) {
-        const pair = pairOf(one.network, one.key_id);
-        if (unwritten.get(pair) === one) unwritten.delete(pair);
-      }
-    },
+    all: (nowMs) => [...seen.values()].filter((one) => counts(one, nowMs)),
   };
 }
 

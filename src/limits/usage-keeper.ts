@@ -1,66 +1,45 @@
 /**
- * Writes the counts of used rows, the uses of keys and their networks, once a second and at a clean stop. A crash loses the counts since
- * the last write: those rows do not count against the allowance.
+ * Has the counts of the appliance written every five seconds, and at a clean stop. A crash loses the counts since the
+ * last write: those rows do not count against the allowance.
  */
-import type { Worker } from 'node:worker_threads';
-import { startWorker } from '../packed.ts';
-import { callsTo, type ThreadCalls } from '../thread-call.ts';
+import { paced } from '../pace.ts';
 import { SECOND_MS } from '../time.ts';
-import type { DailyRows } from './daily-rows.ts';
-import type { KeyUses } from './key-uses.ts';
-import type { RequestCounts, UnwrittenCounts } from './request-counts.ts';
-import type { SeenKeys } from './seen-keys.ts';
-import type { Usage } from './usage.ts';
-import type { UsageCalls, UsageSettings } from './usage-thread.ts';
 
 export interface UsageKeeper {
   /** Never rejects. A call during a write waits for that write. */
   write(): Promise<void>;
-  /** Writes the rest and ends the thread. */
+  /** Writes the rest. */
   close(): Promise<void>;
 }
 
 export interface UsageKeeperOptions {
-  readonly rows: DailyRows;
-  readonly uses: KeyUses;
-  readonly seen: Pick<SeenKeys, 'unwritten' | 'markWritten'>;
-  /** Null: requests are not counted. */
-  readonly requests: Pick<RequestCounts, 'take' | 'giveBack'> | null;
-  readonly writer: UsageWriter;
+  /** The content of the file as it should be now. */
+  readonly text: () => string;
+  readonly write: (text: string) => Promise<void>;
   /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */
   readonly onFailure: (error: Error | null) => void;
   /** Null: writes only when `write` is called. */
   readonly everyMs?: number | null;
 }
 
-export interface UsageWriter {
-  write(usage: Usage): Promise<void>;
-  close(): Promise<void>;
-}
-
-const NOTHING_COUNTED: UnwrittenCounts = { minutes: [], refusals: [] };
+const WRITE_EVERY_MS = paced(5 * SECOND_MS);
 
 export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
-  const { rows, uses: keyUses, seen: seenKeys, requests, writer, onFailure, everyMs = SECOND_MS } = options;
+  const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
   let underWay: Promise<void> | null = null;
   let isFailing = false;
+  /** Compared as it is, since most runs of a quiet appliance change nothing. */
+  let written: string | null = null;
 
   async function writeNow(): Promise<void> {
-    const counts = rows.unwritten();
-    const uses = keyUses.unwritten();
-    const seen = seenKeys.unwritten();
-    const counted = requests?.take() ?? NOTHING_COUNTED;
-    const news = [counts, uses, seen, counted.minutes, counted.refusals];
-    if (news.every(({ length }) => length === 0)) return;
+    const content = text();
+    if (content === written) return;
     try {
-      await writer.write({ counts, days: rows.days(), uses, seen, requests: counted });
-      rows.markWritten(counts);
-      keyUses.markWritten(uses);
-      seenKeys.markWritten(seen);
+      await options.write(content);
+      written = content;
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {
-      requests?.giveBack(counted);
       if (!isFailing) onFailure(error instanceof Error ? error : new Error(String(error)));
       isFailing = true;
     }
@@ -82,32 +61,6 @@ export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
       // A write in progress lacks the counts made since it began.
       await underWay;
       await write();
-      await writer.close();
-    },
-  };
-}
-
-/** The first write starts the thread; if it dies, the next write restarts it. */
-export function createUsageWriter(settings: UsageSettings): UsageWriter {
-  let worker: Worker | null = null;
-  let thread: ThreadCalls<UsageCalls> | null = null;
-
-  function start(): ThreadCalls<UsageCalls> {
-    worker = startWorker({ role: 'usage', settings });
-    const started = callsTo<UsageCalls>(worker, 'the thread that stores row counts');
-    void started.ended.then(() => {
-      thread = null;
-    });
-    return started;
-  }
-
-  return {
-    write(usage) {
-      thread ??= start();
-      return thread.call('write', usage);
-    },
-    async close() {
-      await worker?.terminate();
     },
   };
 }

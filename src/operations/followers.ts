@@ -5,7 +5,7 @@
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
-import { readKeyUsage } from '../limits/usage.ts';
+import { keyUsage, NO_USAGE, readUsage } from '../limits/usage.ts';
 import { deliveredAtMs } from '../query/latest-rows.ts';
 import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
@@ -57,11 +57,11 @@ export function readKeysStatus(
   const nothing = { active: 0, used_in_last_day: 0, last_used_at: null, behind: 0 };
   try {
     const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
-    const usage = readKeyUsage(folder.usage, nowMs);
+    const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
     const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
-    const uses = active.flatMap(({ id }) => usage?.get(id)?.last_used_at ?? []);
+    const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
     const followers = active.flatMap((key) => {
-      const position = usage?.get(key.id)?.position ?? null;
+      const position = usage.get(key.id)?.position ?? null;
       if (detections === null || position === null) return [];
       const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
       return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];

@@ -15,7 +15,7 @@ import {
 import { listeningUrl } from '../config/listening.ts';
 import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
-import { readKeyUsage } from '../limits/usage.ts';
+import { keyUsage, readUsage } from '../limits/usage.ts';
 import { type Column, joined } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
 import { entryText, listText } from './entries.ts';
@@ -247,8 +247,9 @@ function future(readAny: typeof KEY_MEMBERS.expires.read): typeof KEY_MEMBERS.ex
 }
 
 function documentsOf({ folder, nowMs }: Context) {
-  // By key id; null if usage.db cannot be read.
-  const usage = readKeyUsage(folder.usage, nowMs);
+  const written = readUsage(folder.usage);
+  // By key id; null if the file cannot be read.
+  const usage = written && keyUsage(written, nowMs);
   return (key: Key) => {
     const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
     return {

@@ -4,6 +4,7 @@ import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
 import nginx from '../../config/nginx.conf' with { type: 'text' };
 import prometheusRules from '../../config/prometheus-rules.yml' with { type: 'text' };
+import unit from '../../config/wirewatch.service' with { type: 'text' };
 import { annotatedConfig } from '../config/annotated.ts';
 
 export interface Sample {
@@ -15,6 +16,7 @@ export interface Sample {
 
 export const SAMPLES: readonly Sample[] = [
   { name: 'wirewatch.toml', title: 'every setting, with its default', text: annotatedConfig },
+  { name: 'wirewatch.service', title: 'the systemd unit, as setup writes it', text: () => unit },
   { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => nginx },
   {
     name: 'certbot-hook.sh',

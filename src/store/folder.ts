@@ -36,7 +36,7 @@ export interface DataFolder {
   readonly log: string;
   /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
   readonly damage: string;
-  /** Counts that may be lost; in no backup. */
+  /** Counts that may be lost, as JSON; in no backup. */
   readonly usage: string;
   readonly secret: string;
   /** Locks: see locks.ts. */
@@ -59,7 +59,7 @@ export function dataFolder(root: string): DataFolder {
     spare: join(root, 'access.db-spare'),
     log: join(root, 'log'),
     damage: join(root, 'detections.db-damage'),
-    usage: join(root, 'usage.db'),
+    usage: join(root, 'usage'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
@@ -131,7 +131,7 @@ export function refuseFile(root: string): void {
  * @throws Refused `configuration`
  */
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
-  const databases = [files.detections, files.access, files.usage];
+  const databases = [files.detections, files.access];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
   const link = [log, ...Object.values(files), ...beside].find(isLink) ?? linksIn(log)[0];
   if (link === undefined) return;

@@ -64,7 +64,7 @@ test('accounts and the status are read once per scrape; without a status the res
       return null;
     },
     keyUses: {
-      unwritten() {
+      all() {
         reads.uses += 1;
         return [];
       },

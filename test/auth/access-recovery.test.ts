@@ -35,7 +35,7 @@ function idOfKey(key: string): string {
   return key.split('_')[2] ?? '';
 }
 
-/** The output of the list commands, without the last use of keys, which is in usage.db. */
+/** The output of the list commands, without the last use of keys, which is in the file `usage`. */
 function shown(): string[] {
   return ['account', 'subscription', 'key'].map((what) =>
     installation.cli([what, 'list', '--json']).stdout.replaceAll(/"last_used_at": .*/g, ''),

@@ -1,16 +1,32 @@
 /** Used rows survive restarts and crashes, and are written independently of other work. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { nextDayMs } from '../../src/limits/daily-allowance.ts';
 import type { UsedRows } from '../../src/limits/daily-rows.ts';
-import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../../src/limits/usage.ts';
-import { createUsageWriter, type UsageWriter } from '../../src/limits/usage-keeper.ts';
-import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import {
+  keyUsage,
+  NO_USAGE,
+  readUsage,
+  readUsageAtStart,
+  refusalsByKey,
+  rowsToday,
+  type Usage,
+  writeUsageFile,
+} from '../../src/limits/usage.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -26,155 +42,138 @@ async function untilMidnightIsFar(): Promise<void> {
   if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
 }
 
-const byId = (a: UsedRows, b: UsedRows) => a.day - b.day || a.id.localeCompare(b.id);
+const COUNT: UsedRows = { day: 1, holder: 'key', id: 'a', rows: 7 };
+const USAGE: Usage = {
+  ...NO_USAGE,
+  rows: [COUNT, { ...COUNT, holder: 'account' }],
+  uses: [
+    { key_id: 'a', last_used_at: 1, position: null },
+    { key_id: 'b', last_used_at: 2, position: 3 },
+  ],
+  seen: [{ key_id: 'a', network: 'n', seen_at: 1 }],
+  minutes: [{ minute: 1, requests: 1, refused: 0, rows_served: 2, rows_ingested: 3 }],
+  refusals: [{ day: 1, key_id: 'a', code: 'rate_limited', count: 2, last_at: 9 }],
+};
 
-describe('the writer of used rows', () => {
-  let folder: string;
-  let path: string;
-  let writer: UsageWriter;
-
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
-    path = join(folder, 'usage.db');
-    writer = createUsageWriter({ path });
-  });
-  afterEach(async () => {
-    await writer.close();
-    rmSync(folder, { recursive: true });
-  });
-
-  function stored(): UsedRows[] {
-    const db = openDatabase(path, 'read');
-    try {
-      return readUsedRows(db).sort(byId);
-    } finally {
-      db.close();
-    }
-  }
-
-  test('overwrites earlier counts, and deletes older days', async () => {
-    const count = (day: number, id: string, rows: number): UsedRows => ({ day, holder: 'key', id, rows });
-    await writer.write({ counts: [count(1, 'a', 5), count(2, 'a', 6)], days: [1, 2], uses: [] });
-    await writer.write({ counts: [count(2, 'a', 7), count(2, 'b', 1)], days: [1, 2], uses: [] });
-    assert.deepEqual(stored(), [count(1, 'a', 5), count(2, 'a', 7), count(2, 'b', 1)]);
-    await writer.write({ counts: [count(3, 'b', 1)], days: [2, 3], uses: [] });
-    assert.deepEqual(stored(), [count(2, 'a', 7), count(2, 'b', 1), count(3, 'b', 1)]);
-  });
-
-  test('an account and a key of the same name are counted separately', async () => {
-    const counts: UsedRows[] = [
-      { day: 1, holder: 'account', id: 'a', rows: 2 },
-      { day: 1, holder: 'key', id: 'a', rows: 1 },
-    ];
-    await writer.write({ counts, days: [1], uses: [] });
-    assert.deepEqual(stored(), counts);
-  });
-
-  test('a broken file is reported and left as it is; a missing one is created, and writes continue', async () => {
-    const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1], uses: [] };
-    const rubbish = 'no database at all'.repeat(1000);
-    writeFileSync(path, rubbish);
-    await assert.rejects(writer.write(usage));
-    assert.equal(readFileSync(path, 'utf8'), rubbish);
-    rmSync(path);
-    await writer.write(usage);
-    assert.deepEqual(stored(), usage.counts);
-  });
-});
-
-describe('at the start', () => {
-  const count: UsedRows = { day: 1, holder: 'key', id: 'a', rows: 7 };
+describe('the file', () => {
   let folder: string;
   let path: string;
   let reasons: string[];
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
-    path = join(folder, 'usage.db');
+    path = join(folder, 'usage');
     reasons = [];
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason)).rows;
+  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason));
+  const fill = () => writeUsageFile(path, JSON.stringify(USAGE));
 
-  function fill(): void {
-    const db = openUsage(path);
-    writeUsage(db, { counts: [count], days: [1], uses: [{ key_id: 'a', last_used_at: 1, position: null }] });
-    db.close();
-  }
-
-  test('a missing file is created, and a good one is used, both without a warning', () => {
-    assert.deepEqual(start(), []);
-    assert.ok(existsSync(path));
-    fill();
-    assert.deepEqual([start(), reasons], [[count], []]);
+  test('a missing file is no usage, and a good one is read as it was written, both without a warning', async () => {
+    assert.deepEqual([start(), readUsage(path)], [NO_USAGE, NO_USAGE]);
+    await fill();
+    assert.deepEqual([start(), readUsage(path), reasons], [USAGE, USAGE, []]);
   });
 
-  test('networks that proved a key are read back, without those of yesterday and beyond 50,000', () => {
-    const db = openUsage(path);
-    const seen = (count: number, from: number) =>
-      Array.from({ length: count }, (_, at) => ({
-        key_id: 'a',
-        network: `n${from + at}`,
-        seen_at: from + at,
-      }));
-    const write = (...more: ReturnType<typeof seen>) =>
-      writeUsage(db, { counts: [], days: [], uses: [], seen: more });
-    const readBack = () => readUsageAtStart(path, (reason) => reasons.push(reason)).seen;
-    write(...seen(3, 0));
-    write(...seen(1, DAY_MS + 1));
-    assert.deepEqual(readBack(), [...seen(1, 2), ...seen(1, DAY_MS + 1)]);
-    write(...seen(50_001, DAY_MS + 2));
-    assert.deepEqual([readBack().length, readBack()[0]], [50_000, ...seen(1, DAY_MS + 3)]);
-    db.close();
+  test('is replaced as a whole: a write that fails leaves the one before, and no draft', async () => {
+    await fill();
+    mkdirSync(join(folder, '.usage.tmp'));
+    await assert.rejects(writeUsageFile(path, 'other'));
+    assert.deepEqual(readUsage(path), USAGE);
+    rmSync(join(folder, '.usage.tmp'), { recursive: true });
+    rmSync(path);
+    mkdirSync(join(path, 'within'), { recursive: true });
+    await assert.rejects(writeUsageFile(path, 'other'));
+    assert.deepEqual(readdirSync(folder), ['usage']);
   });
 
+  test('a write follows no link', async () => {
+    const elsewhere = join(folder, 'elsewhere');
+    writeFileSync(elsewhere, 'precious');
+    symlinkSync(elsewhere, join(folder, '.usage.tmp'));
+    await assert.rejects(fill());
+    assert.equal(readFileSync(elsewhere, 'utf8'), 'precious');
+    // The failed write has removed the link.
+    await fill();
+    assert.deepEqual(readUsage(path), USAGE);
+  });
+
+  const whole = JSON.stringify(USAGE);
   const unusable: Readonly<Record<string, () => void>> = {
     empty: () => writeFileSync(path, ''),
-    'no database': () => writeFileSync(path, 'no database at all'.repeat(1000)),
-    damaged() {
-      fill();
-      const content = readFileSync(path);
-      writeFileSync(path, content.fill(0x55, content.length - 2000));
-    },
-    'of another program': () => openDatabase(path, 'write', ACCESS_SCHEMA).close(),
-    'of another schema'() {
-      fill();
-      const db = openUsage(path);
-      db.pragma('user_version = 99');
-      db.close();
-    },
-    'without its table'() {
-      const db = openUsage(path);
-      db.exec('DROP TABLE row_usage');
-      db.close();
-    },
-    'without its other table'() {
-      const db = openUsage(path);
-      db.exec('DROP TABLE key_use');
-      db.close();
-    },
-    'without its refusals'() {
-      const db = openUsage(path);
-      db.exec('DROP TABLE refusal');
-      db.close();
+    'no JSON': () => writeFileSync(path, 'no usage at all'.repeat(1000)),
+    'cut off': () => writeFileSync(path, whole.slice(0, -10)),
+    'of another program': () => writeFileSync(path, '{"rows": []}'),
+    'of another version': () => writeFileSync(path, whole.replace('usage 1', 'usage 2')),
+    'without its rows': () => writeFileSync(path, whole.replace('"rows":[', '"lines":[')),
+    'with a negative count': () => writeFileSync(path, whole.replace('"rows":7', '"rows":-7')),
+    'larger than usage can be'() {
+      writeFileSync(path, '');
+      truncateSync(path, 65 * 1024 * 1024);
     },
     'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
+    'a pipe': () => assert.equal(spawnSync('mkfifo', [path]).status, 0),
+    'a link': () => symlinkSync('/etc/passwd', path),
   };
   for (const [how, make] of Object.entries(unusable)) {
-    test(`a file that is ${how} is set aside, also a second time, and a new one is created`, () => {
+    test(`one that is ${how} is set aside, also a second time, and a new one is created`, async () => {
       for (const times of [1, 2]) {
         make();
-        writeFileSync(`${path}-wal`, '');
-        assert.deepEqual(start(), []);
+        assert.equal(readUsage(path), null);
+        assert.deepEqual(start(), NO_USAGE);
         assert.equal(reasons.length, times);
-        assert.deepEqual([existsSync(path), existsSync(`${path}-wal`)], [false, false]);
-        assert.ok(existsSync(`${path}.damaged`));
+        assert.deepEqual(readdirSync(folder), ['usage.damaged']);
       }
-      fill();
-      assert.deepEqual(start(), [count]);
+      await fill();
+      assert.deepEqual(start(), USAGE);
     });
   }
+
+  test('one that can be neither used nor renamed stops no start', () => {
+    writeFileSync(path, 'no usage');
+    // Below a file, for root too, everything fails.
+    const missing = join(path, 'usage');
+    assert.deepEqual(
+      readUsageAtStart(missing, (reason) => reasons.push(reason)),
+      NO_USAGE,
+    );
+    assert.equal(reasons.length, 1);
+  });
+
+  test('usage of keys and accounts counts the rows of the day', () => {
+    const yesterday = { ...COUNT, day: 0, rows: 1000 };
+    const usage = { ...USAGE, rows: [yesterday, COUNT, { ...COUNT, holder: 'account' as const, rows: 9 }] };
+    assert.deepEqual(
+      [...keyUsage(usage, DAY_MS)],
+      [
+        ['a', { last_used_at: 1, position: null, rows_today: 7 }],
+        ['b', { last_used_at: 2, position: 3, rows_today: 0 }],
+      ],
+    );
+    assert.deepEqual([...rowsToday(usage, 'account', DAY_MS)], [['a', 9]]);
+  });
+
+  test('refusals are summed over days, the most frequent first', () => {
+    const of = (day: number, code: string, count: number) => ({
+      ...{ day, key_id: 'a', code, count },
+      last_at: day,
+    });
+    const refusals = [of(2, 'x', 2), of(1, 'x', 2), of(1, 'y', 3), of(1, 'a', 3)];
+    assert.deepEqual(
+      [...refusalsByKey({ ...USAGE, refusals })],
+      [
+        [
+          'a',
+          [
+            { key_id: 'a', code: 'x', count: 4, last_at: 2 },
+            { key_id: 'a', code: 'a', count: 3, last_at: 1 },
+            { key_id: 'a', code: 'y', count: 3, last_at: 1 },
+          ],
+        ],
+      ],
+    );
+  });
 });
 
 describe('the program', () => {
@@ -202,14 +201,10 @@ describe('the program', () => {
     return JSON.parse(await response.text()).limits;
   }
 
-  /** The total of used rows in usage.db. */
+  /** The total of used rows in the file. */
   function writtenRows(): number {
-    const db = openDatabase(join(appliance.data, 'usage.db'), 'read');
-    try {
-      return readUsedRows(db).reduce((sum, { rows }) => sum + rows, 0);
-    } finally {
-      db.close();
-    }
+    const { rows } = readUsage(join(appliance.data, 'usage')) ?? NO_USAGE;
+    return rows.reduce((sum, count) => sum + count.rows, 0);
   }
 
   test('writes while it runs, so that a crash loses little; a stop writes all; each start continues', async () => {
@@ -257,28 +252,27 @@ describe('the program', () => {
     const last = shown();
     await appliance.serving().stop();
     assert.deepEqual(shown(), last, 'a stop must write all counts');
-    writeFileSync(join(appliance.data, 'usage.db'), 'no database');
+    writeFileSync(join(appliance.data, 'usage'), 'no usage');
     assert.deepEqual([shown().last_used_at, shown().rows_today], [null, null]);
-    rmSync(join(appliance.data, 'usage.db'));
+    rmSync(join(appliance.data, 'usage'));
     await appliance.restart();
   });
 
-  test('a damaged usage.db is replaced with a warning, a deleted one without', async () => {
-    const path = join(appliance.data, 'usage.db');
-    const warnings = () => appliance.serving().log.filter(({ msg }) => msg.startsWith('usage.db '));
+  test('a damaged file is replaced with a warning, a deleted one without', async () => {
+    const path = join(appliance.data, 'usage');
+    const warnings = () =>
+      appliance.serving().log.filter(({ msg }) => msg.startsWith('usage cannot be used'));
     const startWithout = async (spoil: () => void) => {
       await appliance.serving().stop();
       spoil();
       await appliance.restart();
       assert.deepEqual([await read(first), await read(second), await read(second)], [200, 200, 429]);
     };
-    await startWithout(() => writeFileSync(path, 'no database at all'.repeat(1000)));
+    await startWithout(() => writeFileSync(path, 'no usage at all'.repeat(1000)));
     const [warning, ...more] = warnings();
     assert.deepEqual([warning?.level, more], ['warn', []]);
-    assert.match(String(warning?.reason), /not a database/);
-    await startWithout(() => {
-      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-    });
+    assert.match(String(warning?.reason), /JSON/);
+    await startWithout(() => rmSync(path));
     assert.deepEqual(warnings(), []);
     await appliance.restart();
     assert.deepEqual([await read(second), warnings()], [429, []]);

@@ -209,11 +209,11 @@ function equip({ root }: Machine): Machine {
   const { command, args, options } = programCommand([]);
   const own = [command, ...args].map((word) => `'${word}'`).join(' ');
   const commands: Record<string, string> = {
-    wirewatch: `if [ "$1" = setup ]; then unset WIREWATCH_DATA WIREWATCH_CONFIG; shift; set -- setup --root '${root}' --service --program /bin/wirewatch "$@"; fi
+    wirewatch: `if [ "$1" = setup ]; then unset WIREWATCH_DATA WIREWATCH_CONFIG; shift; set -- setup --config "$CONFIG" --unit '${root}/etc/systemd/system/wirewatch.service' --program /bin/wirewatch "$@"; fi
 exec ${own} "$@"`,
     systemctl: SYSTEMCTL,
     runuser: '[ "$1 $2 $3" = "-u wirewatch --" ]; shift 3; exec "$@"',
-    'systemd-sysusers': `[ -e '${root}/etc/sysusers.d/wirewatch.conf' ]`,
+    useradd: 'case "$*" in "--system "*" wirewatch") ;; *) exit 1;; esac',
     chown: 'case "$*" in *wirewatch:*) ;; *) exit 1;; esac',
     ...(spawnSync('rsync', ['--version']).status === 0 ? {} : { rsync: RSYNC }),
   };

@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { alertDocument } from '../../src/health/alert-texts.ts';
 import { type FileRecord, saveFile } from '../../src/ingest/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
-import { openUsage, writeUsage } from '../../src/limits/usage.ts';
+import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { readStatus, type StatusSources } from '../../src/operations/status.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -129,11 +129,8 @@ test('followers are active keys: the lag of one that is revoked or has expired w
     (name) => makeKey({ name, subscriptions, expires_at: name === 'expired' ? NOW_MS + 1 : null }).id,
   );
   const [following = '', , revoked = ''] = ids;
-  {
-    using usage = openUsage(join(root, 'usage.db'));
-    const uses = ids.map((key_id) => ({ key_id, last_used_at: NOW_MS, position: 0 }));
-    writeUsage(usage, { counts: [], days: [], uses });
-  }
+  const uses = ids.map((key_id) => ({ key_id, last_used_at: NOW_MS, position: 0 }));
+  writeFileSync(join(root, 'usage'), JSON.stringify({ ...NO_USAGE, uses }));
   store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 3 * 3_600_000);
   const followers = async (nowMs: number) => {
     const status = await statusOf({ nowMs });

@@ -31,7 +31,10 @@ test('the program lists and prints them; another name is exit code 2', async () 
   assert.equal(one.stdout().trim(), sample('nginx.conf').trim());
   const none = runProgram(['sample', 'apache.conf']);
   assert.equal(await none.ended, 2);
-  assert.match(none.stderr(), /no sample "apache\.conf"\. Samples: wirewatch\.toml, nginx\.conf/);
+  assert.match(
+    none.stderr(),
+    /no sample "apache\.conf"\. Samples: wirewatch\.toml, wirewatch\.service, nginx\.conf/,
+  );
 });
 
 describe('metrics in rules and dashboard', () => {

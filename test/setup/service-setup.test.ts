@@ -1,111 +1,106 @@
-/** `wirewatch setup`: the files that it creates below a root, keeps and removes, and its use of systemd. */
+/** `wirewatch setup`: the files that it writes, what it says of those that exist, and the steps that it prints. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
-import { nextSteps } from '../../src/setup/next-steps.ts';
-import { planSetup } from '../../src/setup/plan.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import {
-  CONFIG,
-  everyFile,
-  newRoot,
+  newPlaces,
   outcomes,
   PROGRAM,
   type Result,
-  read,
   refused,
+  runSetup,
   setup,
-  UNIT,
-  USER,
   wirewatch,
 } from '../support/setup.ts';
 
+const DATA = '/var/lib/wirewatch';
+
 /** All values of a unit's settings, by name. */
 function settingsOf(unit: string): Map<string, string[]> {
-  const lines = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
+  const lines = [...readFileSync(unit, 'utf8').matchAll(/^(\w+)=(.*)$/gm)];
   const byName = Map.groupBy(lines, ([, name = '']) => name);
   return new Map([...byName].map(([name, found]) => [name, found.map(([, , value = '']) => value)]));
 }
 
-function load(root: string) {
-  return loadConfig({ flags: {}, env: {}, file: path.join(root, CONFIG), dataFolder: '/var/lib/wirewatch' });
-}
+/** The commands among the steps. */
+const commandsOf = ({ next }: Result) => next.filter((line) => !line.startsWith('#'));
 
 describe('new installation', () => {
-  test('writes the configuration, the unit and the user; a second run changes nothing', () => {
-    const root = newRoot();
-    const options = [
-      '--drop',
-      '/srv/exports',
-      '--port',
-      '9000',
-      '--base-url',
-      'https://d.example.org/',
-      '--host',
-      '::',
-    ];
-    assert.deepEqual(outcomes(setup(root, ...options)), [
-      `${CONFIG} written`,
-      `${UNIT} written`,
-      `${USER} written`,
-    ]);
-    const { server, ingest } = load(root);
+  test('writes the configuration and the unit; a second run changes nothing', () => {
+    const places = newPlaces();
+    const { config, unit } = places;
+    const options = ['--drop', '/srv/exports', '--port', '9000', '--host', '::'];
+    options.push('--base-url', 'https://d.example.org/');
+    assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
+    const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
     assert.deepEqual(
       [server.host, server.port, server.base_url, ingest.drop],
       ['::', 9000, 'https://d.example.org', '/srv/exports'],
     );
     assert.match(
-      read(root, CONFIG),
+      readFileSync(config, 'utf8'),
       /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m,
     );
-    const unit = settingsOf(read(root, UNIT));
-    assert.deepEqual(unit.get('ExecStart'), [
-      `${PROGRAM} serve --data /var/lib/wirewatch --config ${CONFIG}`,
-    ]);
-    assert.deepEqual(unit.get('StateDirectory'), ['wirewatch']);
-    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/exports']);
-    assert.deepEqual(unit.get('User'), ['wirewatch']);
-    assert.deepEqual(unit.get('RestartPreventExitStatus'), ['78']);
-    assert.match(read(root, UNIT), /\n# OnFailure=wirewatch-failed\.service\n[^[]*\[Service\]/);
-    assert.equal(unit.has('OnFailure'), false, 'a missing unit would only cause a warning');
-    assert.match(read(root, USER), /^u wirewatch - "Wirewatch" \/var\/lib\/wirewatch$/m);
-    const again = setup(root, ...options);
-    assert.deepEqual(outcomes(again), [`${CONFIG} kept`, `${UNIT} unchanged`, `${USER} unchanged`]);
-    assert.deepEqual(again.not_applied, []);
+    const settings = settingsOf(unit);
+    assert.deepEqual(settings.get('ExecStart'), [`${PROGRAM} serve --data ${DATA} --config ${config}`]);
+    assert.deepEqual(settings.get('StateDirectory'), ['wirewatch']);
+    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/exports']);
+    assert.deepEqual(settings.get('RequiresMountsFor'), [`${DATA} /srv/exports`]);
+    assert.deepEqual(settings.get('User'), ['wirewatch']);
+    assert.deepEqual(settings.get('RestartPreventExitStatus'), ['78']);
+    assert.match(readFileSync(unit, 'utf8'), /\n# OnFailure=wirewatch-failed\.service\n[^[]*\[Service\]/);
+    assert.equal(settings.has('OnFailure'), false, 'a missing unit would only cause a warning');
+    const before = [config, unit].map((file) => readFileSync(file, 'utf8'));
+    const again = setup(places, ...options);
+    assert.deepEqual(outcomes(again), ['configuration kept', 'unit kept']);
+    assert.deepEqual(
+      again.files.flatMap(({ differences }) => differences),
+      [],
+    );
+    assert.deepEqual(
+      [config, unit].map((file) => readFileSync(file, 'utf8')),
+      before,
+    );
+    assert.equal(runSetup(places, ...options).status, 0);
   });
 
-  test('a dry run shows the files, and writes nothing', () => {
-    const root = newRoot();
-    const shown = setup(root, '--dry-run');
-    assert.deepEqual(everyFile(root), []);
-    assert.equal(shown.dry_run, true);
-    setup(root);
-    for (const file of shown.files) assert.equal(file.text, read(root, file.path));
+  test('every user may read the files, whatever the umask; nothing else is left beside them', () => {
+    const places = newPlaces();
+    const before = process.umask(0o077);
+    try {
+      setup(places);
+    } finally {
+      process.umask(before);
+    }
+    for (const file of [places.config, places.unit]) {
+      assert.equal(statSync(file).mode & 0o777, 0o644);
+      assert.equal(statSync(path.dirname(file)).mode & 0o777, 0o755);
+      assert.deepEqual(readdirSync(path.dirname(file)), [path.basename(file)]);
+    }
   });
 
-  test('without systemd, or with --no-service: only the configuration, which serve finds', async () => {
-    const bare = newRoot();
-    const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
-    const result: Result = JSON.parse(stdout);
-    assert.deepEqual(outcomes(result), ['/data/wirewatch.toml written']);
-    assert.match(result.next[0] ?? '', /^# No unit was written, because systemd was not found\. --service /);
+  test('with --no-service: only the configuration, which serve finds', async () => {
     await inFolder(async (folder) => {
       const data = path.join(folder, 'data');
       const made = wirewatch(
-        'setup',
-        '--no-service',
-        '--data',
-        data,
-        '--port',
-        '0',
-        '--base-url',
-        'https://d.example.org',
+        ...['setup', '--no-service', '--data', data],
+        ...['--port', '0', '--base-url', 'https://d.example.org'],
       );
       assert.equal(made.status, 0, made.stderr);
       assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
-      assert.doesNotMatch(made.stdout, /systemd was not found/, 'setup must not look for systemd');
+      assert.deepEqual(readdirSync(data), ['wirewatch.toml']);
+      assert.equal(statSync(data).mode & 0o777, 0o700);
       const run = runProgram(['serve', '--data', data]);
       await run.url();
       run.kill('SIGTERM');
@@ -119,214 +114,143 @@ describe('new installation', () => {
 
   test("the unit's line starts the appliance", async () => {
     await inFolder(async (folder) => {
-      const root = newRoot();
-      setup(root, '--port', '0');
-      const [line = ''] = settingsOf(read(root, UNIT)).get('ExecStart') ?? [];
+      const places = newPlaces();
+      setup(places, '--port', '0');
+      const [line = ''] = settingsOf(places.unit).get('ExecStart') ?? [];
       const [, ...args] = line.split(' ');
-      const here = args.map((arg) =>
-        arg === CONFIG
-          ? path.join(root, CONFIG)
-          : arg.replace('/var/lib/wirewatch', path.join(folder, 'data')),
-      );
-      const run = runProgram(here);
+      const run = runProgram(args.map((arg) => arg.replace(DATA, path.join(folder, 'data'))));
       await run.url();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
     });
   });
 
-  test('an existing user is used; --dynamic-user needs none', () => {
-    const root = newRoot();
-    mkdirSync(path.join(root, 'etc'));
-    writeFileSync(path.join(root, 'etc', 'passwd'), 'root:x:0:0::/:/bin/sh\nnews:x:9:9::/:/bin/sh\n');
-    assert.deepEqual(outcomes(setup(root, '--user', 'news')), [`${CONFIG} written`, `${UNIT} written`]);
-    assert.deepEqual(settingsOf(read(root, UNIT)).get('User'), ['news']);
-    assert.deepEqual(outcomes(setup(root, '--dynamic-user')), [`${CONFIG} kept`, `${UNIT} renewed`]);
-    assert.deepEqual(settingsOf(read(root, UNIT)).get('DynamicUser'), ['yes']);
-  });
-
-  test('the unit type depends on systemd-notify', () => {
-    const root = newRoot();
-    mkdirSync(path.join(root, 'usr/lib/systemd'), { recursive: true });
-    writeFileSync(path.join(root, 'usr/lib/systemd/systemd'), '');
-    const typeOf = () => {
-      const { stdout } = wirewatch('setup', '--root', root, '--program', PROGRAM, '--json');
-      assert.ok(
-        outcomes(JSON.parse(stdout)).some((one) => one.startsWith(UNIT)),
-        'systemd must be detected',
-      );
-      return settingsOf(read(root, UNIT)).get('Type');
-    };
-    assert.deepEqual(typeOf(), ['exec']);
-    mkdirSync(path.join(root, 'usr/bin'));
-    writeFileSync(path.join(root, 'usr/bin/systemd-notify'), '');
-    assert.deepEqual(typeOf(), ['notify']);
-  });
-
   test('a port below 1024 adds the one capability it needs', () => {
-    const root = newRoot();
-    setup(root, '--port', '443');
-    const unit = settingsOf(read(root, UNIT));
+    const places = newPlaces();
+    setup(places, '--port', '443');
+    const unit = settingsOf(places.unit);
     assert.deepEqual(unit.get('AmbientCapabilities'), ['CAP_NET_BIND_SERVICE']);
     assert.deepEqual(unit.get('CapabilityBoundingSet'), ['CAP_NET_BIND_SERVICE']);
-    assert.equal(unit.has('PrivateUsers'), false);
+    assert.deepEqual(unit.get('PrivateUsers'), ['no']);
   });
 });
 
-test('prints the next steps: missing folders, the start, the first key', () => {
-  const here = wirewatch(
-    ...['setup', '--dry-run', '--json', '--service', '--program', PROGRAM, '--user', 'no-such-user'],
-    ...[
-      '--data',
-      '/nonexistent/data',
-      '--drop',
-      '/nonexistent/drop',
-      '--config',
-      '/nonexistent/wirewatch.toml',
-    ],
-  );
-  assert.equal(here.status, 0, here.stderr);
-  const { next }: Result = JSON.parse(here.stdout);
-  const lines = next.filter((line) => !line.startsWith('#'));
-  const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
-  assert.deepEqual(lines, [
-    'systemd-sysusers /etc/sysusers.d/wirewatch.conf',
-    `install -d -m 0700 ${how} /nonexistent/data`,
-    `install -d -m 3770 ${how} /nonexistent/drop`,
-    'systemctl daemon-reload',
-    'systemctl enable --now wirewatch',
-    'export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=/nonexistent/wirewatch.toml',
-    `${run} account add acme --name "Acme News"`,
-    `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
-    `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
-    `${run} check`,
-    'usermod -a -G no-such-user THAT_PROGRAMS_USER',
-  ]);
+describe('next steps', () => {
+  const options = ['--user', 'no-such-user', '--data', '/nonexistent/data', '--drop', '/nonexistent/drop'];
+
+  test('of a new installation: user, missing folders, start, first key', () => {
+    const places = newPlaces();
+    const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
+    assert.deepEqual(commandsOf(setup(places, ...options)), [
+      'id -u no-such-user >/dev/null 2>&1 || useradd --system --user-group --home-dir /nonexistent/data --no-create-home --shell /usr/sbin/nologin no-such-user',
+      `install -d -m 0700 ${how} /nonexistent/data`,
+      `install -d -m 3770 ${how} /nonexistent/drop`,
+      'systemctl daemon-reload',
+      'systemctl enable wirewatch',
+      'systemctl restart wirewatch',
+      `export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=${places.config}`,
+      `${run} account add acme --name "Acme News"`,
+      `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+      `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+      `${run} check`,
+      'usermod -a -G no-such-user THAT_PROGRAMS_USER',
+    ]);
+  });
+
+  test('of an existing one: a restart after an edit, and no second key', () => {
+    const places = newPlaces();
+    setup(places, ...options);
+    const again = setup(places, ...options);
+    const [hint = '', ...steps] = again.next;
+    assert.match(hint, /^# After a change .* restart .*"wirewatch status"/);
+    assert.deepEqual(steps.slice(0, 2), ['systemctl daemon-reload', 'systemctl restart wirewatch']);
+    assert.ok(!commandsOf(again).some((line) => /enable|key create|useradd/.test(line)));
+  });
+
+  test('a drop folder in the data folder is for the service alone', () => {
+    const { next } = setup(newPlaces());
+    assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
+  });
 });
 
 describe('existing installation', () => {
-  test('an existing configuration is kept, the unit follows it, and overruled options are named', () => {
-    const root = newRoot();
-    const file = path.join(root, CONFIG);
+  test('an existing configuration is kept, a new unit follows it, and options that differ are named', () => {
+    const places = newPlaces();
+    const { config, unit } = places;
     const own =
       '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[backup]\nfolder = "/srv/backups"\n[log]\nfile = "/var/log/wirewatch/log"\n';
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, own);
-    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
-    const end = wirewatch(...args, '--port', '9000', '--drop', '/srv/own');
+    mkdirSync(path.dirname(config), { recursive: true });
+    writeFileSync(config, own);
+    const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 1);
-    assert.match(end.stdout, /kept, setup never overwrites a configuration/);
     assert.match(
       end.stdout,
-      /^ {2}--port 9000: the existing configuration has 7000; change server\.port there$/m,
+      /\(configuration\): kept\. It differs .*:\n {2}- server\.port = 7000\n {2}\+ server\.port = 9000\n\S/,
     );
-    assert.doesNotMatch(end.stdout, /--drop "/);
-    assert.equal(readFileSync(file, 'utf8'), own);
-    const unit = settingsOf(read(root, UNIT));
+    assert.equal(readFileSync(config, 'utf8'), own);
+    const settings = settingsOf(unit);
     // A missing backup disk must not prevent the service from starting.
-    assert.deepEqual(unit.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
-    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
-    assert.equal(wirewatch(...args, '--port', '7000').status, 0);
+    assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
+    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
+    assert.equal(runSetup(places, '--port', '7000').status, 0);
+  });
+
+  test('an existing unit is kept, and what differs is named, with the way to a new one', () => {
+    const places = newPlaces();
+    setup(places);
+    const edited = `${readFileSync(places.unit, 'utf8').replace('RestartSec=5', 'RestartSec=9')}# mine\n`;
+    writeFileSync(places.unit, edited);
+    const { files, next } = setup(places);
+    assert.deepEqual(files.at(-1)?.differences, ['- RestartSec=9', '+ RestartSec=5']);
+    assert.equal(
+      next[0],
+      `# To have the unit that setup would write: rm ${places.unit}, then run setup again.`,
+    );
+    assert.equal(runSetup(places).status, 1);
+    assert.equal(readFileSync(places.unit, 'utf8'), edited);
   });
 
   test('an invalid configuration stops it, with nothing written', () => {
-    const root = newRoot();
-    mkdirSync(path.join(root, 'etc/wirewatch'), { recursive: true });
-    writeFileSync(path.join(root, CONFIG), '[server]\nport = "x"\n');
-    const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
+    const places = newPlaces();
+    mkdirSync(path.dirname(places.config), { recursive: true });
+    writeFileSync(places.config, '[server]\nport = "x"\n');
+    const end = runSetup(places);
     assert.equal(end.status, 78);
     assert.match(end.stderr, /\[server\] port: expected a whole number/);
-    assert.deepEqual(everyFile(root), [CONFIG.slice(1)]);
+    assert.equal(existsSync(places.unit), false);
   });
-
-  test('an unmodified unit is updated; a modified or foreign one is left alone', () => {
-    const root = newRoot();
-    setup(root);
-    assert.deepEqual(outcomes(setup(root, '--user', 'news')).slice(1, 2), [`${UNIT} renewed`]);
-    const file = path.join(root, UNIT);
-    for (const text of [`${readFileSync(file, 'utf8')}# mine\n`, '[Service]\n']) {
-      writeFileSync(file, text);
-      assert.deepEqual(outcomes(setup(root)).slice(1, 2), [`${UNIT} kept`]);
-      assert.equal(readFileSync(file, 'utf8'), text);
-    }
-  });
-
-  test('a modified unit that differs from the request is reported, with exit code 1', () => {
-    const root = newRoot();
-    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
-    assert.equal(wirewatch(...args).status, 0);
-    const file = path.join(root, UNIT);
-    writeFileSync(file, `${readFileSync(file, 'utf8')}# mine\n`);
-    assert.equal(wirewatch(...args).status, 0, 'the same options: nothing is missing');
-    const end = wirewatch(...args, '--data', '/srv/elsewhere');
-    assert.equal(end.status, 1);
-    assert.match(
-      end.stdout,
-      /Not applied:\n {2}\S*wirewatch\.service: it was modified after.*run the command again/,
-    );
-    const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
-    assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
-    writeFileSync(file, '[Service]\n');
-    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not write it, /);
-  });
-});
-
-test('for an enabled service, a restart is printed: enable --now would leave the old one running', () => {
-  const choices = {
-    root: '/',
-    data: '/nonexistent/data',
-    config: '/nonexistent/wirewatch.toml',
-    flags: {},
-    service: { user: 'no-such-user', isDynamic: false, program: [PROGRAM], isProgramNamed: true },
-    isSystemdMissing: false,
-  };
-  const plan = planSetup(choices);
-  const again = nextSteps(choices, plan, true);
-  assert.ok(again.includes('systemctl restart wirewatch') && again.includes('systemctl daemon-reload'));
-  assert.ok(!again.some((line) => /enable --now|key create/.test(line)), again.join('\n'));
-  const first = nextSteps(choices, plan, false);
-  assert.ok(
-    first.includes('systemctl enable --now wirewatch') && !first.includes('systemctl restart wirewatch'),
-  );
-
-  // --drop alone is refused together with --dynamic-user.
-  const service = { ...choices.service, isDynamic: true };
-  const dynamic = { ...choices, data: '/var/lib/wirewatch', service };
-  const steps = nextSteps(dynamic, planSetup(dynamic), false);
-  // Root would act as a user that cannot enter /var/lib/private.
-  const commands = steps.filter((line) => line.includes(PROGRAM));
-  assert.ok(
-    commands.length > 0 && commands.every((line) => /^systemd-run .* -p DynamicUser=yes /.test(line)),
-  );
-  const dropping = steps.at(-1) ?? '';
-  assert.match(
-    dropping,
-    /Only root can write there: .* run setup without --dynamic-user, and with --drop\.$/,
-  );
-});
-
-test('below a root, paths are printed as they are here', () => {
-  const root = newRoot();
-  const { stdout } = wirewatch('setup', '--root', root, '--no-service', '--data', '/data');
-  assert.ok(
-    stdout.startsWith(`${path.join(root, 'data/wirewatch.toml')} (configuration): written\n`),
-    stdout,
-  );
-  assert.match(stdout, /in the finished system:\n {2}wirewatch serve --data \/data\n/);
-  assert.ok(stdout.includes(`  wirewatch serve --data ${path.join(root, 'data')}\n`), stdout);
 });
 
 test('what cannot work is refused, with a hint', () => {
-  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
   assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
-  assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
-  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give only one of them/);
+  assert.match(refused(2, '--data', '/srv/a\nb'), /control characters/);
   assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
-  const root = newRoot();
-  writeFileSync(path.join(root, 'etc'), '');
-  const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
+  for (const gone of ['--root', '--undo', '--dynamic-user', '--dry-run', '--service'])
+    assert.match(refused(2, gone), new RegExp(`unknown option '${gone}'`));
+});
+
+test('without permission, it says what to do, and leaves nothing', {
+  skip: process.getuid?.() === 0 && 'root may write everywhere',
+}, () => {
+  const places = newPlaces();
+  mkdirSync(places.folder, { recursive: true });
+  chmodSync(places.folder, 0o500);
+  const end = runSetup(places);
   assert.equal(end.status, 1);
-  assert.match(end.stderr, /cannot read .*Run the command as root/);
+  assert.match(
+    end.stderr,
+    /cannot write .*permission denied.*Run the command as root, or .*--config and --unit/,
+  );
+  assert.deepEqual(readdirSync(places.folder), []);
+});
+
+test('a file in the way of a folder is named', () => {
+  const places = newPlaces();
+  mkdirSync(places.folder, { recursive: true });
+  writeFileSync(path.dirname(places.config), '');
+  const end = runSetup(places);
+  assert.equal(end.status, 1);
+  assert.match(end.stderr, /cannot write \S+wirewatch\.toml: .*Run the command as root/);
 });

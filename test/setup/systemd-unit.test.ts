@@ -1,37 +1,42 @@
 /** The unit that `wirewatch setup` writes; systemd-analyze checks it, too. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { unitText } from '../../src/setup/unit.ts';
-import { CONFIG, newRoot, PROGRAM, read, setup, UNIT, USER } from '../support/setup.ts';
+import { newPlaces, PROGRAM, setup } from '../support/setup.ts';
+
+const TERMS = {
+  program: ['/usr/local/bin/wirewatch'],
+  data: '/var/lib/wirewatch',
+  config: '/etc/wirewatch/wirewatch.toml',
+  user: 'wirewatch',
+  needed: [],
+  optional: [],
+  readable: [],
+  ports: [8080, 0],
+};
+
+test('the unit of the usual places is the sample', () => {
+  const sample = path.join(import.meta.dirname, '../../config/wirewatch.service');
+  assert.equal(unitText(TERMS), readFileSync(sample, 'utf8'));
+});
 
 test('a data folder with a space in its name, and a percent sign', () => {
-  const root = newRoot();
-  setup(root, '--data', '/srv/wire watch/100%');
-  assert.match(read(root, USER), /^u wirewatch - "Wirewatch" "\/srv\/wire watch\/100%%"$/m);
-  assert.match(read(root, UNIT), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
+  const places = newPlaces();
+  setup(places, '--data', '/srv/wire watch/100%');
+  assert.match(readFileSync(places.unit, 'utf8'), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
 });
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
-  const terms = {
-    program: [PROGRAM],
-    data: '/var/lib/wirewatch',
-    config: CONFIG,
-    user: 'root',
-    isDynamic: false,
-    needed: [],
-    optional: [],
-    readable: [],
-    ports: [8080, 0],
-    canNotify: true,
-  };
+  const terms = { ...TERMS, program: [PROGRAM], user: 'root' };
 
   function written(more: Partial<Parameters<typeof unitText>[0]>): string {
-    const file = path.join(newRoot(), 'wirewatch.service');
+    const file = newPlaces().unit;
+    mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, unitText({ ...terms, ...more }));
     return file;
   }
@@ -39,8 +44,7 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
   test('finds nothing wrong with any unit', () => {
     for (const more of [
       {},
-      { isDynamic: true, user: 'wirewatch' },
-      { ports: [443], canNotify: false },
+      { ports: [443] },
       { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
     ]) {
       const { status, stdout, stderr } = spawnSync(
@@ -61,11 +65,7 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
   });
 
   test('rates the exposure below 1.5 of 10', () => {
-    for (const more of [
-      {},
-      { isDynamic: true, user: 'wirewatch' },
-      { needed: ['/srv/exports'], optional: ['/srv/backups'] },
-    ]) {
+    for (const more of [{}, { needed: ['/srv/exports'], optional: ['/srv/backups'] }]) {
       const unit = written({ user: 'wirewatch', ...more });
       const { status, stdout } = spawnSync(
         'systemd-analyze',

@@ -156,7 +156,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
     const [segment = ''] = readdirSync(join(data, 'log'));
-    for (const name of ['verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
+    for (const name of ['verified.json', 'usage', 'detections.db-wal', 'lock-state', `log/${segment}`]) {
       const path = join(data, name);
       const before = existsSync(path) ? readFileSync(path) : null;
       rmSync(path, { force: true });
@@ -215,9 +215,16 @@ test('files are accessible to their user only, even in a readable folder and wit
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
         /^(data\/|backup|copy)/.test(name),
       );
-    await until('the row counts are written', () => kept().includes('data/usage.db-wal'));
+    await until('the row counts are written', () => kept().includes('data/usage'));
     const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
-    for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
+    for (const name of [
+      'data/detections.db',
+      'data/usage',
+      'data/detections.db-wal',
+      'data/lock',
+      'copy.db',
+      'copy.ndjson',
+    ])
       assert.ok(kept().includes(name), `${name}: ${kept()}`);
     assert.deepEqual(readable(), []);
     serving.kill('SIGTERM');

@@ -25,16 +25,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'thread-call.ts': ['refused.ts'],
   'version.ts': [],
   detection: ['bounded-map.ts', 'seal.ts'],
-  limits: [
-    'addresses.ts',
-    'bounded-map.ts',
-    'counted.ts',
-    'packed.ts',
-    'refused.ts',
-    'store',
-    'thread-call.ts',
-    'time.ts',
-  ],
+  limits: ['addresses.ts', 'bounded-map.ts', 'counted.ts', 'pace.ts', 'refused.ts', 'store', 'time.ts'],
   config: [
     'addresses.ts',
     'auth',
@@ -152,7 +143,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   manual: [],
   pull: ['counted.ts', 'detection', 'refused.ts', 'store', 'time.ts'],
   samples: ['config'],
-  setup: ['config', 'refused.ts'],
+  setup: ['config', 'refused.ts', 'store'],
   lab: [
     'addresses.ts',
     'admin',
@@ -292,12 +283,21 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'launch.ts': ['setup'],
   'debug-variables.ts': ['packed.ts'],
   'main.ts': ['cli', 'debug-variables.ts'],
-  'worker.ts': ['admin', 'history', 'ingest', 'limits'],
+  'worker.ts': ['admin', 'history', 'ingest'],
 };
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'console/', 'http/', 'openapi/', 'operations/', 'pull/', 'query/'],
+  '@sinclair/typebox': [
+    'config/',
+    'console/',
+    'http/',
+    'limits/',
+    'openapi/',
+    'operations/',
+    'pull/',
+    'query/',
+  ],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop/drop-folder.ts'],
   commander: ['cli/'],

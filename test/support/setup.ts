@@ -1,34 +1,37 @@
-/** Runs `wirewatch setup` below a temporary root. */
+/** Runs `wirewatch setup` with its two files in a temporary folder. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after } from 'node:test';
 
-export const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
-
-export const CONFIG = '/etc/wirewatch/wirewatch.toml';
-
-export const UNIT = '/etc/systemd/system/wirewatch.service';
-
-export const USER = '/etc/sysusers.d/wirewatch.conf';
+const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 /** A program that exists on every system, and is not in a home folder. */
 export const PROGRAM = '/bin/sh';
 
-export const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
+const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
 
 after(() => rmSync(scratch, { recursive: true }));
 
-let roots = 0;
+let folders = 0;
 
-export function newRoot(): string {
-  roots += 1;
-  const root = path.join(scratch, String(roots));
-  mkdirSync(path.join(root, path.dirname(PROGRAM)), { recursive: true });
-  writeFileSync(path.join(root, PROGRAM), '');
-  return root;
+export interface Places {
+  readonly folder: string;
+  readonly config: string;
+  readonly unit: string;
+}
+
+/** The files of an installation that does not exist yet, in folders that do not exist either. */
+export function newPlaces(): Places {
+  folders += 1;
+  const folder = path.join(scratch, String(folders));
+  return {
+    folder,
+    config: path.join(folder, 'etc', 'wirewatch.toml'),
+    unit: path.join(folder, 'system', 'wirewatch.service'),
+  };
 }
 
 export function wirewatch(...args: string[]) {
@@ -37,46 +40,28 @@ export function wirewatch(...args: string[]) {
 }
 
 export interface Result {
-  readonly dry_run: boolean;
-  readonly files: readonly { what: string; path: string; outcome: string; reason?: string; text?: string }[];
-  readonly not_applied: readonly string[];
+  readonly files: readonly { what: string; path: string; outcome: string; differences: string[] }[];
   readonly next: readonly string[];
 }
 
-/** Sets up a service below a root; @returns the parsed output of `--json` */
-export function setup(root: string, ...more: string[]): Result {
-  const { stdout, stderr } = wirewatch(
-    'setup',
-    '--json',
-    '--root',
-    root,
-    '--service',
-    '--program',
-    PROGRAM,
-    ...more,
-  );
+export function runSetup({ config, unit }: Places, ...more: string[]) {
+  return wirewatch('setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more);
+}
+
+/** Sets up a service; @returns the parsed output of `--json` */
+export function setup(places: Places, ...more: string[]): Result {
+  const { stdout, stderr } = runSetup(places, '--json', ...more);
   assert.equal(stderr, '');
   return JSON.parse(stdout);
 }
 
 /** Runs a setup that must be refused with this exit code. @returns its message */
 export function refused(status: number, ...args: string[]): string {
-  const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
+  const end = runSetup(newPlaces(), ...args);
   assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
   return end.stderr;
 }
 
 export function outcomes({ files }: Result): string[] {
-  return files.map(({ path, outcome }) => `${path} ${outcome}`);
-}
-
-export const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
-
-/** All files below a root, without the program. */
-export function everyFile(root: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .filter((name) => name !== PROGRAM.slice(1))
-    .sort();
+  return files.map(({ what, outcome }) => `${what} ${outcome}`);
 }

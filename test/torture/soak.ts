@@ -91,7 +91,7 @@ export async function soakWith(
 }
 
 const PLOT = 'soak.svg';
-const DATABASES = ['detections.db', 'access.db', 'usage.db'];
+const DATABASES = ['detections.db', 'access.db'];
 
 interface Sample {
   readonly memoryMib: number;

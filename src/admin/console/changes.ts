@@ -1,4 +1,5 @@
 /** Reports what has changed, as events, while a console is open. SQLite's `data_version` shows commits of others. */
+import { statSync } from 'node:fs';
 import { now } from '../../clock.ts';
 import { reasonOf } from '../../refused.ts';
 import { createFileReader, type FileReader } from '../../store/file-reader.ts';
@@ -7,7 +8,7 @@ import { MINUTE_MS, SECOND_MS } from '../../time.ts';
 import type { EventName } from './api.ts';
 
 const POLL_EVERY_MS = SECOND_MS;
-/** Every request changes usage.db, so it is read less often. */
+/** Nearly every request changes the file `usage`. */
 const USAGE_POLLS = 5;
 
 /** What is compared, the events of a change, and after how many polls. */
@@ -20,11 +21,10 @@ export function watchChanges(
 ): (on: boolean) => void {
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
-  const usage = createFileReader(folder.usage);
   const watched: readonly Watched[] = [
     [() => stateOf(detections), ['overview', 'windows', 'detections', 'customers']],
     [() => stateOf(access), ['overview', 'customers']],
-    [() => stateOf(usage), ['overview', 'customers'], USAGE_POLLS],
+    [() => writtenAt(folder.usage), ['overview', 'customers'], USAGE_POLLS],
     // Views that show ages.
     [() => Math.floor(now() / MINUTE_MS), ['overview', 'windows']],
   ];
@@ -48,6 +48,15 @@ export function watchChanges(
     for (const one of watched) last.set(one, one[0]());
     timer = setInterval(poll, POLL_EVERY_MS);
   };
+}
+
+/** Differs when the file was replaced; whoever reads it reports its errors. */
+function writtenAt(path: string): unknown {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  } catch (error) {
+    return reasonOf(error);
+  }
 }
 
 /** Differs when another connection has committed. Whoever reads a view reports its errors. */

@@ -8,10 +8,11 @@ import { listSubscriptions, type Subscription, subscriptionDocument } from '../.
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import {
   type KeyUsage,
-  type RequestHistory,
-  readAccountRows,
-  readKeyUsage,
-  readRequestHistory,
+  keyUsage,
+  NO_USAGE,
+  readUsage,
+  refusalsByKey,
+  rowsToday,
 } from '../../limits/usage.ts';
 import { followerState, streamsOfKey } from '../../operations/followers.ts';
 import { readParameters } from '../../query/parameters.ts';
@@ -24,7 +25,7 @@ import { readableOrNull, type Sources } from './sources.ts';
 
 interface Known {
   readonly usage: ReadonlyMap<string, KeyUsage>;
-  readonly refusals: ReadonlyMap<string, RequestHistory['refusals']>;
+  readonly refusals: ReturnType<typeof refusalsByKey>;
   readonly subscriptions: ReadonlyMap<number, Subscription>;
   /** Null: followers are left out. */
   readonly detections: Database | null;
@@ -34,14 +35,14 @@ interface Known {
 
 export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: number): Customers {
   readParameters(query, {});
-  const { usage: path } = sources.folder;
+  const written = readUsage(sources.folder.usage) ?? NO_USAGE;
   const access = sources.access();
   const subscriptions = listSubscriptions(access);
   const keys = Map.groupBy(listKeys(access), (key) => key.account_id);
-  const rows = readAccountRows(path, nowMs);
+  const rows = rowsToday(written, 'account', nowMs);
   const known: Known = {
-    usage: readKeyUsage(path, nowMs) ?? new Map(),
-    refusals: Map.groupBy(readRequestHistory(path, nowMs)?.refusals ?? [], ({ key_id }) => key_id),
+    usage: keyUsage(written, nowMs),
+    refusals: refusalsByKey(written),
     subscriptions: new Map(subscriptions.map((one) => [one.id, one])),
     detections: readableOrNull(sources),
     mayAct,
@@ -51,7 +52,7 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
     ...accountDocument(account),
     allowance: account.daily_rows,
     daily_rows: account.daily_rows ?? sources.settings.config.limits.daily_rows,
-    rows_today: rows?.get(accountUsageId(account)) ?? 0,
+    rows_today: rows.get(accountUsageId(account)) ?? 0,
     subscriptions: subscriptions
       .filter(({ account_id }) => account_id === account.id)
       .map((one) => ({ ...subscriptionDocument(one), actions: mayAct ? subscriptionActions(one) : [] })),

@@ -2,7 +2,7 @@
 import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
-import { readRequestHistory } from '../../limits/usage.ts';
+import { readUsage } from '../../limits/usage.ts';
 import { operationForms } from '../../operations/forms.ts';
 import { readStatus } from '../../operations/status.ts';
 import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
@@ -92,8 +92,14 @@ function minutesOf({ folder }: Sources, nowMs: number): Minutes {
   const first = last - MINUTES_KEPT + 1;
   const zeros = (): number[] => Array(MINUTES_KEPT).fill(0);
   const counts = { requests: zeros(), refused: zeros(), rows_served: zeros(), rows_ingested: zeros() };
-  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? [])
-    if (minute >= first) counts[counted][minute - first] = count;
+  for (const of of readUsage(folder.usage)?.minutes ?? []) {
+    const at = of.minute - first;
+    if (at < 0 || at >= MINUTES_KEPT) continue;
+    counts.requests[at] = of.requests;
+    counts.refused[at] = of.refused;
+    counts.rows_served[at] = of.rows_served;
+    counts.rows_ingested[at] = of.rows_ingested;
+  }
   return { from: formatMs(first * MINUTE_MS), ...counts };
 }
 

@@ -1,0 +1,168 @@
+/** Writes the configuration and the systemd unit where they are missing, and compares those that exist. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { devNull } from 'node:os';
+import path from 'node:path';
+import { annotatedConfig } from '../config/annotated.ts';
+import { type Config, loadConfig } from '../config/load.ts';
+import { FLAGS, type SettingFlags } from '../config/schema.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { appearAs } from '../store/folder.ts';
+import { firstCommands, RESTART_STEPS, startSteps } from './next-steps.ts';
+import { pasted } from './shell.ts';
+import { isInHome, type UnitTerms, unitText } from './unit.ts';
+
+export interface SetupChoices {
+  readonly data: string;
+  readonly config: string;
+  /** Settings for a new configuration. */
+  readonly flags: SettingFlags;
+  /** Null: only the configuration. */
+  readonly service: ServiceChoices | null;
+}
+
+export interface ServiceChoices extends Pick<UnitTerms, 'program' | 'user'> {
+  /** Where the unit is. */
+  readonly unit: string;
+}
+
+export interface SetupFile {
+  readonly what: 'configuration' | 'unit';
+  readonly path: string;
+  readonly outcome: 'written' | 'kept';
+  /** Of a kept file: `- ` a line or setting that it has, `+ ` what setup would write instead. */
+  readonly differences: readonly string[];
+}
+
+/** As `--json` prints it. */
+export interface SetupResult {
+  readonly files: readonly SetupFile[];
+  /** Lines for a shell; comments begin with #. */
+  readonly next: readonly string[];
+}
+
+/** @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written */
+export function setUp(choices: SetupChoices): SetupResult {
+  const { data, config, flags, service } = choices;
+  const wanted = load(flags, devNull, data);
+  const effective = existsSync(config) ? load({}, config, data) : wanted;
+  const terms = service === null ? null : termsOf(choices, service, effective);
+  if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
+  const asked = askedOf(flags, wanted);
+  const configuration: SetupFile = {
+    what: 'configuration',
+    path: config,
+    outcome: place(config, annotatedConfig(asked)),
+    differences: differences(settingLines(askedOf(flags, effective)), settingLines(asked)),
+  };
+  if (service === null || terms === null) {
+    const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
+    return { files: [configuration], next: ['# Start Wirewatch:', start] };
+  }
+  const planned = unitText(terms);
+  const outcome = place(service.unit, planned);
+  const existing = attempt('read', service.unit, () => readFileSync(service.unit, 'utf8'));
+  const changed = differences(unitLines(existing), unitLines(planned));
+  const unit: SetupFile = { what: 'unit', path: service.unit, outcome, differences: changed };
+  const { drop } = effective.ingest;
+  const next = [
+    ...(changed.length > 0
+      ? [`# To have the unit that setup would write: rm ${pasted(service.unit)}, then run setup again.`]
+      : []),
+    ...(outcome === 'written' ? startSteps(terms, drop) : RESTART_STEPS),
+    ...firstCommands(terms, drop, configuration.outcome === 'written'),
+  ];
+  return { files: [configuration, unit], next };
+}
+
+/** A service does not inherit the environment of the person who sets it up. */
+function load(flags: SettingFlags, file: string, dataFolder: string): Config {
+  return loadConfig({ flags, env: {}, file, dataFolder });
+}
+
+/** @throws Refused for what a unit cannot have, and what the service could not reach */
+function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effective: Config): UnitTerms {
+  const { ingest, backup, log, photos, server, admin, preseed } = effective;
+  const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
+  const others = new Set([backup.folder, ...(log.file === '' ? [] : [path.dirname(log.file)])]);
+  const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
+  const needed = [ingest.drop].filter(isOutside);
+  const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));
+  const readable = [photos.folder, server.tls_certificate, server.tls_key, ...secrets].filter(
+    (one) => one !== '',
+  );
+  const { program, user } = service;
+  for (const one of [data, config, ...needed, ...optional, ...readable, ...program]) {
+    if (/[\u0000-\u001f\u007f]/.test(one))
+      throw new Refused('usage', `${JSON.stringify(one)}: a path in a unit has no control characters`);
+    if (one !== config && /^\/(var\/)?tmp(\/|$)/.test(one))
+      throw new Refused(
+        'failed',
+        `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
+      );
+  }
+  const hidden = program.find(isInHome);
+  if (hidden !== undefined)
+    throw new Refused(
+      'failed',
+      `the service could not run ${hidden}, because home folders are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch), and run setup from there or name it with --program.`,
+    );
+  const ports = [server.port, admin.port];
+  return { program, user, data, config, needed, optional, readable, ports };
+}
+
+/** What a configuration has for the settings that were given as flags; folders absolute. */
+function askedOf(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
+  const values = {
+    'ingest.drop': ingest.drop,
+    'server.host': server.host,
+    'server.port': server.port,
+    'server.base_url': server.base_url,
+  };
+  const given = FLAGS.filter(({ option }) => flags[option] !== undefined);
+  return new Map(given.map(({ setting }) => [setting, values[setting]]));
+}
+
+function settingLines(settings: ReadonlyMap<string, string | number>): string[] {
+  return [...settings].map(([setting, value]) => `${setting} = ${JSON.stringify(value)}`);
+}
+
+/** Without comments. Their order is left out of account. */
+function unitLines(text: string): string[] {
+  return text.split('\n').filter((line) => /^[^#;\s]/.test(line));
+}
+
+function differences(existing: readonly string[], planned: readonly string[]): string[] {
+  return [
+    ...existing.filter((line) => !planned.includes(line)).map((line) => `- ${line}`),
+    ...planned.filter((line) => !existing.includes(line)).map((line) => `+ ${line}`),
+  ];
+}
+
+/** Writes a file, complete or not at all, unless something has its name. */
+function place(file: string, text: string): SetupFile['outcome'] {
+  if (existsSync(file)) return 'kept';
+  const draft = `${file}.${process.pid}.tmp`;
+  const write = () => {
+    mkdirSync(path.dirname(file), { recursive: true });
+    try {
+      writeFileSync(draft, text, { flush: true });
+      return appearAs(file, draft) ? 'written' : 'kept';
+    } finally {
+      rmSync(draft, { force: true });
+    }
+  };
+  return attempt('write', file, write, draft);
+}
+
+/** @param named the path that need not be repeated in the reason */
+function attempt<Result>(operation: string, file: string, work: () => Result, named = file): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw new Refused(
+      'failed',
+      `cannot ${operation} ${file}: ${reasonOf(error, named)}. Run the command as root, or name files that this user may write with --config and --unit.`,
+      { cause: error },
+    );
+  }
+}
