@@ -40,7 +40,7 @@ import { noteDamage } from './store/damage-note.ts';
 import type { Database } from './store/database.ts';
 import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
-import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, removeAtStop } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
@@ -161,7 +161,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
     ask: ingest.ask,
     renewCertificate: server.renewCertificate,
     stop: async () => {
-      rmSync(folder.address, { force: true });
+      removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
       const ends = [
         server.close(options.graceMs ?? GRACE_MS),
@@ -349,7 +349,14 @@ function startOperations(
   const operations = new Operations({
     settings: { config, kind, base_url: config.server.base_url === '' ? url : config.server.base_url },
     ingest,
-    denials,
+    denials: {
+      deny(denied) {
+        denials.deny(denied);
+        // access.db could not take it.
+        health.suspectDisks();
+      },
+      forget: (denied) => denials.forget(denied),
+    },
     lab: lab && ((asked) => lab.run(asked)),
     live,
     unreadable() {
@@ -395,6 +402,6 @@ async function serve(
   noteAddress(folder, server.url, (reason) =>
     log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
   );
-  undo.defer(() => rmSync(folder.address, { force: true }));
+  undo.defer(() => removeAtStop(folder.address));
   return server;
 }

@@ -10,7 +10,7 @@ import type { Actor } from '../auth/actor.ts';
 import type { Logger } from '../log.ts';
 import { reasonOf } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, removeAtStop } from '../store/folder.ts';
 import { answerRequest } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
 
@@ -54,7 +54,7 @@ export async function openControlSocket(
   }
   return {
     close() {
-      rmSync(folder.control, { force: true });
+      removeAtStop(folder.control);
       return new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();

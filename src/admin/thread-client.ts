@@ -33,7 +33,7 @@ const CHANGES = EVENTS.filter((name) => name !== 'end');
 export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake'>;
-  readonly denials: Denials;
+  readonly denials: Pick<Denials, 'deny' | 'forget'>;
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;

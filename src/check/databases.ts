@@ -1,8 +1,10 @@
-/** The contents of a usable data folder: whether both databases open, and whether their logs and the secret are there. */
+/** The contents of a usable data folder: whether both databases open, and whether the log and the secret are there. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { findSpare } from '../auth/spare-copy.ts';
 import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -28,18 +30,36 @@ export function checkDatabase(path: string, schema: Schema): CheckedDatabase {
     return { outcome: ok('can be opened'), db };
   } catch (error) {
     db?.close();
-    return { outcome: unusable(path, error), db: null };
+    return { outcome: unusable(path, error, schema), db: null };
   }
 }
 
-function unusable(path: string, error: unknown): Outcome {
-  if (error instanceof UnknownSchema)
-    return warn('from another version of Wirewatch', 'The next start rebuilds it from the log.');
+/** The caller closes the database. */
+export function checkAccess(folder: DataFolder): CheckedDatabase {
+  if (existsSync(folder.access) || !existsSync(folder.detections))
+    return checkDatabase(folder.access, ACCESS_SCHEMA);
+  const outcome =
+    findSpare(folder).kind === 'sound'
+      ? warn('missing, but its spare copy is sound', 'Restart Wirewatch: it puts the spare copy in place.')
+      : bad(
+          'missing, although detections.db exists, and so is its spare copy',
+          'Restore a backup: wirewatch restore BACKUP --replace',
+        );
+  return { outcome, db: null };
+}
+
+function unusable(path: string, error: unknown, schema: Schema): Outcome {
+  if (error instanceof UnknownSchema) {
+    const what = 'from another version of Wirewatch';
+    return schema === ACCESS_SCHEMA
+      ? bad(what, 'Use that version, or restore a backup of this one.')
+      : warn(what, 'The next start rebuilds it from the log.');
+  }
   return error instanceof Refused
     ? bad(error.message, 'Name the right data folder with --data, or restore a backup.')
     : bad(
         `${path}: ${reasonOf(error, path)}`,
-        'Restart Wirewatch: it rebuilds a damaged database from its log. To find all damage, run: wirewatch verify',
+        'Restart Wirewatch: it repairs a damaged database. To find all damage, run: wirewatch verify',
       );
 }
 

@@ -72,6 +72,14 @@ export const ALERTS = {
     what_to_do:
       'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
   },
+  'data folder not writable': {
+    page_worthy: true,
+    opens:
+      'nothing can be written to the data folder: its disk became read-only, as after an error, or this user lost the permission. No file is read; clients can still read what is there',
+    closes: 'it can be written again',
+    what_to_do:
+      'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. Until then, a key that you revoke is refused as long as this process runs, so revoke it again afterwards.',
+  },
   'access.db replaced': {
     page_worthy: false,
     opens:

@@ -6,6 +6,7 @@
  */
 
 import { statSync } from 'node:fs';
+import { utimes } from 'node:fs/promises';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { readPause } from '../ingest/pause.ts';
 import type { Logger } from '../log.ts';
@@ -42,6 +43,8 @@ export interface HealthSource {
 export interface Monitor extends HealthSource {
   /** The alerts that are open now, in order. */
   alerts(): Alert[];
+  /** Has the disks checked with the next check, as after a write that failed. */
+  suspectDisks(): void;
   /** Has this called when an alert opens, closes or changes its detail. */
   watch(onChange: () => void): void;
   close(): void;
@@ -83,6 +86,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
     alerts: () => inOrder(checks.snapshot().alerts),
     noteFault: (error) => checks.noteFault(error),
     isDamaged: () => options.conditions.has('database damaged'),
+    suspectDisks: () => checks.suspectDisks(),
     watch(onChange) {
       checks.onChange = onChange;
     },
@@ -166,6 +170,10 @@ class Checks {
     this.#reported = text;
     this.#logChanges(alerts);
     this.onChange();
+  }
+
+  suspectDisks(): void {
+    this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
   }
 
   noteFault(error: unknown): void {
@@ -268,7 +276,22 @@ class Checks {
     if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
     this.#disksCheckedAt = nowMs;
     void disksOf(folders).then((disks) => conditions.set('disk getting full', fillingDisk(disks)));
+    void unwritable(folders.data, nowMs).then((why) => conditions.set('data folder not writable', why));
   }
+}
+
+/**
+ * Sets the times of the folder: a file system that went read-only after an error may refuse nothing less.
+ *
+ * @returns the file system's reason; null: it can be written, or no folder is given
+ */
+async function unwritable(folder: string | undefined, nowMs: number): Promise<string | null> {
+  if (folder === undefined) return null;
+  const time = nowMs / SECOND_MS;
+  return utimes(folder, time, time).then(
+    () => null,
+    (error) => `${folder}: ${reasonOf(error)}`,
+  );
 }
 
 function newestDoneOf(db: Database): NewestDone {

@@ -285,3 +285,10 @@ export function syncFolder(path: string): void {
   using folder = openFile(path, 'r');
   fsyncSync(folder.fd);
 }
+
+/** Removes a file at a stop. What a disk that cannot be written leaves is removed by the next start. */
+export function removeAtStop(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {}
+}

@@ -41,6 +41,7 @@ function sourcesOf({ folder }: Pick<TestStore, 'folder'>): Omit<GaugeSources, 'k
       alerts: () => [],
       noteFault: assert.ifError,
       isDamaged: () => false,
+      suspectDisks() {},
       watch() {},
       close() {},
     },

@@ -74,7 +74,7 @@ describe('a folder can be restored at any moment', () => {
   test('on a full disk', async (context) => {
     const disk = target('tiny');
     mkdirSync(disk);
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk]);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', disk]);
     if (mounted.status !== 0) return context.skip('no file system can be mounted here');
     try {
       const own = await startAppliance();
@@ -82,7 +82,7 @@ describe('a folder can be restored at any moment', () => {
         await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
         const folder = join(disk, 'backup');
         own.cli(['backup', folder]);
-        const rows = Array.from({ length: 4000 }, () =>
+        const rows = Array.from({ length: 16_000 }, () =>
           newRow({ article_headline: randomBytes(60).toString('base64') }),
         );
         await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));

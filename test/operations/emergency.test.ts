@@ -1,8 +1,11 @@
-/** What must succeed on a full disk, every time: revoking a key and suspending an account; also after a restart there. */
+/**
+ * What must succeed on a full disk, every time: revoking a key and suspending an account; also after a restart there. On a
+ * disk that became read-only it holds as long as the process lives, and everything says so.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { inFolder, runProgram } from '../support/program.ts';
 
@@ -94,6 +97,62 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
   const trail = await cli('audit');
   for (const { id } of keys.slice(0, 10))
     assert.match(trail, new RegExp(`key ${id} changed: revoked_at none`), id);
+}
+
+test('on a disk that became read-only, a key is refused at once, in memory alone, and the alert says why', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can mount a disk');
+  await inFolder(async (folder) => {
+    const [image, disk] = [join(folder, 'image'), join(folder, 'disk')];
+    mkdirSync(disk);
+    writeFileSync(image, '');
+    truncateSync(image, 2 * DISK_MIB * 1024 * 1024);
+    const made = spawnSync('mkfs.ext4', ['-q', image]);
+    const mounted =
+      made.status === 0 && spawnSync('mount', ['-o', 'loop,errors=remount-ro', image, disk]).status === 0;
+    if (!mounted) return context.skip('a disk with ext4 cannot be mounted here');
+    try {
+      await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), disk);
+    } finally {
+      spawnSync('umount', ['--lazy', disk]);
+    }
+  });
+});
+
+async function onReadOnlyDisk(data: string, drop: string, disk: string): Promise<void> {
+  const cli = async (...args: string[]) => {
+    const run = runProgram([...args, '--data', data]);
+    return { code: await run.ended, out: run.stdout(), err: run.stderr() };
+  };
+  await cli('account', 'add', 'acme', '--name', 'Acme');
+  await cli('subscription', 'add', '7001', '--account', 'acme');
+  const terms = ['--account', 'acme', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
+  const { id, key } = JSON.parse((await cli('key', 'create', '--name', 'Desk', ...terms)).out);
+  const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
+  const url = await serving.url();
+  const status = async () =>
+    (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
+  assert.equal(await status(), 200);
+
+  // As the file system itself does after an error; a plain remount is refused while files are open for writing.
+  const [device = ''] =
+    /\/dev\/\w+/.exec(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout.toString()) ?? [];
+  writeFileSync(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, '1');
+  const revoked = await cli('key', 'revoke', id, '--yes');
+  assert.equal(revoked.code, 1);
+  assert.match(
+    revoked.err,
+    /is revoked only in the memory of the running Wirewatch.*After a restart it would work again/,
+  );
+  assert.equal(await status(), 401);
+  await serving.until('the alert', () =>
+    serving.log().find(({ alert }) => alert === 'data folder not writable'),
+  );
+  for (const words of [['alert', 'list'], ['status']])
+    assert.match((await cli(...words)).out, /data folder not writable.*read-only/s);
+  const health: { status: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
+  assert.equal(health.status, 'degraded');
+  serving.kill('SIGTERM');
+  assert.equal(await serving.ended, 0);
 }
 
 /** Takes every byte that is free. */
