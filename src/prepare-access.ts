@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import { applyRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
-import { findSpare, readAccessState, refreshSpare } from './auth/spare-copy.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
@@ -39,18 +38,10 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   unlessFull(log, () => {
     prepareRevocations(folder);
     applyRevocations(folder, access);
-    completeSpare(access, folder);
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (configured !== null) createConfigured(access, configured, log);
   return recovered;
-}
-
-/** A full disk or damage may have left it behind. */
-function completeSpare(access: Database, folder: DataFolder): void {
-  const kept = findSpare(folder);
-  if (kept.kind !== 'sound' || kept.state.change !== readAccessState(access)?.change)
-    refreshSpare(access, folder);
 }
 
 function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {

@@ -19,7 +19,7 @@ import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import type { Doing } from './actor.ts';
 import { watchChanges, writeEntry } from './audit.ts';
-import { findAccess, refreshSpare } from './spare-copy.ts';
+import { findAccess, findSpare, readAccessState, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
   /** Whom the audit trail names for changes. */
@@ -106,8 +106,21 @@ function open(folder: DataFolder, options: OpenAccessOptions): Database {
   if (onRecovered !== undefined) recover(folder, onRecovered);
   else if (!existsSync(folder.access) && existsSync(folder.spare)) throw damaged(folder, 'it is missing');
   const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+  if (onRecovered !== undefined) completeSpare(db, folder, options);
   auditChanges(db, folder, options);
   return db;
+}
+
+/** A crash between a change and its spare copy, a full disk or damage has left it behind. */
+function completeSpare(db: Database, folder: DataFolder, { onSpareStale = () => {} }: OpenAccessOptions): void {
+  const state = readAccessState(db);
+  const kept = findSpare(folder);
+  if (state === null || (kept.kind === 'sound' && kept.state.change === state.change)) return;
+  try {
+    refreshSpare(db, folder);
+  } catch (error) {
+    onSpareStale(reasonOf(error));
+  }
 }
 
 /** Puts the spare copy in place where the file is damaged, missing or older. @throws Refused if both are damaged */

@@ -144,6 +144,21 @@ test('a spare copy that cannot be written is deleted: it would revive a revoked 
   }
 });
 
+test('a spare copy that a crash left behind is completed before anything else is confirmed', () => {
+  copyFileSync(folder.spare, `${folder.root}/older`);
+  revokeKey(db, KEY, AT_MS);
+  const content = contentOf(db);
+  db.close();
+  // As if the process had been killed between the commit and the copy.
+  copyFileSync(`${folder.root}/older`, folder.spare);
+  assert.deepEqual(reopened(), { content, recovered: [] });
+  db.close();
+  rmSync(folder.access);
+  const again = reopened();
+  assert.deepEqual(again.content, content);
+  assert.equal(again.recovered.length, 1);
+});
+
 test('both damaged: refused, with the command that helps, and nothing is changed', () => {
   changed();
   db.close();

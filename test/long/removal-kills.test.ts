@@ -1,4 +1,4 @@
-/** `subscription remove`, killed at each step of writing to the access log and the log, and repeated. */
+/** `subscription remove`, killed at each step of writing to the log and to the spare copy of access.db, and repeated. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,8 +15,8 @@ import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 
 /**
- * Kills the program before its n-th step on a segment, its draft or the note of purged segments; for an entry of the
- * access log also after its last step, which is before the commit of access.db.
+ * Kills the program before its n-th step on a segment, its draft, the note of purged segments, or the spare copy, which
+ * follows each commit of access.db.
  */
 const KILL = `
   import fs from 'node:fs';
@@ -27,15 +27,10 @@ const KILL = `
     const real = fs[name];
     fs[name] = (file, ...args) => {
       const isStep = name !== 'openSync' || args[0] === 'w';
-      const [, inLog] = isStep ? /\\/(log|access-log)\\/(?:\\d+\\.zst|purged\\.json)/.exec(pathOf(file)) ?? [] : [];
-      const step = () => {
-        left -= 1;
-        if (left === 0) process.kill(process.pid, 'SIGKILL');
-      };
-      if (inLog !== undefined) step();
-      const result = real(file, ...args);
-      if (inLog === 'access-log' && name === 'fsyncSync') step();
-      return result;
+      const isOurs = /\\/(log\\/(?:\\d+\\.zst|purged\\.json)|\\.access\\.db-spare)/.test(pathOf(file));
+      if (isStep && isOurs) left -= 1;
+      if (isStep && isOurs && left === 0) process.kill(process.pid, 'SIGKILL');
+      return real(file, ...args);
     };
   }
   syncBuiltinESMExports();

@@ -9,7 +9,7 @@
  * | the log, scrubbed | the scrub reports the damage, or the next start detects it |
  * | `detections.db` | the scrub reports the damage, or the content is unchanged; a start repairs reported damage |
  * | the change stream of a database | no client gets missing, extra or reordered rows |
- * | `access.db` and its log | a start is refused, or the content is unchanged |
+ * | `access.db` and its spare copy | a start is refused, or the content is unchanged |
  * | a backup | a restore is refused, or restores the complete content |
  */
 
