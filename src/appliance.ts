@@ -179,14 +179,12 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   };
 }
 
-interface Opened {
-  readonly folder: DataFolder;
-  /** Why the spare copy took the place of access.db; null: it did not. */
-  readonly recovered: string | null;
-}
-
-/** Takes the locks, and brings the folder into the state that a start expects. */
-async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<Opened> {
+/**
+ * Takes the locks, and brings the folder into the state that a start expects.
+ *
+ * @returns also why the spare copy took the place of access.db; null: it did not
+ */
+async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const { config, log } = options;
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
@@ -349,14 +347,8 @@ function startOperations(
   const operations = new Operations({
     settings: { config, kind, base_url: config.server.base_url === '' ? url : config.server.base_url },
     ingest,
-    denials: {
-      deny(denied) {
-        denials.deny(denied);
-        // access.db could not take it.
-        health.suspectDisks();
-      },
-      forget: (denied) => denials.forget(denied),
-    },
+    denials,
+    onDenied: () => health.suspectDisks(),
     lab: lab && ((asked) => lab.run(asked)),
     live,
     unreadable() {

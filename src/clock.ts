@@ -8,33 +8,41 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Now } from './time.ts';
 
 const NAME = 'wirewatch clock';
-/** Indexes of the offset from the system's clock, and of the sum of all moves forward; both in milliseconds. */
-const SHIFT = 0;
-const FORWARD = 1;
+/**
+ * Indexes of the sum of all moves forward, and of the rest of the offset from the system's clock; both in milliseconds.
+ * Each move changes one of them, so no thread sees a part of it.
+ */
+const FORWARD = 0;
+const REST = 1;
 
 let shifts: BigInt64Array<SharedArrayBuffer> | null = sharedShifts();
 
+function shifted(ms: number, ...of: readonly number[]): number {
+  const own = shifts;
+  return own === null ? ms : of.reduce((sum, index) => sum + Number(Atomics.load(own, index)), ms);
+}
+
 /** Epoch milliseconds. */
-export const now: Now = () =>
-  shifts === null ? Date.now() : Date.now() + Number(Atomics.load(shifts, SHIFT));
+export const now: Now = () => shifted(Date.now(), REST, FORWARD);
 
 /** Milliseconds that never go back: for durations that a clock moved forward shortens. */
-export const monotonicMs: Now = () =>
-  shifts === null ? performance.now() : performance.now() + Number(Atomics.load(shifts, FORWARD));
+export const monotonicMs: Now = () => shifted(performance.now(), FORWARD);
+
+/** How far {@link now} is ahead of {@link monotonicMs}: it changes only where the clock jumps. */
+export const aheadMs: Now = () => shifted(Date.now() - performance.now(), REST);
 
 /** Makes the clock movable; call it before any thread starts. @param toMs the time to show now; epoch milliseconds */
 export function beginMovableClock(toMs: number): void {
   shifts = new BigInt64Array(new SharedArrayBuffer(2 * BigInt64Array.BYTES_PER_ELEMENT));
   setEnvironmentData(NAME, shifts.buffer);
-  Atomics.store(shifts, SHIFT, BigInt(Math.round(toMs - Date.now())));
+  Atomics.store(shifts, REST, BigInt(Math.round(toMs - Date.now())));
 }
 
 /** Moves the clock for all threads. @param byMs may be negative */
 export function moveClock(byMs: number): void {
   if (shifts === null) throw new Error('only a lab moves its clock');
   const by = BigInt(Math.round(byMs));
-  Atomics.add(shifts, SHIFT, by);
-  if (by > 0n) Atomics.add(shifts, FORWARD, by);
+  Atomics.add(shifts, by > 0n ? FORWARD : REST, by);
 }
 
 function sharedShifts(): BigInt64Array<SharedArrayBuffer> | null {

@@ -9,7 +9,7 @@ import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import type { Logger } from './log.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
-import { type DataFolder, dataFolder } from './store/folder.ts';
+import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { prepareRevocations } from './store/revocations.ts';
 

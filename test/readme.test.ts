@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,6 +21,7 @@ import { OWN_FOLDERS } from '../src/ingest/drop/own-folder.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { example, topic } from './support/manual.ts';
 import { cleanEnv } from './support/scripts.ts';
+import { until } from './support/until.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
@@ -127,7 +137,9 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.ok(JSON.parse(next.stdout).data.length >= 37);
   });
 
-  test('the files are then those that the manual lists', () => {
+  test('the files are then those that the manual lists', async () => {
+    // Row counts are written every few seconds.
+    await until('the row counts', () => existsSync(path.join(folder, 'wirewatch-data', 'usage')));
     const text = manual.get('files') ?? '';
     const own = /(-wal|-shm|-journal)$/;
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(

@@ -33,7 +33,9 @@ const CHANGES = EVENTS.filter((name) => name !== 'end');
 export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake'>;
-  readonly denials: Pick<Denials, 'deny' | 'forget'>;
+  readonly denials: Denials;
+  /** Called when access.db could not take what was denied. */
+  readonly onDenied: () => void;
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
@@ -168,7 +170,7 @@ export class Operations {
   }
 
   #receive(event: OperationsEvent, thread: ThreadCalls<OperationsCalls>): void {
-    const { ingest, denials } = this.#options;
+    const { ingest, denials, onDenied } = this.#options;
     switch (event.kind) {
       case 'changed':
         this.#onChanged?.(event.names);
@@ -181,6 +183,7 @@ export class Operations {
         break;
       case 'deny':
         for (const denied of event.denied) denials.deny(denied);
+        onDenied();
         break;
       case 'forget':
         for (const denied of event.denied) denials.forget(denied);

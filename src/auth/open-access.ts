@@ -112,7 +112,11 @@ function open(folder: DataFolder, options: OpenAccessOptions): Database {
 }
 
 /** A crash between a change and its spare copy, a full disk or damage has left it behind. */
-function completeSpare(db: Database, folder: DataFolder, { onSpareStale = () => {} }: OpenAccessOptions): void {
+function completeSpare(
+  db: Database,
+  folder: DataFolder,
+  { onSpareStale = () => {} }: OpenAccessOptions,
+): void {
   const state = readAccessState(db);
   const kept = findSpare(folder);
   if (state === null || (kept.kind === 'sound' && kept.state.change === state.change)) return;

@@ -59,7 +59,7 @@ function unusable(path: string, error: unknown, schema: Schema): Outcome {
     ? bad(error.message, 'Name the right data folder with --data, or restore a backup.')
     : bad(
         `${path}: ${reasonOf(error, path)}`,
-        'Restart Wirewatch: it repairs a damaged database. To find all damage, run: wirewatch verify',
+        `Restart Wirewatch: ${schema === ACCESS_SCHEMA ? 'the spare copy of access.db takes its place' : 'it rebuilds a damaged database from its log'}. To find all damage, run: wirewatch verify`,
       );
 }
 

@@ -10,21 +10,22 @@ const JUMP_MS = 5 * MINUTE_MS;
 const STEADY_AFTER_MS = HOUR_MS;
 
 export class SteadyClock {
-  readonly #now: Now;
-  readonly #monotonicMs: () => number;
+  readonly #ahead: Now;
+  readonly #monotonicMs: Now;
   #aheadMs: number;
   #jumpedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(now: Now, monotonicMs: () => number = () => performance.now()) {
-    this.#now = now;
+  /** @param aheadMs how far the clock is ahead of `monotonicMs` */
+  constructor(aheadMs: Now, monotonicMs: Now) {
+    this.#ahead = aheadMs;
     this.#monotonicMs = monotonicMs;
-    this.#aheadMs = now() - monotonicMs();
+    this.#aheadMs = aheadMs();
   }
 
   /** Call it often. A jump and its correction between two calls go unnoticed, and do no harm. */
   isSteady(): boolean {
     const monotonicMs = this.#monotonicMs();
-    const aheadMs = this.#now() - monotonicMs;
+    const aheadMs = this.#ahead();
     if (Math.abs(aheadMs - this.#aheadMs) > JUMP_MS) this.#jumpedAtMs = monotonicMs;
     this.#aheadMs = aheadMs;
     return monotonicMs - this.#jumpedAtMs >= STEADY_AFTER_MS;

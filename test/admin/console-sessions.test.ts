@@ -343,6 +343,7 @@ describe('the operations thread', () => {
           settings,
           ingest: { ask: async () => outcome, wake: () => {} },
           denials: new Denials(),
+          onDenied() {},
           lab: null,
           live: () => LIVE,
           unreadable: () => null,

@@ -127,7 +127,7 @@ test('damage, a lost secret, open permissions, a port in use and an invalid cert
       const { code, of } = await check(data, '--config', file, '--port', port);
       assert.equal(code, 1);
       assert.equal(of('access.db').status, 'bad', JSON.stringify(of('access.db')));
-      assert.match(of('access.db').what_to_do ?? '', /from its log/);
+      assert.match(of('access.db').what_to_do ?? '', /spare copy/);
       assert.match(of('secret').detail, /5 bytes, expected 32/);
       assert.equal(of('data folder').status, 'warn');
       assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);

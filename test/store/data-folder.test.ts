@@ -231,7 +231,7 @@ test('files are accessible to their user only, even in a readable folder and wit
     assert.equal(await serving.ended, 0);
     rmSync(join(data, 'access.db'));
     await cli('rebuild');
-    await cli('account', 'list');
+    await cli('account', 'set', 'a', '--name', 'B');
     assert.deepEqual(readable(), []);
   });
 });

@@ -4,7 +4,7 @@
  */
 
 import { openRemovals } from '../../auth/removal.ts';
-import { monotonicMs, now } from '../../clock.ts';
+import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import type { Recovered } from '../../history/recover.ts';
 import { paced } from '../../pace.ts';
@@ -76,7 +76,7 @@ export class Ingester {
   readonly #stuck: StuckFiles;
   readonly #disk: FullDisk;
   readonly #unfinished: UnfinishedFiles;
-  readonly #clock = new SteadyClock(now, monotonicMs);
+  readonly #clock = new SteadyClock(aheadMs, monotonicMs);
   readonly #timer = new WakeableTimer();
   readonly #send: (event: IngestEvent) => void;
   readonly #log: Log;
