@@ -5,7 +5,7 @@ import { damage } from '../torture/damage.ts';
 const OF_DATABASES = ['bit', 'block', 'page', 'torn end', 'lost'];
 const OF_LOGS = [...OF_DATABASES, 'doubled', 'swapped'];
 const LOGS = ['log beside its database', 'log without a database', 'log, compared', 'backup'];
-const DATABASES = ['detections.db', 'access.db and its log'];
+const DATABASES = ['detections.db', 'access.db and its spare copy'];
 
 tortureTest(damage, {
   seed: 1,
@@ -19,8 +19,7 @@ tortureTest(damage, {
     'log, compared: told',
     'detections.db: told',
     'detections.db: as it was',
-    'access.db and its log: refused',
-    'access.db and its log: as it was',
+    'access.db and its spare copy: as it was',
     'backup: refused',
     'change stream: refused',
   ],

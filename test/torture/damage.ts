@@ -233,9 +233,9 @@ function targetsOf(scene: Scene): Target[] {
 
 /** Opens access.db as a start does. */
 async function startOfAccess({ history, access }: Scene): Promise<Result> {
-  const { root, access: path } = history.folder;
+  const { root } = history.folder;
   const open = () => openAccess(root, { operation: { kind: 'test' }, onRecovered: () => {} }).close();
-  if (await refuses([path], open)) return 'refused';
+  if (await refuses([root], open)) return 'refused';
   assertSameContent(contentOfAccess(history), access);
   return 'as it was';
 }
@@ -255,7 +255,8 @@ async function restored({ history, backup, content, access }: Scene): Promise<Re
     const own = ['version_epoch', 'log_mark'];
     assertSameContent(without(contentOfDetections(data), own), without(content, own));
     // If the end of a log may be lost, a restore ends the console's sessions.
-    assertSameContent(without(contentOfAccess(history, data), ['console']), without(access, ['console']));
+    const changed = ['console', 'audit', 'change'];
+    assertSameContent(without(contentOfAccess(history, data), changed), without(access, changed));
     return 'as it was';
   } finally {
     rmSync(data, { recursive: true, force: true });
