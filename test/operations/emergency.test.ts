@@ -111,14 +111,26 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
       made.status === 0 && spawnSync('mount', ['-o', 'loop,errors=remount-ro', image, disk]).status === 0;
     if (!mounted) return context.skip('a disk with ext4 cannot be mounted here');
     try {
-      await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), disk);
+      const source = String(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout ?? '').trim();
+      const trigger = `/sys/fs/ext4/${basename(source)}/trigger_fs_error`;
+      if (!isWritable(trigger)) return context.skip('a disk cannot be made to fail here');
+      await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), trigger);
     } finally {
       spawnSync('umount', ['--lazy', disk]);
     }
   });
 });
 
-async function onReadOnlyDisk(data: string, drop: string, disk: string): Promise<void> {
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function onReadOnlyDisk(data: string, drop: string, trigger: string): Promise<void> {
   const cli = async (...args: string[]) => {
     const run = runProgram([...args, '--data', data]);
     return { code: await run.ended, out: run.stdout(), err: run.stderr() };
