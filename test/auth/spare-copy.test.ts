@@ -37,7 +37,9 @@ function changed() {
 /** @returns what a crash leaves beside the access.db of another installation */
 function walOfAnother(): Buffer {
   const other = openAccess(join(folder.root, 'other'), { create: true });
-  addAccount(other, { id: 'other', name: 'Other', daily_rows: null }, AT_MS);
+  // More changes than this one has.
+  for (let count = 0; count < 30; count += 1)
+    addAccount(other, { id: `other-${count}`, name: 'Other', daily_rows: null }, AT_MS);
   const wal = readFileSync(join(folder.root, 'other', 'access.db-wal'));
   other.close();
   return wal;
