@@ -50,7 +50,10 @@ export interface Target {
 const SHORT_TIMEOUTS = `
   import http from 'node:http';
   const { createServer } = http;
-  http.createServer = ({ keepAliveTimeout = 0, ...options }, ...more) => {
+  http.createServer = (first, ...more) => {
+    // The control socket has no timeouts.
+    if (typeof first === 'function') return createServer(first, ...more);
+    const { keepAliveTimeout = 0, ...options } = first;
     const server = createServer({ keepAliveTimeout: keepAliveTimeout / ${TIMEOUT_DIVISOR}, ...options }, ...more);
     const { setTimeout } = server;
     server.setTimeout = (ms) => setTimeout.call(server, ms / ${TIMEOUT_DIVISOR});
