@@ -15,11 +15,11 @@ import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { type Database, openDatabase, removeBeside, writeThrough } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
-import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, noInstallation, writeWhole } from '../store/folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import type { Doing } from './actor.ts';
 import { watchChanges, writeEntry } from './audit.ts';
-import { findAccess, findSpare, readAccessState, refreshSpare } from './spare-copy.ts';
+import { findAccess, readAccessState, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
   /** Whom the audit trail names for changes. */
@@ -50,12 +50,7 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   const folder = dataFolder(root);
   refuseHalfRestored(folder);
   if (options.create === true) ensureFolder(folder);
-  else if (!existsSync(folder.access) && !existsSync(folder.spare)) {
-    throw new Refused(
-      'configuration',
-      `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
-    );
-  }
+  else if (!existsSync(folder.access) && !existsSync(folder.spare)) throw noInstallation(root);
   const db = explained(folder, () => open(folder, options));
   try {
     if (options.kind !== undefined) ensureInstallation(db, options.kind);
@@ -102,13 +97,18 @@ export function auditChanges(
 }
 
 function open(folder: DataFolder, options: OpenAccessOptions): Database {
-  const { onRecovered } = options;
-  if (onRecovered !== undefined) recover(folder, onRecovered);
-  else if (!existsSync(folder.access) && existsSync(folder.spare)) throw damaged(folder, 'it is missing');
+  const isKept = isSpareCurrent(folder, options);
   const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  if (onRecovered !== undefined) completeSpare(db, folder, options);
+  if (!isKept) completeSpare(db, folder, options);
   auditChanges(db, folder, options);
   return db;
+}
+
+/** Recovers the file first, where the caller may. @returns false if the spare copy has to be made anew */
+function isSpareCurrent(folder: DataFolder, { onRecovered }: OpenAccessOptions): boolean {
+  if (onRecovered !== undefined) return recover(folder, onRecovered);
+  if (!existsSync(folder.access) && existsSync(folder.spare)) throw damaged(folder, 'it is missing');
+  return true;
 }
 
 /** A crash between a change and its spare copy, a full disk or damage has left it behind. */
@@ -117,9 +117,8 @@ function completeSpare(
   folder: DataFolder,
   { onSpareStale = () => {} }: OpenAccessOptions,
 ): void {
-  const state = readAccessState(db);
-  const kept = findSpare(folder);
-  if (state === null || (kept.kind === 'sound' && kept.state.change === state.change)) return;
+  // A new file has nothing to keep yet.
+  if (readAccessState(db) === null) return;
   try {
     refreshSpare(db, folder);
   } catch (error) {
@@ -127,17 +126,22 @@ function completeSpare(
   }
 }
 
-/** Puts the spare copy in place where the file is damaged, missing or older. @throws Refused if both are damaged */
-function recover(folder: DataFolder, onRecovered: (reason: string) => void): void {
+/**
+ * Puts the spare copy in place where the file is damaged, missing or older.
+ *
+ * @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged
+ */
+function recover(folder: DataFolder, onRecovered: (reason: string) => void): boolean {
   const { access } = folder;
   const found = findAccess(folder);
   if (found.kind === 'damaged') throw damaged(folder, found.reason);
-  if (found.kind === 'missing' || found.spared === undefined) return;
+  if (found.kind === 'missing' || found.spared === undefined) return found.isKept;
   // What is left of the file may be of use to somebody; its write-ahead log must not join the copy.
   if (existsSync(access)) renameSync(access, `${access}-damaged`);
   removeBeside(access);
   writeWhole(access, found.content);
   onRecovered(found.spared);
+  return found.isKept;
 }
 
 function damaged({ root, access }: DataFolder, reason: string): Refused {

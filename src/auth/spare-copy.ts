@@ -52,23 +52,26 @@ export function findSpare({ spare }: Pick<DataFolder, 'spare'>): FoundCopy {
   });
 }
 
-/**
- * The later of `access.db` and its spare copy, of those that are sound.
- *
- * @returns also why the spare copy is preferred; null: `access.db` itself is sound and as late
- */
-export function findAccess(folder: DataFolder): FoundCopy & { readonly spared?: string } {
+export type FoundAccess = FoundCopy & {
+  /** Why the spare copy is preferred; undefined: `access.db` itself is, which is sound and as late, or nothing is. */
+  readonly spared?: string;
+  /** Whether the spare copy has this state. */
+  readonly isKept: boolean;
+};
+
+/** The later of `access.db` and its spare copy, of those that are sound. @throws UnknownSchema */
+export function findAccess(folder: DataFolder): FoundAccess {
   const found = findCopy(folder.access);
   const kept = findSpare(folder);
-  if (kept.kind !== 'sound') return found;
-  if (found.kind !== 'sound')
-    return { ...kept, spared: found.kind === 'missing' ? 'it is missing' : found.reason };
-  if (kept.state.installation !== found.state.installation) return found;
-  if (kept.state.change > found.state.change) return { ...kept, spared: 'it is older than its spare copy' };
+  if (kept.kind !== 'sound') return { ...found, isKept: false };
+  const spared = (reason: string) => ({ ...kept, spared: reason, isKept: true });
+  if (found.kind !== 'sound') return spared(found.kind === 'missing' ? 'it is missing' : found.reason);
+  if (kept.state.installation !== found.state.installation) return { ...found, isKept: false };
+  if (kept.state.change > found.state.change) return spared('it is older than its spare copy');
+  if (kept.state.change < found.state.change) return { ...found, isKept: false };
   // A write-ahead log that is not its own can change what it says, and so can a flipped bit.
-  if (kept.state.change === found.state.change && !kept.content.equals(found.content))
-    return { ...kept, spared: 'it differs from its spare copy' };
-  return found;
+  if (!kept.content.equals(found.content)) return spared('it differs from its spare copy');
+  return { ...found, isKept: true };
 }
 
 /**

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AccessState, findCopy } from '../auth/spare-copy.ts';
+import { type AccessState, type FoundCopy, findCopy } from '../auth/spare-copy.ts';
 import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
@@ -148,7 +148,8 @@ export function newestBranch(folder: string): string | null {
  */
 export function branchFor(data: DataFolder, folder: string, nowMs: number): { name: string; isNew: boolean } {
   const branches = listBranches(folder);
-  const own = branches.toReversed().find((name) => isOf(data, dataFolder(join(folder, name))));
+  const found = findCopy(data.access);
+  const own = branches.toReversed().find((name) => isOf(data, found, dataFolder(join(folder, name))));
   if (own !== undefined) return { name: own, isNew: false };
   const name = `wirewatch-${unusedTime(nowMs, (time) => [join(folder, `wirewatch-${time}`)])}`;
   mkdirSync(join(folder, name), { mode: 0o700 });
@@ -156,12 +157,11 @@ export function branchFor(data: DataFolder, folder: string, nowMs: number): { na
   return { name, isNew: branches.length > 0 };
 }
 
-/** Whether a branch is an earlier state of the installation. */
-function isOf(data: DataFolder, branch: DataFolder): boolean {
+/** Whether a branch is an earlier state of the installation. @param own its access.db */
+function isOf(data: DataFolder, own: FoundCopy, branch: DataFolder): boolean {
   const ends = endsOf(branch);
   if (ends === null) return false;
   const { log, access } = ends;
-  const own = findCopy(data.access);
   if (access !== null && own.kind === 'sound') {
     const { installation, change } = own.state;
     if (access.installation !== installation || access.change > change) return false;

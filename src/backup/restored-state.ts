@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
-import { findAccess, findCopy } from '../auth/spare-copy.ts';
+import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
@@ -198,9 +198,10 @@ function makeAccess(
   live: DataFolder,
   nowMs: number,
 ): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'keys'> {
-  const isContinued = takeLater(stage.access, live);
+  const found = findAccess(live);
+  const isContinued = takeLater(stage.access, found);
   using db = openAccess(stage.root, { operation: { kind: 'restore' } });
-  applyEnded(db, [...endedIn(live), ...readEnded(live)]);
+  applyEnded(db, [...endedIn(found), ...readEnded(live)]);
   // What is lost may have said that sessions have ended, which must not come back to life.
   if (!isContinued) endConsoleSessions(db, nowMs);
   const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
@@ -216,10 +217,13 @@ function makeAccess(
   };
 }
 
-/** @param made the copy of the backup @returns whether the data folder has the same state or a later one */
-function takeLater(made: string, live: DataFolder): boolean {
+/**
+ * @param made the copy of the backup
+ * @param found that of the data folder
+ * @returns whether the data folder has the same state or a later one
+ */
+function takeLater(made: string, found: FoundCopy): boolean {
   const own = findCopy(made);
-  const found = findAccess(live);
   if (found.kind !== 'sound' || own.kind !== 'sound') return false;
   const { installation, change } = found.state;
   if (installation !== own.state.installation || change < own.state.change) return false;
@@ -228,8 +232,7 @@ function takeLater(made: string, live: DataFolder): boolean {
 }
 
 /** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
-function endedIn(live: DataFolder): Ended[] {
-  const found = findAccess(live);
+function endedIn(found: FoundCopy): Ended[] {
   if (found.kind !== 'sound') return [];
   using db = openContent(found.content);
   return db.prepare<[], Ended>(SELECT_ENDED).all();

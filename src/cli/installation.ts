@@ -3,10 +3,9 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
 import type { SettingFlags } from '../config/schema.ts';
-import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { type DataFolder, dataFolder, refuseFile } from '../store/folder.ts';
+import { type DataFolder, dataFolder, noInstallation, refuseFile } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { refuseUnreadable } from '../store/owner.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -50,10 +49,7 @@ export function requireInstallation(config: Config): void {
   const { root, access, spare } = folderOf(config);
   if (existsSync(access) || existsSync(spare)) return;
   refuseFile(root);
-  throw new Refused(
-    'configuration',
-    `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
-  );
+  throw noInstallation(root);
 }
 
 /**

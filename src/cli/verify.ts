@@ -20,7 +20,7 @@ import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { noteDamage } from '../store/damage-note.ts';
-import { openDatabase } from '../store/database.ts';
+import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -127,7 +127,7 @@ function checkAccess(folder: DataFolder, findings: ScrubFindings): void {
   // A missing one is no damage: the next start or change makes it, as after a restore.
   if (kept.kind === 'damaged') findings.add('access damaged', `${spare}: ${kept.reason}`);
   if (found.kind !== 'sound') return;
-  using db = openDatabase(access, 'inspect');
+  using db = openContent(found.content);
   const { damage } = readTrail(db);
   if (damage !== null) findings.add('access damaged', `${access}: ${damage}`);
 }

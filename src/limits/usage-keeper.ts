@@ -13,7 +13,7 @@ export interface UsageKeeper {
 }
 
 export interface UsageKeeperOptions {
-  /** The content of the file as it should be now. */
+  /** The content of the file, as it is to be now. */
   readonly text: () => string;
   readonly write: (text: string) => Promise<void>;
   /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */

@@ -60,7 +60,7 @@ function decimal(maximum: number, expected: string, hint: string) {
   return value(readNumber, { hint, placeholder: 'number', schema: Type.Number({ minimum: 0, maximum }) });
 }
 
-/** The status of each error code of the contract: of its problems, and of OAuth's own errors. */
+/** The status of each error code of the API: of its problems, and of OAuth's own errors. */
 export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
   ...Object.entries(PROBLEMS).map(([code, { status }]) => [code, status] as const),
   ...Object.entries(OAUTH_ERRORS),

@@ -286,6 +286,14 @@ export function syncFolder(path: string): void {
   fsyncSync(folder.fd);
 }
 
+/** What is said of a data folder without accounts, to commands that need an installation. */
+export function noInstallation(root: string): Refused {
+  return new Refused(
+    'configuration',
+    `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
+  );
+}
+
 /** Removes a file at a stop. What a disk that cannot be written leaves is removed by the next start. */
 export function removeAtStop(path: string): void {
   try {

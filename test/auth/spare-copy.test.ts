@@ -15,7 +15,7 @@ import { addAccount, findAccount, setAccount, suspendAccount } from '../../src/a
 import { addKey, findKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
-import { findCopy } from '../../src/auth/spare-copy.ts';
+import { findCopy, findSpare, readAccessState } from '../../src/auth/spare-copy.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
@@ -124,6 +124,9 @@ describe('access.db stays where the spare copy', () => {
     walOfAnother();
     copyFileSync(join(folder.root, 'other', 'access.db-spare'), folder.spare);
     assert.deepEqual(reopened(), { content, recovered: [] });
+    // Beside a damaged access.db, it would take its place after all.
+    const kept = findSpare(folder);
+    assert.deepEqual(kept.kind === 'sound' && kept.state, readAccessState(db));
   });
 });
 

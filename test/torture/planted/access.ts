@@ -42,7 +42,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('backup/restored-state.ts', [
     [
-      '  applyEnded(db, [...endedIn(live), ...readEnded(live)]);\n',
+      '  applyEnded(db, [...endedIn(found), ...readEnded(live)]);\n',
       '',
       'a restore revives no revoked key',
       'restore-damaged',
