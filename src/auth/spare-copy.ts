@@ -14,6 +14,8 @@ import { requireSchema } from '../store/schema.ts';
 const SELECT_STATE = `
   SELECT installation.uid AS installation, change.number AS change FROM installation, change`;
 
+const SELECT_UNUSED = 'SELECT 1 FROM change WHERE number = 0';
+
 /** What tells two copies of `access.db` apart. */
 export interface AccessState {
   /** Random, made with the installation. */
@@ -35,7 +37,7 @@ const CHANGE_COUNTER = 24;
 /** And behind it the version of SQLite that wrote it. */
 const VERSION_VALID_FOR = 92;
 
-/** Checks `access.db`, or the copy in a backup, to its last page. @throws UnknownSchema */
+/** Checks `access.db`, or the copy in a backup, to its last page; one without a row is missing. @throws UnknownSchema */
 export function findCopy(path: string): FoundCopy {
   if (sizeOf(path) === 0) return { kind: 'missing' };
   return checked(path, () => openDatabase(path, 'inspect'));
@@ -98,9 +100,10 @@ function checked(path: string, open: () => Database): FoundCopy {
     using db = open();
     requireSchema(db, path, ACCESS_SCHEMA);
     const damage = integrityError(db);
-    const state = damage === null ? readAccessState(db) : null;
-    if (state === null) return { kind: 'damaged', reason: damage ?? 'it is not complete' };
-    return { kind: 'sound', state, content: contentOf(db) };
+    if (damage !== null) return { kind: 'damaged', reason: damage };
+    const state = readAccessState(db);
+    if (state !== null) return { kind: 'sound', state, content: contentOf(db) };
+    return isUnused(db) ? { kind: 'missing' } : { kind: 'damaged', reason: 'it is not complete' };
   } catch (error) {
     if (error instanceof Refused) throw error;
     return { kind: 'damaged', reason: reasonOf(error) };
@@ -110,6 +113,11 @@ function checked(path: string, open: () => Database): FoundCopy {
 /** @param db access.db, or a copy of it; null: it is not complete */
 export function readAccessState(db: Database): AccessState | null {
   return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
+}
+
+/** Whether a crash came between the creation of the tables and the first transaction. */
+function isUnused(db: Database): boolean {
+  return db.prepare(SELECT_UNUSED).get() !== undefined;
 }
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */

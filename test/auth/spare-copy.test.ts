@@ -18,6 +18,8 @@ import { removeAccount } from '../../src/auth/removal.ts';
 import { findCopy, findSpare, readAccessState } from '../../src/auth/spare-copy.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
 import { Refused } from '../../src/refused.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { AT_MS, contentOf, db, folder, KEY, keyOf, OTHER_KEY, reopened } from '../support/access-history.ts';
 
@@ -162,6 +164,16 @@ test('a spare copy that a crash left behind is completed before anything else is
   const again = reopened();
   assert.deepEqual(again.content, content);
   assert.equal(again.recovered.length, 1);
+});
+
+test('an access.db whose creation a crash ended before its first row is a new one', () => {
+  const root = join(folder.root, 'begun');
+  mkdirSync(root);
+  openDatabase(join(root, 'access.db'), 'write', ACCESS_SCHEMA).close();
+  const recovered: string[] = [];
+  openAccess(root, { create: true, onRecovered: (reason) => recovered.push(reason) }).close();
+  assert.deepEqual(recovered, []);
+  assert.equal(findCopy(join(root, 'access.db')).kind, 'sound');
 });
 
 test('both damaged: refused, with the command that helps, and nothing is changed', () => {
