@@ -8,6 +8,8 @@ import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
 import type { Database, Statement } from '../store/database.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
+import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
@@ -36,20 +38,22 @@ const RESCORE_DETECTION = `
   UPDATE detection SET first_detected_at = ?, exported_at_given = ?, url_withheld = ? WHERE id = ? RETURNING place`;
 
 const UPSERT_RESCORED = `
-  INSERT INTO rescored (place, body) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET body = excluded.body`;
+  INSERT INTO rescored (place, body, checksum) VALUES (?, ?, ?)
+  ON CONFLICT (place) DO UPDATE SET body = excluded.body, checksum = excluded.checksum`;
 const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)';
 
 /** The text comes in two parts; the second may be bytes. */
 const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
+  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, checksum, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
 
 const SELECT_DETECTION = `
-  SELECT (SELECT version FROM stream_row WHERE stream_row.place = detection.place) AS version,
-    coalesce((SELECT body FROM rescored WHERE rescored.place = detection.place),
-      (SELECT body FROM stream_row WHERE stream_row.place = detection.place)) AS body,
-    exported_at_given, url_withheld, epochs
-  FROM detection WHERE id = ?`;
+  SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
+    row.place AS place, iif(rescored.place IS NULL, position, 0) AS position,
+    coalesce(rescored.checksum, row.checksum) AS checksum
+  FROM detection JOIN stream_row AS row ON row.place = detection.place
+    LEFT JOIN rescored ON rescored.place = detection.place
+  WHERE id = ?`;
 
 const SELECT_STREAM = `
   SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`;
@@ -89,7 +93,7 @@ export class DetectionRows {
   readonly #upsertRescored: Statement;
   readonly #deleteRescored: Statement;
   readonly #insertStreamRow: Statement;
-  readonly #selectDetection: Statement<StoredDetection>;
+  readonly #selectDetection: Statement<StoredDetection & StoredText & { readonly body: string }>;
   readonly #selectStream: Statement<Head>;
   readonly #insertStream: Statement<Head>;
   readonly #updateStream: Statement;
@@ -111,7 +115,7 @@ export class DetectionRows {
     this.#upsertRescored = db.prepare(UPSERT_RESCORED);
     this.#deleteRescored = db.prepare(DELETE_RESCORED);
     this.#insertStreamRow = db.prepare(INSERT_STREAM_ROW);
-    this.#selectDetection = db.prepare<unknown[], StoredDetection>(SELECT_DETECTION);
+    this.#selectDetection = db.prepare(SELECT_DETECTION);
     this.#selectStream = db.prepare<unknown[], Head>(SELECT_STREAM);
     this.#insertStream = db.prepare<unknown[], Head>(INSERT_STREAM);
     this.#updateStream = db.prepare(UPDATE_STREAM);
@@ -141,10 +145,16 @@ export class DetectionRows {
     return true;
   }
 
-  /** @returns undefined if there is no such detection */
+  /** @returns undefined if there is no such detection; @throws DatabaseDamage if its text is not the one that was stored */
   find(id: string): StoredDetection | undefined {
     this.flush();
-    return this.#selectDetection.get(id);
+    const found = this.#selectDetection.get(id);
+    if (found !== undefined) {
+      requireChecksum(found);
+      if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
+        throw new DatabaseDamage(`the text of ${id} is not that of its version ${found.version}`);
+    }
+    return found;
   }
 
   /** Adds a new version of an existing detection. */
@@ -169,7 +179,8 @@ export class DetectionRows {
     const known = this.#rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
-    this.#upsertRescored.run(known.place, this.#textOf?.(text) ?? text);
+    const checksum = rowChecksum({ place: known.place, position: 0 }, text);
+    this.#upsertRescored.run(known.place, this.#textOf?.(text) ?? text, checksum);
     return true;
   }
 
@@ -185,8 +196,12 @@ export class DetectionRows {
 
   /** Inserts the pending versions: call it before the bytes of their texts are overwritten. */
   flush(): void {
-    for (const { place, position, version, state } of this.#pending) {
+    for (const row of this.#pending) {
+      const { place, position, version, state } = row;
       const { filters } = state;
+      if (state.rendered.length === 0)
+        throw new Error(`the remembered state of ${state.id} was released before it was stored`);
+      const head = renderStreamRow(state.id, version, '');
       this.#insertStreamRow.run(
         place,
         position,
@@ -198,7 +213,8 @@ export class DetectionRows {
         filters.print,
         filters.source_id,
         filters.article_id,
-        ...this.#bodyOf(state, version),
+        rowChecksum(row, head, state.rendered),
+        ...(this.#textOf === null ? [head, state.rendered] : [this.#textOf(`${head}${state.rendered}`), '']),
       );
     }
     this.#pending = [];
@@ -223,14 +239,6 @@ export class DetectionRows {
     head.position = row.position;
     this.#pending.push(row);
     if (this.#pending.length === PENDING_MAX) this.flush();
-  }
-
-  /** @returns the text in two parts */
-  #bodyOf({ id, rendered }: StoredState, version: number): [string, string | Uint8Array] {
-    if (rendered.length === 0)
-      throw new Error(`the remembered state of ${id} was released before it was stored`);
-    const head = renderStreamRow(id, version, '');
-    return this.#textOf === null ? [head, rendered] : [this.#textOf(`${head}${rendered}`), ''];
   }
 
   #head(id: string): Head {

@@ -8,6 +8,13 @@ import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { epochAt, partingOf, type StreamPosition } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
+import {
+  type Checksums,
+  checksumsSql,
+  requireChecksum,
+  requireChecksums,
+  type StoredText,
+} from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
@@ -19,18 +26,14 @@ import { type Projection, renderProjected } from './projection.ts';
 import { asItComes, statementFamily, streamArms, streamValues } from './statement-family.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 import {
-  CHECKED_SQL,
   checkEnd,
   checkHead,
   checkPlaces,
   checkScanned,
-  checkText,
   type Edges,
   edgesAt,
   endsOf,
   isCheckedHead,
-  placesOfList,
-  requireUtf8,
 } from './stream-check.ts';
 
 export interface ChangesQuery {
@@ -230,23 +233,23 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
     : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
 }
 
-/** @param low places in the list are relative to it */
+/** @param low places are relative to it */
 function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
-  if (page === undefined || page.data === null) return NOTHING;
-  checkText(page.data, page);
+  if (page?.data == null) return NOTHING;
+  const { places } = requireChecksums(page.data, page, low);
   const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
   return {
     data: withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data,
     rows: page.rows,
-    places: placesOfList(page.places, low),
+    places,
     last: page.last,
   };
 }
 
 function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: Query): Page {
-  const texts = rows.map(({ body }) => {
-    requireUtf8(body);
-    return renderProjected(withBaseUrl(body.toString(), baseUrl), projection);
+  const texts = rows.map((row) => {
+    requireChecksum(row);
+    return renderProjected(withBaseUrl(row.body.toString(), baseUrl), projection);
   });
   const last = rows.at(-1)?.position ?? null;
   const places = rows.map(({ place }) => place);
@@ -267,7 +270,7 @@ function inOrder(streams: number, columns: string, conditions: string): string {
 }
 
 function pageOf(streams: number, conditions: string): string {
-  const rows = inOrder(streams, 'place, position, body', ` AND position <= @bound${conditions}`);
+  const rows = inOrder(streams, 'place, position, body, checksum', ` AND position <= @bound${conditions}`);
   return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page`;
 }
 
@@ -276,12 +279,12 @@ const RANGE = 'FROM stream_row WHERE place > @low AND place <= @high';
 /** The page as one text: nothing is parsed, and no row becomes an object. */
 function textOf(page: string, place: string): string {
   return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(position) AS last,
-      group_concat(${place}) AS places, ${CHECKED_SQL}
+      count(*) AS rows, ${checksumsSql(place, 'position', 'body', 'checksum')}
     ${page}`;
 }
 
 function rowsOf(page: string): string {
-  return `SELECT place, position, CAST(body AS BLOB) AS body ${page}`;
+  return `SELECT place, position, CAST(body AS BLOB) AS body, checksum ${page}`;
 }
 
 export function pageTextSql(streams: number, conditions: string): string {
@@ -311,18 +314,14 @@ export function rawRowsSql(streams: number): string {
   return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
 }
 
-interface PageRow {
-  readonly place: number;
-  readonly position: number;
+interface PageRow extends StoredText {
   readonly body: Buffer;
 }
 
-interface PageText {
+interface PageText extends Checksums {
   readonly data: Buffer | null;
   readonly last: number | null;
   readonly rows: number;
-  readonly places: string | null;
-  readonly endings: number | null;
 }
 
 const pageText = statementFamily<PageText>(pageTextSql);

@@ -5,14 +5,13 @@
 import { type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
+import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
 import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
 import { filterSql } from './filters.ts';
 import { storedStreams } from './stored-streams.ts';
 
-export interface StreamRow {
-  readonly place: number;
-  readonly position: number;
+export interface StreamRow extends StoredText {
   readonly version: number;
   /** JSON text, with the mark for the base address. */
   readonly body: string;
@@ -26,7 +25,7 @@ export interface PositionSpan {
 
 /** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
-const COLUMNS = 'place, position, version, body';
+const COLUMNS = 'place, position, version, body, checksum';
 
 const SELECT_STREAMS = `
   SELECT ordinal, subscription_id, content_type FROM stream
@@ -70,6 +69,7 @@ export function newestRows(
     const rows = streams.flatMap(({ ordinal }) =>
       select.all({ ...filter.values, ordinal, after, through, scanned, limit }),
     );
+    rows.forEach(requireChecksum);
     return rows.sort((a, b) => b.position - a.position).slice(0, limit);
   });
 }
@@ -110,6 +110,7 @@ export function versionRows(
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
+    rows.forEach(requireChecksum);
     const next = isAll ? null : { low: whole.low + half, high: whole.high - half };
     return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next };
   });

@@ -10,8 +10,10 @@
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
+import type { Checksums, StoredText } from '../store/row-checksum.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
+import { detectionOf, detectionsOf } from './detection-text.ts';
 import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-parameters.ts';
@@ -189,14 +191,15 @@ function readPart(
 ): Rows {
   if (projection !== null) {
     const rows = statements.rows(db, streams.length, conditions).all(values);
-    const texts = rows.map(({ body }) => renderProjected(withBaseUrl(body, baseUrl), projection));
+    const texts = rows.map((row) => renderProjected(withBaseUrl(detectionOf(row), baseUrl), projection));
     return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
   }
   const part = statements.text(db, streams.length, conditions).get(values);
   if (part?.data == null || part.second === null) return { data: [], rows: 0, last: null };
-  const id = lastId(part.data);
+  const texts = detectionsOf(part.data, part);
+  const id = lastId(texts);
   const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
-  const data = withOwnAddresses ? putBaseUrl(part.data, baseUrl) : part.data;
+  const data = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
   return { data: [data], rows: part.rows, last: { second: part.second, id } };
 }
 
@@ -221,16 +224,14 @@ function between(sort: PeriodSort, start: number, end: number): { low: number; h
   return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
 }
 
-interface TextRow {
+interface TextRow extends Checksums {
   readonly data: Buffer | null;
   readonly rows: number;
   /** Of the last row. */
   readonly second: number | null;
 }
 
-interface BodyRow extends PeriodPlace {
-  readonly body: string;
-}
+interface BodyRow extends PeriodPlace, StoredText {}
 
 type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
 

@@ -5,7 +5,7 @@
  * between `@low` and `@high`, both excluded, are read whole; of `@second` the ids from `@after` (excluded) to `@upto`
  * (included).
  */
-import { detectionTables, detectionText } from './detection-text.ts';
+import { DETECTION_COLUMNS, DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
 import type { PeriodSort } from './period-parameters.ts';
 import { asItComes, streamArms } from './statement-family.ts';
 
@@ -105,14 +105,13 @@ function union(streams: number, columns: string, where: string, conditions = '')
 
 /** @param part places with their seconds and ids; the detections are taken in its order. @param last gives its last second */
 function partSql(part: Render, last: 'max' | 'min'): PartSql {
-  const text = detectionText('page.id');
   const from = (streams: number, conditions: string) =>
     `FROM (${part(streams, conditions)}) AS ${detectionTables('page')}`;
   return {
     text: (streams, conditions) =>
-      `SELECT CAST(group_concat(${text}, ',') AS BLOB) AS data, count(*) AS rows, ${last}(page.second) AS second
+      `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${last}(page.second) AS second
       ${from(streams, conditions)}`,
     rows: (streams, conditions) =>
-      `SELECT page.second AS second, page.id AS id, ${text} AS body ${from(streams, conditions)}`,
+      `SELECT page.second AS second, page.id AS id, ${DETECTION_COLUMNS} ${from(streams, conditions)}`,
   };
 }

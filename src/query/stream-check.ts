@@ -8,33 +8,16 @@
  * be the one that the stream records.
  *
  * SQLite does not guarantee the order of `group_concat`, and `ORDER BY` in the aggregate more than doubles the time of a
- * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order.
+ * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order (their texts are
+ * compared with checksums besides, see store/row-checksum.ts).
  *
  * With filters only the number of rows that were read is checked: a row with damaged columns can be missing.
  */
-import { isUtf8 } from 'node:buffer';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
 import { statementFamily, streamArms, streamValues } from './statement-family.ts';
 import { checkStreams, type StoredStream } from './stored-streams.ts';
-
-/**
- * Columns that check a page. `endings` counts the texts that end like an object: where the header of a record is
- * damaged, they do not.
- */
-export const CHECKED_SQL = `count(*) AS rows, sum(substr(CAST(body AS BLOB), -1) = x'7d') AS endings`;
-
-/** @throws DatabaseDamage where a text cannot be a JSON object */
-export function checkText(data: Buffer, { rows, endings }: { rows: number; endings: number | null }): void {
-  if (endings !== rows) throw new DatabaseDamage('a row of the stream does not contain a detection');
-  requireUtf8(data);
-}
-
-/** Bytes of an overwritten database are seldom text. @throws DatabaseDamage */
-export function requireUtf8(text: Buffer): void {
-  if (!isUtf8(text)) throw new DatabaseDamage('a row of the stream is not valid UTF-8');
-}
 
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 export type Edges = ReadonlyMap<number, number>;
@@ -113,29 +96,6 @@ export function checkEnd(last: number | null, streams: readonly StoredStream[]):
     throw new DatabaseDamage(
       `the streams end at position ${recorded}, but their last row is at position ${last}`,
     );
-}
-
-const COMMA = 0x2c;
-const ZERO = 0x30;
-
-/**
- * Reads a list of places, `1,2,…`, digit by digit: four times faster than split.
- *
- * @param low added to each
- */
-export function placesOfList(list: string | null, low: number): number[] {
-  if (list === null) return [];
-  const places: number[] = [];
-  let place = 0;
-  for (let at = 0; at < list.length; at += 1) {
-    const code = list.charCodeAt(at);
-    if (code === COMMA) {
-      places.push(low + place);
-      place = 0;
-    } else place = place * 10 + code - ZERO;
-  }
-  places.push(low + place);
-  return places;
 }
 
 /** The last head that {@link checkHead} has checked. */

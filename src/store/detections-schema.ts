@@ -38,7 +38,9 @@ CREATE TABLE stream_row (
   print INTEGER NOT NULL,
   source_id TEXT,
   article_id INTEGER NOT NULL,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  -- Of body, place and position: row-checksum.ts.
+  checksum INTEGER NOT NULL
 ) STRICT;
 
 -- The order over several streams.
@@ -66,7 +68,9 @@ CREATE INDEX detection_by_time ON detection (place >> 34, first_detected_at DESC
 -- only in when it was scored and exported, which no filter uses.
 CREATE TABLE rescored (
   place INTEGER PRIMARY KEY,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  -- As of a stream_row at position 0.
+  checksum INTEGER NOT NULL
 ) STRICT;
 
 -- One row for each transaction that added to the stream. delivered_at is taken after the commit (epoch milliseconds)

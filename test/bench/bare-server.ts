@@ -5,7 +5,7 @@
 
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { detectionTables, detectionText } from '../../src/query/detection-text.ts';
+import { detectionTables } from '../../src/query/detection-text.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 
@@ -29,14 +29,20 @@ const GROUPED_ALL = `
 const KEYS = 'SELECT place, id, first_detected_at FROM detection';
 const TIME = 'first_detected_at >= @from AND first_detected_at < @to';
 
+/** Without the member `event`; the length of what precedes it depends on id and version. */
+const BEFORE_EVENT = `length(page.id) + length(row.version) + ${'{"id":"","version":,'.length}`;
+const STREAM_ROW = 'CAST(row.body AS BLOB)';
+const DETECTION = `iif(rescored.body IS NULL, substr(${STREAM_ROW}, 1, ${BEFORE_EVENT})
+  || substr(${STREAM_ROW}, ${BEFORE_EVENT} + ${'"event":"created",'.length + 1}), rescored.body)`;
+
 const PERIOD = `
-  SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS body
+  SELECT CAST(group_concat(${DETECTION}, ',') AS BLOB) AS body
   FROM (${KEYS} WHERE place >> 34 = @stream AND ${TIME} ORDER BY first_detected_at DESC, id LIMIT ${PAGE_ROWS})
     AS ${detectionTables('page')}`;
 
 /** SQLite merges the streams lazily. */
 const PERIOD_ALL = `
-  SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS body
+  SELECT CAST(group_concat(${DETECTION}, ',') AS BLOB) AS body
   FROM (${ORDINALS.map((ordinal) => `${KEYS} WHERE place >> 34 = ${ordinal} AND ${TIME}`).join(' UNION ALL ')}
     ORDER BY first_detected_at DESC, id LIMIT 200) AS ${detectionTables('page')}`;
 

@@ -356,11 +356,9 @@ test('the other statements of a page use an index', () => {
     assert.equal(
       planOf(reader, ONE_DETECTION),
       [
-        'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
-        'SCALAR SUBQUERY 2',
         'SEARCH detection USING PRIMARY KEY (id=?)',
-        'CORRELATED SCALAR SUBQUERY 1',
-        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?)',
+        'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
+        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
       ].join('\n'),
     );
     assert.match(planOf(reader, STREAM_HEAD), /SEARCH stream USING COVERING INDEX stream_by_position/);

@@ -19,9 +19,9 @@ const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
 
 for (const kind of ['bit', 'block'] as const satisfies Kind[]) {
-  test(`a ${kind} flipped anywhere: a walk of the stream has every row or is refused`, () => {
+  test(`a ${kind} flipped anywhere: a walk of the stream has every row and byte, or is refused`, () => {
     const outcomes = damageRandomly(kind, TIMES, 'stream-check');
-    assert.equal(outcomes['wrong rows'], 0, JSON.stringify(outcomes));
+    assert.equal(outcomes.wrong, 0, JSON.stringify(outcomes));
     assert.ok(outcomes.refused > 0 && outcomes.unchanged > 0, JSON.stringify(outcomes));
   });
 }
@@ -60,6 +60,8 @@ const SWAP = `
   UPDATE stream_row SET position = 10 WHERE position = 30;
   UPDATE stream_row SET position = 30 WHERE position = 1000;`;
 
+const OTHER_LETTER = `UPDATE stream_row SET body = replace(body, '"event"', '"evenu"') WHERE position = 30`;
+
 const DAMAGES: readonly [
   what: string,
   sql: string,
@@ -90,7 +92,7 @@ const DAMAGES: readonly [
   [
     'a row stands twice',
     `INSERT INTO stream_row SELECT place + 2, 45, version, publisher_id, domain, band, score, print, source_id,
-      article_id, body FROM stream_row WHERE position = 30`,
+      article_id, body, checksum FROM stream_row WHERE position = 30`,
   ],
   ['two rows have changed places', SWAP],
   ['two rows have changed places, and fields are asked for', SWAP, { projection: parseFields('id') }],
@@ -114,6 +116,23 @@ const DAMAGES: readonly [
     'a text is no UTF-8, and fields are asked for',
     "UPDATE stream_row SET body = CAST(x'7bff7d' AS TEXT) WHERE position = 30",
     { projection: parseFields('id') },
+  ],
+  ['a letter of a text is another', OTHER_LETTER],
+  [
+    'a letter of a text is another, and fields are asked for',
+    OTHER_LETTER,
+    { projection: parseFields('id') },
+  ],
+  [
+    'a letter of a text is another, and a filter is set',
+    OTHER_LETTER,
+    { filters: { ...NO_FILTERS, min_score: 1 } },
+  ],
+  [
+    'two texts have changed places',
+    `UPDATE stream_row AS row SET (body, checksum) = (
+        SELECT body, checksum FROM stream_row WHERE position = 40 - row.position)
+      WHERE position IN (10, 30)`,
   ],
   [
     'a text is no JSON, and fields are asked for',

@@ -8,7 +8,7 @@
  * | the log, without its database | the same |
  * | the log, scrubbed | the scrub reports the damage, or the next start detects it |
  * | `detections.db` | the scrub reports the damage, or the content is unchanged; a start repairs reported damage |
- * | the change stream of a database | no client gets missing, extra or reordered rows |
+ * | the change stream of a database | no client gets another text, or missing, extra or reordered rows |
  * | `access.db` and its spare copy | a start is refused, or the content is unchanged |
  * | a backup | a restore is refused, or restores the complete content |
  */
@@ -287,8 +287,8 @@ function damageStreams(
   for (const kind of ['bit', 'block'] as const) {
     const outcomes = damageRandomly(kind, Math.ceil(1000 * share), `${seed}`);
     for (const [what, times] of Object.entries(outcomes)) count(figures, `change stream: ${what}`, times);
-    if (outcomes['wrong rows'] > 0)
-      failures.push(`seed ${seed}, change stream, ${kind}: wrong rows ${outcomes['wrong rows']} times`);
+    if (outcomes.wrong > 0)
+      failures.push(`seed ${seed}, change stream, ${kind}: wrong ${outcomes.wrong} times`);
   }
 }
 

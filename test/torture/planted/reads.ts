@@ -30,7 +30,12 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'stream-check',
     ],
     ['    checkHead(db, head.position);\n', '', 'the head of all streams is checked', 'stream-check'],
-    ['  checkText(page.data, page);\n', '', 'the text of a page is checked', 'stream-check'],
+    [
+      '    requireChecksum(row);\n    return renderProjected',
+      '    return renderProjected',
+      'texts with `fields` are checked',
+      'stream-check',
+    ],
     [
       'Math.min(from + query.limit, stream.sequence)',
       'from + query.limit + 1',
@@ -58,7 +63,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'an index that points too early is detected',
       'stream-check',
     ],
-    ['  if (endings !== rows) throw', '  if (false) throw', 'a damaged row is detected', 'stream-check'],
     [
       'if (recorded !== head || delivered !== head)',
       'if (recorded !== head)',
@@ -71,6 +75,30 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'missing rows at the end are detected',
       'stream-check',
     ],
+  ]),
+  ...faultsIn('query/detection-text.ts', [
+    ['  requireChecksum(stored);\n', '', 'the text of one detection is checked', 'checked-texts'],
+  ]),
+  ...faultsIn('query/latest-rows.ts', [
+    [
+      '    rows.forEach(requireChecksum);\n    return rows.sort',
+      '    return rows.sort',
+      'texts in the console are checked',
+      'checked-texts',
+    ],
+  ]),
+  ...faultsIn('history/detection-rows.ts', [
+    ['      requireChecksum(found);\n', '', 'a damaged text is not merged', 'checked-texts'],
+  ]),
+  ...faultsIn('store/row-checksum.ts', [
+    [
+      'if ((crc32(COMMA, crc32(data)) | 0) !== crc) throw',
+      'if (false) throw',
+      'the texts of a page are checked',
+      'row-checksum',
+    ],
+    ['    Math.imul(position, FACTORS[2]) ^\n', '', 'a checksum covers the position', 'row-checksum'],
+    ['    Math.imul(place, FACTORS[0]) ^\n', '', 'a checksum covers the place', 'row-checksum'],
   ]),
   ...faultsIn('query/delivery.ts', [
     [

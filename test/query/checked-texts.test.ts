@@ -1,0 +1,116 @@
+/** Whatever reads stored detections: a text that does not match its checksum is refused, never answered. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { streamName } from '../../src/detection/content-type.ts';
+import { filterColumns, renderMatch } from '../../src/detection/match.ts';
+import { DetectionRows } from '../../src/history/detection-rows.ts';
+import { newestRows, versionRows } from '../../src/query/latest-rows.ts';
+import { readOneDetection } from '../../src/query/one-detection.ts';
+import { readPeriodPage } from '../../src/query/period-page.ts';
+import { parseFields } from '../../src/query/projection.ts';
+import { isDamage } from '../../src/store/database-errors.ts';
+import { NO_FILTERS } from '../support/filters.ts';
+import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+
+const STREAM = streamName(7001, 'text');
+const BASE_URL = Buffer.from('https://api.example');
+const ROWS = [1, 2, 3].map(
+  (article_id): TestRow => ({ content_type: 'text', version: 1, row: { article_id } }),
+);
+const IDS = ROWS.map((row) => testId(testMatch(row)));
+const [FIRST = '', SECOND = ''] = IDS;
+const ALL = { after: 0, through: Number.MAX_SAFE_INTEGER };
+
+function period(store: TestStore, more: Partial<Parameters<typeof readPeriodPage>[1]> = {}): string {
+  const { data } = readPeriodPage(store.reader, {
+    streams: [STREAM],
+    content_types: ['text'],
+    filters: NO_FILTERS,
+    period: { from: 0, to: 2 ** 40 },
+    sort: 'descending',
+    after: null,
+    limit: 100,
+    projection: null,
+    baseUrl: BASE_URL,
+    ...more,
+  });
+  return Buffer.concat(data).toString();
+}
+
+const one = (store: TestStore, projection: Parameters<typeof readOneDetection>[1]['projection'] = null) =>
+  readOneDetection(store.reader, { id: SECOND, streams: [STREAM], projection, baseUrl: BASE_URL });
+
+const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
+  'a period': period,
+  'a period, ascending': (store) => period(store, { sort: 'ascending' }),
+  'a period with a filter': (store) => period(store, { filters: { ...NO_FILTERS, min_score: 1 } }),
+  'a period with fields': (store) => period(store, { projection: parseFields('strength') }),
+  'one detection': (store) => one(store),
+  'one detection with fields': (store) => one(store, parseFields('strength')),
+  'the next merge': (store) => new DetectionRows(store.writer).find(SECOND),
+};
+
+const READS_OF_VERSIONS: typeof READS = {
+  'the newest rows of the console': ({ reader }) =>
+    newestRows(reader, ALL, { selection: { subscription_id: null, content_type: null }, filters: null }, 10),
+  'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
+};
+
+function withRows(use: (store: TestStore) => void): void {
+  const store = createTestStore();
+  try {
+    store.deliver(ROWS, 1);
+    use(store);
+  } finally {
+    store.close();
+  }
+}
+
+/** Scores the second detection again, without a new version. */
+function rescore({ writer }: TestStore): void {
+  const row = ROWS[1];
+  assert.ok(row !== undefined);
+  const match = { ...testMatch(row), last_scored_at: '2026-11-21T09:09:09Z' };
+  const known = new DetectionRows(writer).find(SECOND);
+  assert.ok(known !== undefined);
+  const state = { id: SECOND, rendered: renderMatch(match), exported_at_given: null, url_withheld: null };
+  new DetectionRows(writer).rescore(
+    { ...state, first_detected_at: 1, filters: filterColumns(match) },
+    known.version,
+  );
+}
+
+for (const [what, read] of Object.entries({ ...READS, ...READS_OF_VERSIONS }))
+  test(`${what}: a changed text is refused`, () => {
+    withRows((store) => {
+      assert.doesNotThrow(() => read(store));
+      const { changes } = store.writer
+        .prepare(`UPDATE stream_row SET body = replace(body, 'e', 'f') WHERE place = ${2 ** 34 + 2}`)
+        .run();
+      assert.equal(changes, 1);
+      assert.throws(() => read(store), isDamage);
+    });
+  });
+
+for (const [what, read] of Object.entries(READS))
+  test(`${what}: a changed text of a new scoring is refused`, () => {
+    withRows((store) => {
+      rescore(store);
+      assert.match(period(store), /09:09:09/);
+      assert.doesNotThrow(() => read(store));
+      assert.equal(
+        store.writer.prepare("UPDATE rescored SET body = replace(body, 'e', 'f')").run().changes,
+        1,
+      );
+      assert.throws(() => read(store), isDamage);
+    });
+  });
+
+test('a detection whose place is that of another one is refused', () => {
+  withRows((store) => {
+    store.writer.prepare('UPDATE detection SET place = ? WHERE id = ?').run(2 ** 34 + 1, SECOND);
+    for (const read of [READS['one detection'], READS['the next merge']])
+      assert.throws(() => read?.(store), isDamage);
+    assert.notEqual(FIRST, SECOND);
+  });
+});
