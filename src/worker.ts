@@ -1,13 +1,11 @@
-/** The entry point of the worker threads: ingest, reader, scrub, operations (ARCHITECTURE.md). */
+/** The entry point of the worker threads: ingest, reader, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { OperationsSettings } from './admin/thread-messages.ts';
-import type { ScrubSettings } from './history/scrub-thread.ts';
 import type { ReaderSettings } from './ingest/threads/reader-messages.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest' }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
-  | { readonly role: 'scrub'; readonly settings: ScrubSettings }
   | { readonly role: 'operations'; readonly settings: OperationsSettings };
 
 const role: WorkerRole = workerData;
@@ -25,11 +23,6 @@ async function work(port: MessagePort): Promise<void> {
     case 'reader': {
       const { runReader } = await import('./ingest/threads/reader-thread.ts');
       runReader(port, role.settings);
-      break;
-    }
-    case 'scrub': {
-      const { runScrub } = await import('./history/scrub-thread.ts');
-      runScrub(port, role.settings);
       break;
     }
     case 'operations': {

@@ -2,9 +2,9 @@
  * Scheduled backups: when the backup folder is updated, and when it is verified. The state is in the folder itself: a
  * restart changes nothing, and an empty folder makes a backup due.
  */
+import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, type Now } from '../time.ts';
-import { type BackupProcess, type Outcome, runCommand } from './backup-process.ts';
 import { backedUpMs } from './branch.ts';
 
 export interface ScheduleOptions {
@@ -71,7 +71,7 @@ class Scheduler {
   readonly #everyMs: number;
   readonly #run: typeof runCommand;
   readonly #monotonicMs: () => number;
-  #running: BackupProcess | null = null;
+  #running: OwnProcess | null = null;
   #failure: string | null = null;
   #findings: string | null = null;
   /** Monotonic: one at a time, with time in between, whatever the clock does. */

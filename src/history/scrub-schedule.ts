@@ -1,17 +1,14 @@
 /**
- * Starts scrubs on a schedule. The record of the last scrub determines when the next is due: a restart changes nothing,
- * and `wirewatch verify` counts as a scrub.
+ * Starts `wirewatch verify` on a schedule, as a process of low priority. The record of the last one, whoever started it,
+ * determines when the next is due: a restart changes nothing.
  */
+import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
 import { paced } from '../pace.ts';
-import { startWorker } from '../packed.ts';
-import { reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
-import { callsTo } from '../thread-call.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 import type { ScrubResult } from './scrub.ts';
 import { describeFindings, FINDING_KINDS, type ScrubFinding } from './scrub-findings.ts';
-import { inodeOf, readScrubRecord, type ScrubRecord, writeScrubRecord } from './scrub-record.ts';
-import type { ScrubCalls, ScrubSettings } from './scrub-thread.ts';
+import { inodeOf, readScrubRecord, type ScrubRecord } from './scrub-record.ts';
 
 export interface ScrubScheduleOptions {
   readonly data: string;
@@ -34,18 +31,12 @@ export interface ScrubSchedule {
   close(): Promise<void>;
 }
 
-export interface RunningScrub {
-  /** Null: it was ended early. */
-  readonly result: Promise<ScrubResult | null>;
-  end(): Promise<void>;
-}
-
 const CHECK_EVERY_MS = paced(MINUTE_MS);
 const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
 const RETRY_MS = paced(HOUR_MS);
 
-/** @param run a test passes its own */
-export function startScrubs(options: ScrubScheduleOptions, run = runOnThread): ScrubSchedule {
+/** @param run runs a command; a test passes its own */
+export function startScrubs(options: ScrubScheduleOptions, run = runCommand): ScrubSchedule {
   const scrubs = new Scrubs(options, run);
   scrubs.check();
   const timer = setInterval(() => scrubs.check(), CHECK_EVERY_MS);
@@ -60,16 +51,16 @@ export function startScrubs(options: ScrubScheduleOptions, run = runOnThread): S
 
 class Scrubs {
   readonly #options: ScrubScheduleOptions;
-  readonly #run: typeof runOnThread;
+  readonly #run: typeof runCommand;
   readonly #folder;
   /** The record that was reported last, as JSON: two may have the same time. */
   #reported = '';
-  #running: RunningScrub | null = null;
+  #running: OwnProcess | null = null;
   /** Monotonic. */
   #notBeforeMs: number;
   #isClosed = false;
 
-  constructor(options: ScrubScheduleOptions, run: typeof runOnThread) {
+  constructor(options: ScrubScheduleOptions, run: typeof runCommand) {
     this.#options = options;
     this.#run = run;
     this.#folder = dataFolder(options.data);
@@ -86,7 +77,7 @@ class Scrubs {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#running?.end();
+    await this.#running?.giveUp();
   }
 
   #isDue(last: ScrubRecord | null): boolean {
@@ -97,29 +88,29 @@ class Scrubs {
   }
 
   #begin(): void {
-    const { log, now } = this.#options;
     this.#notBeforeMs = performance.now() + RETRY_MS;
-    const begunAt = now();
-    const running = this.#run({ data: this.#options.data });
+    const running = this.#run(['verify', '--data', this.#options.data]);
     this.#running = running;
-    running.result
-      .then((result) => {
-        this.#running = null;
-        if (result === null) return;
-        writeScrubRecord(this.#folder, result, now());
-        const seconds = Math.round((now() - begunAt) / 1000);
-        if (result.not_compared !== null)
-          log('warn', 'detections.db was not compared with the log', { reason: result.not_compared });
-        else log('info', 'detections.db was compared with the log', { entry: result.entry, seconds });
-        this.check();
-      })
-      .catch((error) => {
-        this.#running = null;
-        const detail = reasonOf(error);
-        log('warn', 'cannot compare detections.db with the log: trying again within an hour', {
-          detail,
-        });
-      });
+    void running.outcome.then((outcome) => {
+      this.#running = null;
+      if (this.#isClosed) return;
+      this.#tell(outcome);
+      // The process has written its record.
+      this.check();
+    });
+  }
+
+  #tell(outcome: Outcome): void {
+    const { log } = this.#options;
+    if (outcome.kind === 'failed') {
+      const { detail } = outcome;
+      log('warn', 'cannot compare detections.db with the log: trying again within an hour', { detail });
+      return;
+    }
+    const { entry, not_compared } = outcome.printed;
+    if (not_compared !== null)
+      log('warn', 'detections.db was not compared with the log', { reason: not_compared });
+    else log('info', 'detections.db was compared with the log', { entry });
   }
 
   #report(record: ScrubRecord): void {
@@ -142,16 +133,4 @@ class Scrubs {
 
 function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFinding[] {
   return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
-}
-
-function runOnThread(settings: ScrubSettings): RunningScrub {
-  const worker = startWorker({ role: 'scrub', settings });
-  const thread = callsTo<ScrubCalls>(worker, 'the scrub thread');
-  return {
-    result: thread.call('scrub').finally(() => worker.terminate()),
-    async end() {
-      thread.post('stop');
-      await thread.ended;
-    },
-  };
 }

@@ -3,11 +3,12 @@
  * database with it.
  *
  * It applies the log, with the code that a rebuild uses ({@link LogApplier}), to a scratch database on the disk, and
- * compares the two row by row, in every column. So memory stays flat, and databases are equal exactly if a rebuild would
- * give the same rows. In place of texts the scratch database has digests: it needs about a fifth of the space. If there
- * is too little, only the log is checked, and the result says so.
+ * compares the two in every column (compare-tables.ts). So memory stays flat, and databases are equal exactly if a rebuild
+ * would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of the space.
+ * If there is too little, only the log is checked, and the result says so.
  *
- * It only reads, so an appliance may run meanwhile.
+ * It only reads, so an appliance may run meanwhile. The comparison is one transaction: the write-ahead log grows by what
+ * is written meanwhile.
  */
 import { existsSync, statSync } from 'node:fs';
 import { grouped } from '../counted.ts';
@@ -19,7 +20,7 @@ import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
-import { compareTables, digestOf } from './compare-tables.ts';
+import { compareTables } from './compare-tables.ts';
 import type { Commit } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
 import { entriesAfter, type LocatedPart } from './log-reader.ts';
@@ -48,8 +49,9 @@ export interface ScrubResult {
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 /** How often the free space is checked. */
 const ROOM_EVERY_FRAMES = 64;
-/** Small, because every page is read once. */
-const CACHE_KIB = 8 * 1024;
+
+/** How often the comparison waits for the entries that were applied while the log was read. */
+const TRIES = 100;
 
 /** @throws whatever `between` throws; errors of files other than the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
@@ -58,7 +60,7 @@ export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
     const result = await scrubOnce(options, isRepeated);
     if (result === null) continue;
     const now = filesOf(options.folder.log).slice(0, files.length);
-    // The database may have been read with rows that a removal (purge.ts) had deleted from the log when that was read.
+    // The log may have been rewritten while it was read.
     if (result.findings.length === 0 || String(now) === String(files)) return result;
   }
 }
@@ -69,19 +71,13 @@ function filesOf(log: string): (number | undefined)[] {
 
 /** @returns null if it has to be repeated: the log looked damaged, but none of its segments is */
 async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<ScrubResult | null> {
-  const { between, onProgress } = options;
+  const { folder } = options;
   const findings = new ScrubFindings();
-  const opened = open(options.folder, findings);
+  const isReadable = canRead(folder, findings);
   const expected = new ExpectedDatabase(options);
-  const follow = (mark: LogMark | null) => expected.applyTo(options.mark ?? mark);
   try {
-    if (opened === null) await checkLog(options, findings, null, isRepeated);
-    else {
-      // The log first, so that the comparison follows soon after what it reads.
-      await follow(opened.mark);
-      if (expected.db !== null && expected.notCompared === null)
-        await compareTables({ db: opened.db, made: expected.db, follow, findings, between, onProgress });
-    }
+    if (isReadable) await compare(expected, options, findings);
+    else await checkLog(options, findings, null, isRepeated);
   } catch (error) {
     if (error instanceof LogDamage || error instanceof LogFailure) {
       if (!(await checkLog(options, findings, error, isRepeated))) return null;
@@ -90,37 +86,64 @@ async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<Sc
     else if (isDiskFull(error)) expected.giveUp(NO_ROOM);
     else throw error;
   } finally {
-    opened?.db.close();
     expected.close();
   }
   return {
     entry: expected.last?.entry ?? null,
     findings: findings.list(),
-    not_compared: opened === null ? NOT_READABLE : expected.notCompared,
+    not_compared: isReadable ? expected.notCompared : NOT_READABLE,
   };
+}
+
+/** Applies what the database has applied, and compares the two before it applies more. */
+async function compare(
+  expected: ExpectedDatabase,
+  { folder, onProgress, ...options }: ScrubOptions,
+  findings: ScrubFindings,
+): Promise<void> {
+  const mark = () => options.mark ?? readMark(folder);
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    await expected.applyTo(mark());
+    const { db, notCompared } = expected;
+    if (db === null || notCompared !== null) return;
+    if (tries === 0) db.prepare('ATTACH ? AS live').run(folder.detections);
+    const isSameEntry = db.transaction(() => {
+      const live = options.mark ?? readLogMark(db, 'live');
+      if (live?.id !== expected.last?.id) return false;
+      compareTables({ db, findings, onProgress });
+      return true;
+    });
+    if (isSameEntry()) return;
+  }
+  expected.giveUp('Wirewatch applied one entry after the other meanwhile');
 }
 
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
 const NOT_READABLE = 'detections.db cannot be opened';
 
-function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
+/** @throws Refused `failed` if it cannot be opened, though it is not damaged */
+function canRead(folder: ScrubOptions['folder'], findings: ScrubFindings): boolean {
+  const { detections } = folder;
   if (!existsSync(detections)) {
     findings.add('database malformed', `${detections} is missing`);
-    return null;
+    return false;
   }
-  let db: Database | null = null;
   try {
-    db = openDatabase(detections, 'inspect');
-    db.pragma(`cache_size = -${CACHE_KIB}`);
-    requireSchema(db, detections, DETECTIONS_SCHEMA);
-    return { db, mark: readLogMark(db) };
+    readMark(folder);
+    return true;
   } catch (error) {
-    db?.close();
     throwUnlessOfContent(error, detections);
     findings.add('database malformed', reasonOf(error));
-    return null;
+    return false;
   }
+}
+
+/** The last entry that the database has applied. */
+function readMark({ detections }: ScrubOptions['folder']): LogMark | null {
+  using db = openDatabase(detections, 'inspect');
+  requireSchema(db, detections, DETECTIONS_SCHEMA);
+  return readLogMark(db);
 }
 
 /** The scratch database that the log is applied to. */
@@ -141,7 +164,7 @@ class ExpectedDatabase {
     this.#options = options;
     try {
       this.#scratch = openScratch(root, DETECTIONS_SCHEMA);
-      this.#applier = new LogApplier(this.#scratch.db, { textOf: digestOf });
+      this.#applier = new LogApplier(this.#scratch.db, { textOf: () => '' });
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);

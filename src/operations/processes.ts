@@ -1,12 +1,12 @@
 /** Operations that are the program's own commands in processes of low priority: a backup, a verification. */
 
 import { noteOperation } from '../auth/audit.ts';
-import { type BackupProcess, runCommand } from '../backup/backup-process.ts';
 import { counted, grouped } from '../counted.ts';
+import { type OwnProcess, runCommand } from '../own-process.ts';
 import { Refused } from '../refused.ts';
 import { act, type Context, type Outcome } from './operation.ts';
 
-const running = new Set<BackupProcess>();
+const running = new Set<OwnProcess>();
 
 export const PROCESS_OPERATIONS = [
   act('backup', {

@@ -155,7 +155,12 @@ export function openContent(content: Buffer | ':memory:'): Database {
 /** Nothing of it has to survive. */
 const SCRATCH_OPTIONS: ModeOptions = {
   driver: {},
-  pragmas: ['synchronous = OFF', 'locking_mode = EXCLUSIVE', `cache_size = -${SCRATCH_CACHE_KIB}`],
+  // With its name: other databases may be attached.
+  pragmas: [
+    'main.synchronous = OFF',
+    'main.locking_mode = EXCLUSIVE',
+    `main.cache_size = -${SCRATCH_CACHE_KIB}`,
+  ],
 };
 const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 

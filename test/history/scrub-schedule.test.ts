@@ -6,9 +6,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ScrubResult } from '../../src/history/scrub.ts';
 import { readScrubRecord, writeScrubRecord } from '../../src/history/scrub-record.ts';
-import { type RunningScrub, startScrubs } from '../../src/history/scrub-schedule.ts';
+import { startScrubs } from '../../src/history/scrub-schedule.ts';
+import type { Outcome, OwnProcess } from '../../src/own-process.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { HOUR_MS } from '../../src/time.ts';
+import { openAccess } from '../support/access.ts';
+import { programCommand } from '../support/command.ts';
 import { createHistory } from '../support/history.ts';
 import { until } from '../support/until.ts';
 
@@ -41,13 +44,17 @@ async function scheduled(
   let nowMs = NOW;
   let isReady = true;
   let begun = 0;
-  let current: PromiseWithResolvers<ScrubResult | null> | null = null;
+  let current: PromiseWithResolvers<Outcome> | null = null;
   const [damageReports, lines]: [string[], string[]] = [[], []];
-  const run = (): RunningScrub => {
+  const run = (args: readonly string[]): OwnProcess => {
+    assert.deepEqual(args, ['verify', '--data', root]);
     begun += 1;
-    const own = Promise.withResolvers<ScrubResult | null>();
+    const own = Promise.withResolvers<Outcome>();
     current = own;
-    return { result: own.promise, end: async () => own.resolve(null) };
+    return {
+      outcome: own.promise,
+      giveUp: async () => own.resolve({ kind: 'failed', detail: 'killed' }),
+    };
   };
   writeFileSync(join(root, 'detections.db'), '', { flag: 'a' });
   const options = {
@@ -73,8 +80,11 @@ async function scheduled(
       },
       begun: () => begun,
       async end(result) {
-        if (result instanceof Error) current?.reject(result);
-        else current?.resolve(result);
+        if (result instanceof Error) current?.resolve({ kind: 'failed', detail: result.message });
+        else {
+          writeScrubRecord(dataFolder(root), result, nowMs);
+          current?.resolve({ kind: 'done', printed: { ...result } });
+        }
         await new Promise((resolve) => setImmediate(resolve));
       },
       check: () => schedule.check(),
@@ -163,31 +173,36 @@ test('with 0 hours none runs; a failed one is reported', async () => {
   });
 });
 
-test('the thread compares, and a stop interrupts it', async () => {
+test('the process compares, and a stop kills it', async () => {
   const history = await createHistory();
   try {
-    const rows = Array.from(
-      { length: 20_000 },
-      (_, at) => ({ content_type: 'text', row: { article_id: at } }) as const,
-    );
-    history.apply(rows);
-    const lines: string[] = [];
-    const schedule = startScrubs({
-      data: history.folder.root,
-      every_hours: 24,
-      firstAfterMs: 0,
-      now: Date.now,
-      isReady: () => true,
-      log: (level, msg) => lines.push(`${level} ${msg}`),
-      onDamage: (what, detail) => assert.equal(detail, null, what),
-    });
-    schedule.check();
-    // Time for the scrub to make progress.
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    await schedule.close();
-    // Neither a result nor an error: the scrub was interrupted.
-    assert.deepEqual(lines, []);
+    history.apply([{ content_type: 'text', row: {} }]);
+    history.stop();
+    openAccess(history.folder.root, { create: true }).close();
+    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+    // As the program itself does: its own command.
+    process.argv[1] = programCommand([]).args[0] ?? '';
+    const schedule = (lines: string[]) =>
+      startScrubs({
+        data: history.folder.root,
+        every_hours: 24,
+        firstAfterMs: 0,
+        now: Date.now,
+        isReady: () => true,
+        log: (level, msg, fields) => lines.push(`${level} ${msg} ${JSON.stringify(fields)}`),
+        onDamage: (what, detail) => assert.equal(detail, null, what),
+      });
+    const stopped: string[] = [];
+    await schedule(stopped).close();
+    assert.deepEqual(stopped, []);
     assert.equal(readScrubRecord(history.folder), null);
+    const lines: string[] = [];
+    const running = schedule(lines);
+    running.check();
+    await until('the comparison', () => lines.length > 0);
+    await running.close();
+    assert.match(lines[0] ?? '', /^info detections\.db was compared with the log \{"entry":\d+\}$/);
+    assert.deepEqual(readScrubRecord(history.folder)?.findings, []);
   } finally {
     history.delete();
   }

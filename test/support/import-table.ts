@@ -55,11 +55,10 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'clock.ts',
     'counted.ts',
     'detection',
+    'own-process.ts',
     'pace.ts',
-    'packed.ts',
     'refused.ts',
     'store',
-    'thread-call.ts',
     'time.ts',
   ],
   ingest: [
@@ -92,7 +91,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'zone-days.ts',
   ],
-  backup: ['auth', 'history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
+  backup: ['auth', 'history', 'ingest', 'own-process.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
   health: [
     'counted.ts',
     'detection',
@@ -130,6 +129,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ingest',
     'limits',
     'nearest.ts',
+    'own-process.ts',
     'query',
     'refused.ts',
     'setup',
@@ -283,7 +283,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'launch.ts': ['setup'],
   'debug-variables.ts': ['packed.ts'],
   'main.ts': ['cli', 'debug-variables.ts'],
-  'worker.ts': ['admin', 'history', 'ingest'],
+  'own-process.ts': ['packed.ts'],
+  'worker.ts': ['admin', 'ingest'],
 };
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */

@@ -1,17 +1,18 @@
 /**
- * A scheduled backup and its daily verification: the commands that an operator would run, as separate processes at the
- * lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait for it.
+ * Work that takes long and nobody waits for, a backup or a verification: the commands that an operator would run, as
+ * separate processes at the lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait
+ * for it.
  */
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, devNull, setPriority } from 'node:os';
-import { ownCommand } from '../packed.ts';
+import { ownCommand } from './packed.ts';
 
 export type Outcome =
   | { readonly kind: 'done'; readonly printed: Readonly<Record<string, unknown>> }
   | { readonly kind: 'failed'; readonly detail: string };
 
-export interface BackupProcess {
+export interface OwnProcess {
   readonly outcome: Promise<Outcome>;
   /** Kills the process, and settles when it is gone. */
   giveUp(): Promise<void>;
@@ -29,7 +30,7 @@ const FOUND = 1;
  *
  * @param args a command that prints a document with --json
  */
-export function runCommand(args: readonly string[]): BackupProcess {
+export function runCommand(args: readonly string[]): OwnProcess {
   const [program, ...before] = ownCommand();
   const ended = Promise.withResolvers<Outcome>();
   const child = execFile(
