@@ -9,13 +9,14 @@ import type { Waiting } from './http/waiting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
-import { type Supervision, superviseIngest } from './ingest/threads/supervisor.ts';
+import { type Passing, type SupervisedIngest, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
+import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import { formatMs } from './time.ts';
+import { formatMs, HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
 export interface ApplianceIngestOptions {
@@ -36,12 +37,16 @@ export interface IngestSurroundings {
   readonly metrics: Pick<Metrics, 'processed'> | null;
 }
 
-export interface ApplianceIngest extends IngestClient {
+export interface ApplianceIngest extends SupervisedIngest {
   /** Resolves when detections.db is open, or is being rebuilt: the port opens meanwhile. Rejects as `ready` does. */
   readonly begun: Promise<void>;
   /** The long file that is being read; null: there is none. */
   readonly reading: () => Live['reading'];
 }
+
+/** A thread that works for so long has resumed: damage that only it reads ends it at once again. */
+const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
+const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);
 
 /** A shorter file is read before anybody could ask. */
 const LONG_FILE_ROWS = 20_000;
@@ -64,8 +69,11 @@ export function startApplianceIngest(
     if (event.kind === 'recovering') recovering.resolve();
   };
   const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
-  const supervision = afterAccessErrors(access, conditions, log);
-  const ingest = superviseIngest(settings, onEvent, supervision, ingestThread);
+  const healing = afterDamage(surroundings, log);
+  const interrupted = afterAccessErrors(access, conditions, log);
+  const passing = (fault: Error) =>
+    isDamage(fault) ? healing(fault) : isOfAccess(fault) && !isWriteLost(fault) ? interrupted(fault) : null;
+  const ingest = superviseIngest(settings, onEvent, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
@@ -129,9 +137,8 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
 }
 
 /** An error of access.db, from which this thread reads subscriptions and pauses, needs no restart of the program. */
-function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Logger): Supervision {
-  return {
-    isPassing: (fault) => isOfAccess(fault) && !isWriteLost(fault),
+function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Logger) {
+  return (fault: Error): Passing => ({
     isOver() {
       try {
         access.check();
@@ -140,24 +147,48 @@ function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Lo
         return false;
       }
     },
-    onInterrupted(fault) {
-      for (const name of INGEST_CONDITIONS) conditions.set(name, null);
+    onInterrupted() {
+      clearIngestConditions(conditions);
       conditions.set('ingest stopped', `access.db: ${fault.message}`);
       log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
     },
+    worksMs: RESUMED_AFTER_MS,
     onResumed() {
       conditions.set('ingest stopped', null);
       log.info('ingest resumed');
     },
-  };
+  });
+}
+
+/** A damaged detections.db is made anew from the log: at once, but not again and again on a disk that damages it. */
+function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
+  let notBeforeMs = 0;
+  return (fault: Error): Passing => ({
+    isOver: () => performance.now() >= notBeforeMs,
+    onInterrupted() {
+      clearIngestConditions(conditions);
+      conditions.set('database damaged', `detections.db: ${fault.message}`);
+      log.error({ err: fault }, 'detections.db is damaged: it is made anew from the log');
+    },
+    worksMs: 0,
+    onResumed() {
+      notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
+      reader.open();
+      conditions.set('database damaged', null);
+      log.warn('detections.db was made anew from the log: detections are served again');
+    },
+  });
+}
+
+function clearIngestConditions(conditions: Conditions): void {
+  for (const name of INGEST_CONDITIONS) conditions.set(name, null);
 }
 
 /** Reads continue without the ingest thread, so its end opens alerts. */
 async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
-  for (const name of INGEST_CONDITIONS) conditions.set(name, null);
+  clearIngestConditions(conditions);
   if (fault !== null) {
-    if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
     conditions.set('ingest stopped', fault.message);
     log.error(
       { err: fault },

@@ -120,10 +120,12 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   const { folder, recovered } = await openFolder(options, undo);
   const counters = await createCounters(options, folder);
   const conditions = createConditions(now, ({ name, detail }) => {
-    // A damaged database is neither served nor written to.
     if (name !== 'database damaged') return;
+    // The next thread, or the next start, makes it anew.
     noteDamage(folder, detail);
-    void ingest.stop();
+    stores.reader.close();
+    stores.reader.await('detections.db is damaged, and is being made anew from the log');
+    ingest.interrupt(new DatabaseDamage(detail.replace(/^detections\.db: /, '')));
   });
   conditions.set('access.db replaced', recovered);
   const stores = openStores(config, folder, conditions, undo);
@@ -352,8 +354,6 @@ function startOperations(
     lab: lab && ((asked) => lab.run(asked)),
     live,
     unreadable() {
-      if (health.isDamaged())
-        return 'detections.db is damaged. Restart Wirewatch: it rebuilds the file from its log.';
       try {
         detections();
         return null;

@@ -141,7 +141,8 @@ function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
 
 const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
   log: ALERTS['log damaged'].what_to_do,
-  database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
+  database:
+    'Check the disk. A running Wirewatch makes the database anew from the log within a minute; otherwise the next start does.',
   access:
     'Restart Wirewatch: access.db and its spare copy replace one another. If neither is sound, restore a backup: wirewatch restore BACKUP --replace',
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',

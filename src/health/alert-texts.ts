@@ -38,10 +38,10 @@ export const ALERTS = {
   'database damaged': {
     page_worthy: true,
     opens:
-      'detections.db is damaged or was replaced: SQLite reports it as malformed, a page of the change stream lacks a row, the path holds another file, or the comparison with the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest stops, and requests for detections return 500',
-    closes: 'Wirewatch is restarted',
+      'detections.db is damaged or was replaced: SQLite reports it as malformed, a page of the change stream lacks a row, the path holds another file, or the comparison with the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest waits, requests for detections return 500, and Wirewatch makes the database anew from the log',
+    closes: 'the database was made anew; nobody needs to do anything',
     what_to_do:
-      'Restart Wirewatch: it rebuilds the database from the log, and no data is lost. Check the disk. If Wirewatch does not start because the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
+      'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   },
   'log damaged': {
     page_worthy: true,

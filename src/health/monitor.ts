@@ -36,8 +36,6 @@ export interface HealthSource {
   health(): Health;
   /** Called with each error of a request: damage opens an alert. */
   noteFault(error: unknown): void;
-  /** Whether the database is damaged: then nothing is served from it. */
-  isDamaged(): boolean;
 }
 
 export interface Monitor extends HealthSource {
@@ -85,7 +83,6 @@ export function startMonitor(options: MonitorOptions): Monitor {
     health: () => checks.health(),
     alerts: () => inOrder(checks.snapshot().alerts),
     noteFault: (error) => checks.noteFault(error),
-    isDamaged: () => options.conditions.has('database damaged'),
     suspectDisks: () => checks.suspectDisks(),
     watch(onChange) {
       checks.onChange = onChange;
@@ -114,6 +111,7 @@ class Checks {
   onChange: () => void = () => {};
   readonly #options: MonitorOptions;
   readonly #access: FileReader;
+  #reader: Database | null = null;
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
   #fileState = '';
@@ -226,6 +224,9 @@ class Checks {
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
+      // It was made anew.
+      if (reader !== this.#reader) [this.#version, this.#fileId] = [null, null];
+      this.#reader = reader;
       this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
       this.#fileId ??= fileId(detections.path);
       const version = this.#version.get();

@@ -62,8 +62,6 @@ export interface KeyedEndpoint extends EndpointBase {
   readonly access: 'key';
   /** Where one is needed, rows count against the daily allowance. */
   readonly scope: Scope | null;
-  /** Whether it reads `detections.db`: once that is known to be damaged, the answer is 500. */
-  readonly readsDetections: boolean;
 }
 
 /** An endpoint that requires no credential, or (`client`) reads the client's own. */

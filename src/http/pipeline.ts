@@ -26,6 +26,7 @@ import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import { type Logger, logInfo } from '../log.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
+import { isDamage } from '../store/database-errors.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
@@ -41,6 +42,8 @@ import { type Answer, type Found, type Route, splitTarget, unroutedProblem } fro
 import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
+/** When to try again while detections.db is made anew. */
+const DAMAGE_RETRY_SECONDS = 5;
 
 export interface Pipeline {
   readonly find: (path: string, method: string) => Found;
@@ -199,15 +202,7 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
-  const requireSound = () => {
-    if (pipeline.health.isDamaged())
-      throw new Error('detections.db is damaged: no detections are served until the next start');
-  };
-  const turn = async () => {
-    await pipeline.turns.take(credential.key_id);
-    requireSound();
-  };
-  if (route.readsDetections) requireSound();
+  const turn = () => pipeline.turns.take(credential.key_id);
   exchange.reader = { credential, atMs: nowMs };
   return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
@@ -324,7 +319,8 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   // An endpoint that reads detections has failed.
   if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
-  if (problem.code === 'internal' && again.length === 0) pipeline.faults.note('fault', error, request_id);
+  if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
+    pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
   exchange.limit = limitOf(problem, exchange);
   if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
@@ -361,7 +357,8 @@ function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
 }
 
 function retryAfter(error: unknown): string[] {
-  const seconds = error instanceof Refused ? error.retryAfterSeconds : null;
+  const seconds =
+    error instanceof Refused ? error.retryAfterSeconds : isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 

@@ -40,7 +40,6 @@ function sourcesOf({ folder }: Pick<TestStore, 'folder'>): Omit<GaugeSources, 'k
       }),
       alerts: () => [],
       noteFault: assert.ifError,
-      isDamaged: () => false,
       suspectDisks() {},
       watch() {},
       close() {},

@@ -176,9 +176,9 @@ describe('the monitor', () => {
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
     start();
     monitor.noteFault(new Error('something else'));
-    assert.equal(monitor.isDamaged(), false);
+    assert.equal(conditions.has('database damaged'), false);
     monitor.noteFault(Object.assign(new Error('malformed'), { code: 'SQLITE_CORRUPT_INDEX' }));
-    assert.equal(monitor.isDamaged(), true);
+    assert.equal(conditions.has('database damaged'), true);
     assert.deepEqual(opened, ['database damaged']);
     assert.deepEqual(monitor.health(), {
       status: 'degraded',
@@ -192,7 +192,7 @@ describe('the monitor', () => {
     start();
     renameSync(`${store.path}.copy`, store.path);
     nowMs += MINUTE_MS;
-    return waitFor(() => monitor.isDamaged());
+    return waitFor(() => conditions.has('database damaged'));
   });
 
   test('a file that is no longer a database is found without a request', () => {
@@ -200,7 +200,7 @@ describe('the monitor', () => {
     start();
     writeFileSync(store.path, 'overwritten '.repeat(100_000));
     nowMs += MINUTE_MS;
-    return waitFor(() => monitor.isDamaged());
+    return waitFor(() => conditions.has('database damaged'));
   });
 
   test('an unreadable database is reported, and health still answers', () => {

@@ -88,7 +88,6 @@ const HEALTHY: HealthSource = {
     alerts: { open: 0, page_worthy: 0, paused: 0 },
   }),
   noteFault: () => {},
-  isDamaged: () => false,
 };
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {

@@ -27,7 +27,6 @@ export const OF_DETECTIONS = {
   tag: 'Detections',
   access: 'key',
   scope: 'detections:read',
-  readsDetections: true,
 } as const;
 
 export const TEXT_EXAMPLE = {

@@ -53,7 +53,6 @@ export const ME: KeyedEndpoint = {
     'Works even when the daily row allowance is used up. Responses can be cached for up to a minute.',
   access: 'key',
   scope: null,
-  readsDetections: true,
   responses: {
     200: {
       description: 'Details of the credential, and what it can read.',

@@ -23,7 +23,6 @@ export const SCHEMA: KeyedEndpoint = {
   description: 'Returns one entry for each field, in the order of a detection.',
   access: 'key',
   scope: null,
-  readsDetections: false,
   query: SCHEMA_PARAMETERS,
   requestHeaders: IF_NONE_MATCH,
   responses: {

@@ -1,6 +1,6 @@
 /**
- * Restarts the ingest thread after an error of access.db, until that can be read again. The new thread recovers as after a
- * crash.
+ * Restarts the ingest thread after what passes: an error of access.db, until that can be read again, and damage of
+ * detections.db, which the new thread makes anew from the log. The new thread recovers as after a crash.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -9,51 +9,61 @@ import { SECOND_MS } from '../../time.ts';
 import { type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-messages.ts';
 
-export interface Supervision {
-  /** Whether the thread shall be started again after this fault. */
-  readonly isPassing: (fault: Error) => boolean;
-  /** Whether the cause is over, as far as can be seen from outside. */
+/** A fault after which the thread is started again. */
+export interface Passing {
+  /** Whether it may be started now. */
   readonly isOver: () => boolean;
-  readonly onInterrupted: (fault: Error) => void;
+  readonly onInterrupted: () => void;
+  /** How long the new thread must have worked, since it was ready, until the fault counts as over. */
+  readonly worksMs: number;
   readonly onResumed: () => void;
 }
 
-const CHECK_EVERY_MS = paced(SECOND_MS);
-/** A thread that works for so long has resumed: damage that only it reads ends it at once again. */
-const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
+export interface SupervisedIngest extends IngestClient {
+  /** Ends the thread as if it had failed, because of what another thread found. */
+  readonly interrupt: (fault: Error) => void;
+}
 
-/** @param thread for the first start; @returns a client: `ready` is of the first start, `ended` of the last */
+const CHECK_EVERY_MS = paced(SECOND_MS);
+
+/**
+ * @param thread for the first start
+ * @param passing what to do about a fault; null: it ends ingest
+ * @returns a client: `ready` is of the first start, `ended` of the last
+ */
 export function superviseIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
-  { isPassing, isOver, onInterrupted, onResumed }: Supervision,
+  passing: (fault: Error) => Passing | null,
   thread: Worker,
-): IngestClient {
+): SupervisedIngest {
   let isStopping = false;
+  let interruption: Error | null = null;
   let current = startIngest(settings, onEvent, thread);
   const { ready } = current;
 
   /** @returns the fault that ended the thread for good; null when it was asked to end */
   async function last(): Promise<Error | null> {
-    let fault = await current.ended;
-    let isInterrupted = false;
-    while (fault !== null && !isStopping && isPassing(fault)) {
-      if (!isInterrupted) onInterrupted(fault);
-      isInterrupted = true;
+    let interrupted: string | null = null;
+    for (;;) {
+      const fault = (await current.ended) ?? interruption;
+      const passes = fault === null || isStopping ? null : passing(fault);
+      if (fault === null || passes === null) return isStopping ? null : fault;
+      if (interrupted !== fault.message) passes.onInterrupted();
+      interrupted = fault.message;
       do {
         await sleep(CHECK_EVERY_MS);
         if (isStopping) return null;
-      } while (!isOver());
+      } while (!passes.isOver());
+      interruption = null;
       current = startIngest(settings, onEvent);
-      const { ready, ended } = current;
-      const works = ready.then(() => sleep(RESUMED_AFTER_MS, true, { ref: false }));
+      const { ended } = current;
+      const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
       if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {
-        onResumed();
-        isInterrupted = false;
+        passes.onResumed();
+        interrupted = null;
       }
-      fault = await ended;
     }
-    return fault;
   }
 
   const ended = last();
@@ -64,6 +74,10 @@ export function superviseIngest(
     ask: (request, tell) => current.ask(request, tell),
     wake: () => current.wake(),
     rested: () => current.rested(),
+    interrupt(fault) {
+      interruption ??= fault;
+      void current.stop();
+    },
     async stop() {
       isStopping = true;
       await current.stop();
