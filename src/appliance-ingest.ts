@@ -175,7 +175,7 @@ function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
       notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
       reader.open();
       conditions.set('database damaged', null);
-      log.warn('detections.db was made anew from the log: detections are served again');
+      log.info('detections.db was made anew from the log: detections are served again');
     },
   });
 }

@@ -241,6 +241,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ingest',
     'log.ts',
     'operations',
+    'pace.ts',
     'seal.ts',
     'store',
     'time.ts',

@@ -298,13 +298,29 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'key-store-errors',
     ],
   ]),
-  ...faultsIn('ingest/threads/supervisor.ts', [
+  ...faultsIn('appliance-ingest.ts', [
     [
       'RESUMED_AFTER_MS = paced(10 * SECOND_MS)',
       'RESUMED_AFTER_MS = 0',
       'an alert does not open and close at each start of the thread',
       'key-store-errors',
     ],
+    [
+      'isDamage(fault) ? healing(fault) :',
+      '',
+      'a damaged database is made anew while Wirewatch runs',
+      'health-program',
+    ],
+    ['performance.now() >= notBeforeMs', 'true', 'it is not made anew again and again', 'health-program'],
+  ]),
+  ...faultsIn('appliance.ts', [
+    [
+      '    noteDamage(folder, detail);\n',
+      '',
+      'damage that a request finds is healed, not only interrupted',
+      'health-program',
+    ],
+    ['    stores.reader.close();\n', '', 'a damaged database is not read', 'health-program'],
   ]),
   ...faultsIn('ingest/drop/finished-file.ts', [
     [

@@ -238,4 +238,18 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
     ["findings.add('log damaged', damage.message);\n", ';\n', 'a missing end is reported', 'scrub-damage'],
   ]),
+  ...faultsIn('history/compare-tables.ts', [
+    [
+      '      guard(findings, spec.table, () => checkTexts(db, spec.table, findings));\n',
+      '      ;\n',
+      'texts are compared with their checksums',
+      'scrub-damage',
+    ],
+    [
+      "  guard(findings, 'detections.db', () => checkIntegrity(db, findings));\n",
+      '',
+      'indexes are compared',
+      'scrub-damage',
+    ],
+  ]),
 ];
