@@ -33,7 +33,7 @@ import { readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts'
 import { createUsageKeeper, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
-import { prepareAccess } from './prepare-access.ts';
+import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
 import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
 import { noteDamage } from './store/damage-note.ts';
@@ -361,6 +361,7 @@ function startOperations(
         return `detections.db cannot be read yet: ${reasonOf(error)}`;
       }
     },
+    onSpareStale: (reason) => reportStaleSpare(log, reason),
     onFault({ message, isDamage }) {
       log.error({ reason: message }, 'an operation failed');
       if (isDamage) health.noteFault(new DatabaseDamage(message));

@@ -34,6 +34,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
       recovered = reason;
       log.error({ reason }, 'access.db could not be used: its spare copy took its place');
     },
+    onSpareStale: (reason) => reportStaleSpare(log, reason),
   });
   unlessFull(log, () => {
     prepareRevocations(folder);
@@ -42,6 +43,10 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (configured !== null) createConfigured(access, configured, log);
   return recovered;
+}
+
+export function reportStaleSpare(log: Logger, reason: string): void {
+  log.warn({ reason }, 'the spare copy of access.db could not be brought up to date: it was deleted');
 }
 
 function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {

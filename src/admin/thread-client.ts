@@ -42,6 +42,8 @@ export interface OperationsOptions {
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
   /** Called when something failed that was not refused. */
+  /** Called when the spare copy of access.db could not be brought up to date. */
+  readonly onSpareStale: (reason: string) => void;
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
@@ -170,7 +172,7 @@ export class Operations {
   }
 
   #receive(event: OperationsEvent, thread: ThreadCalls<OperationsCalls>): void {
-    const { ingest, denials, onDenied } = this.#options;
+    const { ingest, denials, onDenied, onSpareStale } = this.#options;
     switch (event.kind) {
       case 'changed':
         this.#onChanged?.(event.names);
@@ -180,6 +182,9 @@ export class Operations {
         break;
       case 'access':
         ingest.wake();
+        break;
+      case 'stale':
+        onSpareStale(event.reason);
         break;
       case 'deny':
         for (const denied of event.denied) denials.deny(denied);

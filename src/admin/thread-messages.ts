@@ -90,6 +90,8 @@ export type OperationsEvent =
   | { readonly kind: 'lab'; readonly id: number; readonly asked: AskLab }
   /** access.db was written. */
   | { readonly kind: 'access' }
+  /** The spare copy of access.db could not be brought up to date. */
+  | { readonly kind: 'stale'; readonly reason: string }
   | { readonly kind: 'deny' | 'forget'; readonly denied: readonly Denied[] };
 
 /** An answer: JSON text. */

@@ -61,6 +61,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     detections: () => readable(unreadable) ?? gone(folder.detections),
     access: () => access.db() ?? gone(folder.access),
   });
+  const onSpareStale = (reason: string) => send({ kind: 'stale', reason });
   const contextFor = (
     { unreadable, live, way, by }: AskOperation,
     { name }: Operation,
@@ -78,7 +79,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     access: () => access.db() ?? gone(folder.access),
     change(work) {
       const operation = { kind: way, command: name, ...by };
-      const result = changeAccess(folder, { operation }, work, forget);
+      const result = changeAccess(folder, { operation, onSpareStale }, work, forget);
       send({ kind: 'access' });
       return result;
     },
@@ -143,7 +144,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
     try {
-      if (readEnded(folder).length > 0) changeAccess(folder, SETTLING, () => {}, forget);
+      if (readEnded(folder).length > 0) changeAccess(folder, { ...SETTLING, onSpareStale }, () => {}, forget);
     } catch {
       // The disk still cannot take it: an alert says so.
     }

@@ -347,6 +347,7 @@ describe('the operations thread', () => {
           lab: null,
           live: () => LIVE,
           unreadable: () => null,
+          onSpareStale() {},
           onFault: ({ message }) => assert.fail(message),
         },
         start,

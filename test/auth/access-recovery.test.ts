@@ -3,7 +3,7 @@
  * subscriptions and keys are as before, and the audit trail names who changed them.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -11,6 +11,7 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, createKey, type Installation, type Serving } from '../support/appliance.ts';
 import { runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 const REPLACED = 'access.db could not be used: its spare copy took its place';
 
@@ -93,6 +94,23 @@ describe('a start finds', () => {
     const content = shown();
     writeFileSync(path(), 'no database '.repeat(5000));
     await assertAsBefore(content, REPLACED);
+  });
+
+  test('a spare copy that cannot be written is named in the log, and the next change makes it', async () => {
+    const serving = await installation.serve();
+    const draft = join(installation.data, '.access.db-spare.tmp');
+    const line = 'the spare copy of access.db could not be brought up to date: it was deleted';
+    try {
+      mkdirSync(draft);
+      assert.equal(installation.cli(['account', 'set', 'agency', '--name', 'One']).status, 0);
+      await until('the line', () => serving.log.some(({ msg }) => msg === line));
+      assert.ok(!existsSync(path('-spare')));
+      rmdirSync(draft);
+      assert.equal(installation.cli(['account', 'set', 'agency', '--name', 'Two']).status, 0);
+      assert.ok(existsSync(path('-spare')));
+    } finally {
+      await serving.stop();
+    }
   });
 
   test('both damaged: refused, with a hint', async () => {
