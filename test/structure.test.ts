@@ -56,6 +56,26 @@ test('folders import exactly the folders that the table allows', () => {
   }
 });
 
+test('no file imports itself through others, not even for a type', () => {
+  const imports = new Map(
+    sources.map((file) => [
+      file.name,
+      file.imports.filter((one) => one.startsWith('.')).map((one) => targetOf(file, one)),
+    ]),
+  );
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const visit = (name: string, above: readonly string[]) => {
+    const at = above.indexOf(name);
+    if (at >= 0) cycles.push([...above.slice(at), name].join(' > '));
+    if (at >= 0 || done.has(name)) return;
+    for (const target of imports.get(name) ?? []) visit(target, [...above, name]);
+    done.add(name);
+  };
+  for (const name of imports.keys()) visit(name, []);
+  assert.deepEqual(cycles, []);
+});
+
 test('nothing below http and cli imports them', () => {
   const above = new Set([
     'http',

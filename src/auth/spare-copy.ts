@@ -7,9 +7,15 @@ import { createHash } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, integrityError, openContent, openDatabase, sizeOf } from '../store/database.ts';
+import {
+  type Database,
+  integrityError,
+  openContent,
+  openDatabase,
+  requireSchema,
+  sizeOf,
+} from '../store/database.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
-import { requireSchema } from '../store/schema.ts';
 
 const SELECT_STATE = `
   SELECT installation.uid AS installation, change.number AS change FROM installation, change`;

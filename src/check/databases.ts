@@ -5,10 +5,10 @@ import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { type Database, openDatabase, requireSchema } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { requireSchema, type Schema, UnknownSchema } from '../store/schema.ts';
+import { type Schema, UnknownSchema } from '../store/schema.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { bad, type Outcome, ok, warn } from './finding.ts';
 

@@ -8,7 +8,7 @@ import { type Reading, read, wrong } from '../config/option-values.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
-import { parseDuration, parseLabTime } from '../operations/lab.ts';
+import { parseDuration, parseLabTime } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder, writeWhole } from '../store/folder.ts';

@@ -14,7 +14,13 @@ import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
-import type { Asking } from './operate.ts';
+
+/** What is asked of an operation. */
+export interface Asking {
+  readonly given: object;
+  readonly isQuestion: boolean;
+  readonly onProgress: (text: string) => void;
+}
 
 /** An appliance has the folder, but cannot be asked yet. */
 export const STARTING = Symbol('starting');

@@ -2,6 +2,7 @@
  * Does what a command asks: through the control socket of the appliance that runs on the data folder, else in this
  * process (operate-stopped.ts), with the same functions.
  */
+
 import { type ClientRequest, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +17,7 @@ import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { actorOfProcess } from './actor.ts';
 import { dataFolderPath } from './data-folder.ts';
+import type { Asking } from './operate-stopped.ts';
 import { commonOptions } from './options.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
@@ -46,12 +48,6 @@ export function operate(
 /** What a person should confirm first; null: nothing. @throws Refused */
 export function questionOf(command: Command, operation: Operation, given: object): Promise<Question | null> {
   return asked<Question | null>(command, operation, { given, isQuestion: true, onProgress: () => {} });
-}
-
-export interface Asking {
-  readonly given: object;
-  readonly isQuestion: boolean;
-  readonly onProgress: (text: string) => void;
 }
 
 async function asked<Answer>(command: Command, operation: Operation, asking: Asking): Promise<Answer> {

@@ -13,12 +13,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openDatabase, openScratch } from '../store/database.ts';
+import { type Database, openDatabase, openScratch, requireSchema } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
-import { requireSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
 import { compareTables } from './compare-tables.ts';
 import type { Commit } from './format.ts';

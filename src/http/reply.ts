@@ -1,45 +1,9 @@
-/**
- * Writes answers, with the headers that every one has (contract: Endpoints): X-Request-Id, Cache-Control,
- * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
- */
-import type { ServerResponse } from 'node:http';
-import type { Credential } from '../auth/authorize.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
-import type { Limit } from '../limits/limit-names.ts';
-import { pushRateLimitHeaders, type Rate } from '../limits/request-rate.ts';
+import { pushRateLimitHeaders } from '../limits/request-rate.ts';
+import type { Exchange } from './exchange.ts';
 import { sendFile } from './file-body.ts';
-import type { Intervention } from './interventions.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
-
-/** One request, and what is known of it so far. */
-export interface Exchange {
-  readonly request_id: string;
-  readonly method: string;
-  /** The path of its route; {@link NO_ENDPOINT} where it has none. */
-  readonly endpoint: string;
-  /** Without the query, which can hold secrets. */
-  readonly path: string;
-  /** By a monotonic clock. */
-  readonly startedMs: number;
-  readonly response: ServerResponse;
-  /** Of the client. */
-  readonly address: string;
-  /** Headers for a page of another origin. */
-  readonly cors: readonly string[];
-  /** Null except in a lab. */
-  intervention: Intervention | null;
-  /** The key id in the credential, not verified. */
-  claimed_key_id: string | null;
-  /** Set once the credential is verified. */
-  key_id: string | null;
-  /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
-  reader: { readonly credential: Credential; readonly atMs: number } | null;
-  /** The limit that rejected it. */
-  limit: Limit | null;
-  /** Set once the credential is verified: its headers are sent then. */
-  rate: Rate | null;
-}
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (contract: Token; RFC 6749, 5.1). */

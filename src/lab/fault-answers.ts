@@ -6,9 +6,10 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../clock.ts';
-import { type Exchange, sendAnswer, writeHead } from '../http/reply.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { sendAnswer, writeHead } from '../http/reply.ts';
 import type { Answer } from '../http/routes.ts';
-import { parseDuration } from '../operations/lab.ts';
+import { parseDuration } from '../operations/lab-members.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 

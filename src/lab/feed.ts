@@ -16,7 +16,7 @@ import { writeExportFile } from '../generate/files.ts';
 import { COLUMNS } from '../generate/lines.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { type LabValues, parseDuration } from '../operations/lab.ts';
+import { type LabValues, parseDuration } from '../operations/lab-members.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';

@@ -10,17 +10,15 @@ import { isLikeToken } from '../auth/token.ts';
 import { now } from '../clock.ts';
 import { noDetection } from '../http/endpoints/detection.ts';
 import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../http/endpoints/token.ts';
-import type { Intervention } from '../http/interventions.ts';
+import type { Exchange, Intervention } from '../http/exchange.ts';
 import { nextLink } from '../http/next-link.ts';
 import { rateLimited } from '../http/pipeline.ts';
-import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, splitTarget, unroutedProblem } from '../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../limits/daily-allowance.ts';
 import { Refused } from '../refused.ts';
 import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
-import { codeOf, type Fault } from './faults.ts';
-import type { Lab } from './lab.ts';
-import type { RequestRecord } from './report.ts';
+import { codeOf, type Fault, type Faults } from './faults.ts';
+import type { Report, RequestRecord } from './report.ts';
 
 export interface Begun {
   readonly request: IncomingMessage;
@@ -78,6 +76,15 @@ const TOKEN_ERRORS: Readonly<Record<string, (request: IncomingMessage) => Answer
   unsupported_grant_type: () =>
     oauthError('unsupported_grant_type', 'grant_type: must be client_credentials'),
 };
+
+/** What a request needs of its lab. */
+interface Lab {
+  readonly faults: Pick<Faults, 'giveBack'>;
+  readonly requests: Pick<Report, 'finish'>;
+  readonly dailyRows: number;
+  /** The cursor at which a walk begins that gave none. */
+  startCursor(query: string): string;
+}
 
 export class LabRequest implements Intervention {
   readonly isTaken: boolean;

@@ -10,7 +10,8 @@ import { writing } from '../store/database.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { anyText, required, toggle, value } from './member.ts';
-import { act, type Context, type Outcome } from './operation.ts';
+import { act, type Context } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 interface Link {
   readonly url: string;

@@ -6,7 +6,7 @@ import { type Actor, actorText } from '../auth/actor.ts';
 import { reasonOf } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import type { Outcome } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 /** A job as it is listed. */
 export interface Job {

@@ -14,8 +14,9 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Jobs } from './jobs.ts';
-import type { LabName } from './lab.ts';
+import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
+import type { Outcome } from './outcome.ts';
 
 /** How somebody asks for an operation: the audit trail says it. */
 export type Way = 'command' | 'console' | 'api';
@@ -62,19 +63,6 @@ export interface Context {
   readonly tell: (progress: string) => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
-}
-
-export interface Outcome<Value = unknown> {
-  /** As `--json` prints it. */
-  readonly value: Value;
-  /** What was done, in a sentence. */
-  readonly done?: string;
-  /** What comes next, in paragraphs. */
-  readonly next?: readonly (string | false | null)[];
-  /** What its user must know besides, whatever is printed. */
-  readonly warning?: string | null;
-  /** Whether it did not do all that was asked: exit code 1. */
-  readonly failed?: boolean;
 }
 
 /** Asked before something that cannot be taken back. */

@@ -1,7 +1,7 @@
 /** What an operation answers over HTTP: its outcome, or why it was refused. */
 import { STATUS_CODES } from 'node:http';
 import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
-import type { Outcome } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   invalid_request: 400,

@@ -4,7 +4,8 @@ import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
 import { type OwnProcess, runCommand } from '../own-process.ts';
 import { Refused } from '../refused.ts';
-import { act, type Context, type Outcome } from './operation.ts';
+import { act, type Context } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 const running = new Set<OwnProcess>();
 

@@ -13,7 +13,8 @@ import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
-import { act, type Context, type Outcome, type Question } from './operation.ts';
+import { act, type Context, type Question } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 /** What can be removed. */
 interface Removable<Id extends string | number> {

@@ -9,17 +9,12 @@ import type { ResettableStatus } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import {
-  type ExportWindow,
-  findWindow,
-  listWindows,
-  WINDOW_STATUSES,
-  type WindowStatus,
-} from '../windows/ledger.ts';
-import { statusPhrase } from '../windows/window-states.ts';
+import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
+import { statusPhrase, WINDOW_STATUSES, type WindowStatus } from '../windows/window-states.ts';
 import { choice, hinted, list, required, toggle, value } from './member.ts';
 import { TIME } from './members.ts';
-import { act, type Context, type Outcome, reading } from './operation.ts';
+import { act, type Context, reading } from './operation.ts';
+import type { Outcome } from './outcome.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;

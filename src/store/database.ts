@@ -10,7 +10,7 @@ import Driver from 'better-sqlite3';
 import { isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
-import { makeSchema, requireSchema, type Schema } from './schema.ts';
+import { type Schema, schemaVersion, UnknownSchema } from './schema.ts';
 
 /** A `using` declaration closes it. */
 export type Database = Driver.Database & Disposable;
@@ -119,6 +119,30 @@ function create(path: string, schema: Schema): void {
   } finally {
     removeDatabase(draft);
   }
+}
+
+/** Creates the tables of a new database. */
+export function makeSchema(db: Database, schema: Schema): void {
+  db.transaction(() => {
+    db.exec(schema.sql);
+    db.pragma(`application_id = ${schema.application_id}`);
+    db.pragma(`user_version = ${schemaVersion(schema)}`);
+  }).immediate();
+}
+
+/**
+ * @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind
+ */
+export function requireSchema(db: Database, path: string, schema: Schema): void {
+  const applicationId = Number(db.pragma('application_id', { simple: true }));
+  if (applicationId !== schema.application_id)
+    throw new Refused(
+      'configuration',
+      `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
+    );
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (version !== schemaVersion(schema))
+    throw new UnknownSchema('configuration', `${path} was created by another version of Wirewatch.`);
 }
 
 function openForWriting(path: string, { synchronous }: Schema): Database {

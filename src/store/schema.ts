@@ -4,7 +4,6 @@
  */
 import { crc32 } from 'node:zlib';
 import { Refused } from '../refused.ts';
-import type { Database } from './database.ts';
 
 export interface Schema {
   /** Identifies the program and the kind of database: https://sqlite.org/pragma.html#pragma_application_id */
@@ -21,28 +20,4 @@ export class UnknownSchema extends Refused {}
 /** The `user_version` of a schema: any change to its text gives another one. */
 export function schemaVersion({ sql }: Schema): number {
   return crc32(sql) % 0x7fffffff;
-}
-
-/** Creates the tables of a new database. */
-export function makeSchema(db: Database, schema: Schema): void {
-  db.transaction(() => {
-    db.exec(schema.sql);
-    db.pragma(`application_id = ${schema.application_id}`);
-    db.pragma(`user_version = ${schemaVersion(schema)}`);
-  }).immediate();
-}
-
-/**
- * @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind
- */
-export function requireSchema(db: Database, path: string, schema: Schema): void {
-  const applicationId = Number(db.pragma('application_id', { simple: true }));
-  if (applicationId !== schema.application_id)
-    throw new Refused(
-      'configuration',
-      `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
-    );
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version !== schemaVersion(schema))
-    throw new UnknownSchema('configuration', `${path} was created by another version of Wirewatch.`);
 }

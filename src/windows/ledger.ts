@@ -2,10 +2,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
-import { isHistory } from './window-states.ts';
-
-export const WINDOW_STATUSES = ['done', 'failed', 'missing', 'abandoned'] as const;
-export type WindowStatus = (typeof WINDOW_STATUSES)[number];
+import { isHistory, type WindowStatus } from './window-states.ts';
 
 export interface ExportWindow {
   readonly export: ExportName;

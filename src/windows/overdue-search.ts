@@ -16,7 +16,6 @@ import {
   setLook,
   setLookedThrough,
   setWindow,
-  type WindowStatus,
   windowsBetween,
 } from './ledger.ts';
 import {
@@ -25,6 +24,7 @@ import {
   type Known,
   overdueBeforeMs,
   statusAfterSearch,
+  type WindowStatus,
 } from './window-states.ts';
 
 const GROUP_WINDOWS = 1000;

@@ -3,7 +3,8 @@ import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
-import { countWindows, findWindow, newestDone, unknownWindows, type WindowStatus } from './ledger.ts';
+import { countWindows, findWindow, newestDone, unknownWindows } from './ledger.ts';
+import type { WindowStatus } from './window-states.ts';
 
 /** As long as gaps are shown to clients. */
 const GAPS_SHOWN_MS = 90 * DAY_MS;

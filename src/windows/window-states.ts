@@ -6,7 +6,9 @@
  * has no gaps.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
-import type { WindowStatus } from './ledger.ts';
+
+export const WINDOW_STATUSES = ['done', 'failed', 'missing', 'abandoned'] as const;
+export type WindowStatus = (typeof WINDOW_STATUSES)[number];
 
 /** From a window's end until its file is due. */
 const DUE_AFTER_MS = 10 * MINUTE_MS;

@@ -12,13 +12,8 @@ import {
 } from '../../src/health/ledger-alerts.ts';
 import { type FileRecord, SELECT_HELD, saveFile } from '../../src/ingest/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import {
-  COUNT_KNOWN,
-  FIRST_BEFORE_GAP,
-  LAST_BEHIND_GAP,
-  setWindow,
-  type WindowStatus,
-} from '../../src/windows/ledger.ts';
+import { COUNT_KNOWN, FIRST_BEFORE_GAP, LAST_BEHIND_GAP, setWindow } from '../../src/windows/ledger.ts';
+import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { tableRows, topic } from '../support/manual.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 

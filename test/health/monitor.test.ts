@@ -15,7 +15,8 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
-import { setWindow, type WindowStatus } from '../../src/windows/ledger.ts';
+import { setWindow } from '../../src/windows/ledger.ts';
+import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');

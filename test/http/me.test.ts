@@ -6,7 +6,7 @@ import { setKey } from '../../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { DATA_GAPS } from '../../src/query/data-gaps.ts';
-import type { WindowStatus } from '../../src/windows/ledger.ts';
+import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 const DAY_MS = 24 * 3600_000;

@@ -1,11 +1,10 @@
 /** Responses of the console's endpoints for lists: detections, customers, history; with hostile content. */
-import type { Time } from '../../src/admin/console/api.ts';
+import type { DetectionEntry, Time } from '../../src/admin/console/api.ts';
 import type {
   AccountEntry,
   AuditEntry,
   Customers,
   DetectionDetail,
-  DetectionEntry,
   KeyEntry,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';

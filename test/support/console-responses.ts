@@ -1,6 +1,7 @@
 /** Responses of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
 
 import type {
+  DetectionEntry,
   ExportName,
   FileEntry,
   FilesPage,
@@ -12,12 +13,7 @@ import type {
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
-import type {
-  AuditPage,
-  DetectionEntry,
-  DetectionsPage,
-  OperationsPage,
-} from '../../src/admin/console/api-records.ts';
+import type { AuditPage, DetectionsPage, OperationsPage } from '../../src/admin/console/api-records.ts';
 import { operationForms } from '../../src/operations/forms.ts';
 import type { Job } from '../../src/operations/jobs.ts';
 import {

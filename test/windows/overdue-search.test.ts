@@ -12,14 +12,9 @@ import { saveFile } from '../../src/ingest/file-record.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import {
-  expectFrom,
-  findWindow,
-  listWindows,
-  setWindow,
-  type WindowStatus,
-} from '../../src/windows/ledger.ts';
+import { expectFrom, findWindow, listWindows, setWindow } from '../../src/windows/ledger.ts';
 import { MissingWindows } from '../../src/windows/overdue-search.ts';
+import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { streamWriterOn } from '../support/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');

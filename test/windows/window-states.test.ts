@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DAY_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
-import { setWindow, WINDOW_STATUSES, type WindowStatus } from '../../src/windows/ledger.ts';
+import { setWindow } from '../../src/windows/ledger.ts';
 import { NOTHING_READ, reachText, readReach } from '../../src/windows/reach.ts';
 import {
   arrival,
@@ -11,6 +11,8 @@ import {
   overdueBeforeMs,
   statusAfter,
   statusAfterSearch,
+  WINDOW_STATUSES,
+  type WindowStatus,
 } from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
 

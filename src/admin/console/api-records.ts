@@ -3,9 +3,8 @@ import type { accountDocument } from '../../auth/accounts.ts';
 import type { AuditedChange } from '../../auth/audit.ts';
 import type { keyDocument } from '../../auth/keys.ts';
 import type { subscriptionDocument } from '../../auth/subscriptions.ts';
-import type { ContentType } from '../../detection/content-type.ts';
 import type { FollowerState } from '../../operations/followers.ts';
-import type { Action, Time } from './api.ts';
+import type { Action, DetectionEntry, Time } from './api.ts';
 
 /** `GET customers` */
 export interface Customers {
@@ -58,29 +57,6 @@ export interface DetectionsPage {
   readonly searched_to: Time | null;
   /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
   readonly curl: string;
-}
-
-/** A detection as clients see it (contract: Detection), with `event` in the live stream. */
-export interface DetectionEntry {
-  readonly id: string;
-  readonly version: number;
-  readonly event?: 'created' | 'updated';
-  readonly content_type: ContentType;
-  readonly subscription_id: number;
-  readonly first_detected_at: Time;
-  readonly first_detected_estimated: boolean;
-  readonly last_scored_at: Time;
-  readonly exported_at: Time;
-  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
-  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
-  readonly article: Readonly<Record<string, unknown>> & {
-    readonly id: number;
-    readonly url: string | null;
-    readonly domain: string | null;
-    readonly headline: string | null;
-    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
-  };
-  readonly [member: string]: unknown;
 }
 
 /** `GET detections/one?id=t.7001.1.2&after=…` */

@@ -16,7 +16,6 @@ import type { OperationForm } from '../../operations/forms.ts';
 import type { Job } from '../../operations/jobs.ts';
 import type { OutcomeDocument } from '../../operations/problem.ts';
 import type { Status } from '../../operations/status.ts';
-import type { DetectionEntry } from './api-records.ts';
 
 export type { FileOutcome, FileReport } from '../../ingest/file-record.ts';
 export type { ExportName };
@@ -164,6 +163,29 @@ export interface FilesPage {
 }
 
 export type FileEntry = FileDocument;
+
+/** A detection as clients see it (contract: Detection), with `event` in the live stream. */
+export interface DetectionEntry {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: 'created' | 'updated';
+  readonly content_type: ContentType;
+  readonly subscription_id: number;
+  readonly first_detected_at: Time;
+  readonly first_detected_estimated: boolean;
+  readonly last_scored_at: Time;
+  readonly exported_at: Time;
+  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
+  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
+  readonly article: Readonly<Record<string, unknown>> & {
+    readonly id: number;
+    readonly url: string | null;
+    readonly domain: string | null;
+    readonly headline: string | null;
+    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
+  };
+  readonly [member: string]: unknown;
+}
 
 /**
  * `GET events`: an event stream (text/event-stream). The name of an event says what to read again; its data is `{}`.

@@ -20,7 +20,7 @@ import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { Action } from './api.ts';
 import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
-import type { Read } from './reads.ts';
+import type { Read } from './sources.ts';
 import { readableOrNull, type Sources } from './sources.ts';
 
 interface Known {

@@ -32,10 +32,10 @@ import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
-import type { DetectionDetail, DetectionEntry } from './api-records.ts';
+import type { DetectionEntry } from './api.ts';
+import type { DetectionDetail } from './api-records.ts';
 import { PERIOD, readEnd } from './period.ts';
-import type { Read } from './reads.ts';
-import type { Sources } from './sources.ts';
+import type { Read, Sources } from './sources.ts';
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 /** What the API takes, too. */

@@ -7,8 +7,7 @@ import { Refused } from '../../refused.ts';
 import { parseInstant } from '../../time.ts';
 import type { AuditPage, OperationsPage } from './api-records.ts';
 import { PERIOD, readEnd } from './period.ts';
-import type { Read } from './reads.ts';
-import type { Sources } from './sources.ts';
+import type { Read, Sources } from './sources.ts';
 
 const ENTRIES_MAX = 50;
 const SEGMENTS_MAX = 2;

@@ -4,8 +4,7 @@ import { TOPICS } from '../../manual/topics.ts';
 import { ANY_TEXT, readParameters } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
 import type { ManualTopic, ManualTopics } from './api-records.ts';
-import type { Read } from './reads.ts';
-import type { Sources } from './sources.ts';
+import type { Read, Sources } from './sources.ts';
 
 const SEARCH_CHARACTERS_MAX = 100;
 const EXCERPT_CHARACTERS = 120;

@@ -9,18 +9,15 @@ import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
 import { text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
-import type { AskView } from '../thread-messages.ts';
 import { alertActions } from './alert-actions.ts';
 import type { FilesPage, Jobs, Minutes, Operations, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
 import { readManualTopic, readManualTopics } from './manual.ts';
-import type { Sources } from './sources.ts';
+import type { Read, Sources } from './sources.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
-/** A request to read. */
-export type Read = AskView;
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([

@@ -4,7 +4,10 @@ import type { Jobs } from '../../operations/jobs.ts';
 import type { Live } from '../../operations/operation.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
-import type { OperationsSettings } from '../thread-messages.ts';
+import type { AskView, OperationsSettings } from '../thread-messages.ts';
+
+/** A request to read. */
+export type Read = AskView;
 
 export interface Sources {
   readonly settings: OperationsSettings;

@@ -9,12 +9,11 @@ import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
-import { newestDone, readExpectation, type WindowStatus } from '../../windows/ledger.ts';
-import { dueAtMs, lateBeforeMs } from '../../windows/window-states.ts';
+import { newestDone, readExpectation } from '../../windows/ledger.ts';
+import { dueAtMs, lateBeforeMs, type WindowStatus } from '../../windows/window-states.ts';
 import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from './api.ts';
 import { entriesOf } from './detections.ts';
-import type { Read } from './reads.ts';
-import type { Sources } from './sources.ts';
+import type { Read, Sources } from './sources.ts';
 
 const DAYS = 90;
 const OPEN_MAX = 1000;

@@ -9,7 +9,8 @@ import type { ExportName } from '../../detection/content-type.ts';
 import type { Database } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
-import { findWindow, type WindowStatus } from '../../windows/ledger.ts';
+import { findWindow } from '../../windows/ledger.ts';
+import type { WindowStatus } from '../../windows/window-states.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { isFileError, plainError } from '../file-errors.ts';
 import {

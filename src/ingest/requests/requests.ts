@@ -4,7 +4,7 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import { formatMs } from '../../time.ts';
-import type { WindowStatus } from '../../windows/ledger.ts';
+import type { WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { RemovedRows } from '../apply/remove-rows.ts';
 

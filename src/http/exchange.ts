@@ -1,0 +1,49 @@
+/** One request on its way through the pipeline, and what a lab changes in it. */
+import type { ServerResponse } from 'node:http';
+import type { Credential } from '../auth/authorize.ts';
+import type { Limit } from '../limits/limit-names.ts';
+import type { Rate } from '../limits/request-rate.ts';
+import type { Answer } from './routes.ts';
+
+/** One request, and what is known of it so far. */
+export interface Exchange {
+  readonly request_id: string;
+  readonly method: string;
+  /** The path of its route; {@link NO_ENDPOINT} where it has none. */
+  readonly endpoint: string;
+  /** Without the query, which can hold secrets. */
+  readonly path: string;
+  /** By a monotonic clock. */
+  readonly startedMs: number;
+  readonly response: ServerResponse;
+  /** Of the client. */
+  readonly address: string;
+  /** Headers for a page of another origin. */
+  readonly cors: readonly string[];
+  /** Null except in a lab. */
+  intervention: Intervention | null;
+  /** The key id in the credential, not verified. */
+  claimed_key_id: string | null;
+  /** Set once the credential is verified. */
+  key_id: string | null;
+  /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
+  reader: { readonly credential: Credential; readonly atMs: number } | null;
+  /** The limit that rejected it. */
+  limit: Limit | null;
+  /** Set once the credential is verified: its headers are sent then. */
+  rate: Rate | null;
+}
+
+/** Changes to one request, in the order of its steps. */
+export interface Intervention {
+  /** The connection was cut, or a simulated proxy has answered. */
+  readonly isTaken: boolean;
+  /** Called before the credential is checked. @throws Refused in place of that */
+  atCredential(): void;
+  /** Called before the endpoint. @param credential null at an open endpoint; @throws in place of the endpoint */
+  atEndpoint(credential: Credential | null): void;
+  /** @returns the answer that replaces the endpoint's, not yet compressed */
+  answered(answer: Answer): Answer;
+  /** Sends every answer, problems too; never rejects. @param closing as of sendAnswer */
+  send(answer: Answer, closing: boolean): Promise<void>;
+}
