@@ -1,15 +1,17 @@
 /** Starts with what a crash around a checkpoint left, and with files that an operator put in place of others. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { test } from 'node:test';
-import { checkpoint } from '../../src/store/checkpoint.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { abandon, checkpoint, closeDetections, openDetections } from '../../src/store/checkpoint.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import {
   assertSameContent,
   type Content,
   contentOfDetections,
   withoutOpenDelivery,
 } from '../support/database-content.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 import { type History, rowsFrom, withHistory } from '../support/history.ts';
 
 const PAGE_BYTES = 16_384;
@@ -171,23 +173,79 @@ test(
 );
 
 test(
-  'a start that is killed while it replaces a file of two states makes it again',
+  'a file of two states keeps its marker until another has its name on the disk',
   withMoments(async (history, moments) => {
-    const { older, within, copied } = moments;
-    const half = mixed(within[''], copied[''], (page) => page % 2 === 0);
-    const files = { ...within, '': half, '-wal': null };
-    putFiles(history, files);
-    const marker = `${history.folder.detections}-checkpoint`;
-    const draft = `${history.folder.detections}-draft`;
-    let atRename: boolean | null = null;
-    // The last turn of a rebuild is just before its rename.
-    const between = async () => {
-      if (existsSync(draft)) atRename = existsSync(marker);
-    };
-    await history.restart({ between });
-    history.stop();
-    assert.equal(atRename, true, 'the marker is there until the file is replaced');
-    // The new file has its name, and the marker is still there.
-    assert.match(`${await startWith(history, { ...within, '': older[''] }, moments)}`, /was replaced/);
+    const { older, within } = moments;
+    const { root, detections } = history.folder;
+    putFiles(history, { ...within, '': older[''] });
+    const calls = await diskCallsOf(() => history.restart());
+    const at = (isOne: (call: DiskCall) => boolean) => calls.findIndex(isOne);
+    const renamed = at((call) => 'to' in call && call.to === detections);
+    const synced = calls.findIndex(
+      ({ call, path }, index) => index > renamed && call === 'sync' && path === root,
+    );
+    const removed = at(({ call, path }) => call === 'remove' && path === `${detections}-checkpoint`);
+    assert.ok(0 <= renamed && renamed < synced && synced < removed, JSON.stringify(calls));
   }),
 );
+
+test('a marker names a -wal that is on the disk, and is removed from it before the -wal is emptied', () =>
+  withHistory(async (history) => {
+    const { root, detections } = history.folder;
+    await history.restart();
+    history.apply(rowsFrom(7000, 20));
+    const db = history.db();
+    const prepare = db.prepare.bind(db);
+    const levels: unknown[] = [];
+    // SQLite syncs the -wal with a commit at this level: https://sqlite.org/pragma.html#pragma_synchronous
+    db.prepare = (sql: string) => {
+      if (sql.startsWith('UPDATE file_state')) levels.push(db.pragma('synchronous', { simple: true }));
+      return prepare(sql);
+    };
+    const steps: string[] = [];
+    const end = recordDiskCalls((call) => {
+      const isMarker = call.path === `${detections}-checkpoint`;
+      const isFull = readFileSync(`${detections}-wal`).length > 0;
+      if ('to' in call && call.to === `${detections}-checkpoint`) steps.push('marked');
+      if (call.call === 'remove' && isMarker) steps.push('removed');
+      if (call.call === 'sync' && call.path === root) steps.push(isFull ? 'synced' : 'too late');
+    });
+    try {
+      checkpoint(db);
+    } finally {
+      end();
+    }
+    assert.deepEqual(levels, [2]);
+    assert.deepEqual(steps, ['marked', 'synced', 'removed', 'synced']);
+    assert.equal(db.pragma('synchronous', { simple: true }), 1);
+    assert.equal(readFileSync(`${detections}-wal`).length, 0);
+  }));
+
+describe('without a checkpoint, the file stays as it was', () => {
+  const cases: [what: string, end: (db: Database, root: string) => void][] = [
+    ['abandoned', abandon],
+    [
+      'its marker cannot be written',
+      (db, root) => {
+        const draft = join(root, '.detections.db-checkpoint.tmp');
+        mkdirSync(draft);
+        assert.throws(() => closeDetections(db), /EISDIR/);
+        rmdirSync(draft);
+      },
+    ],
+  ];
+  for (const [what, end] of cases)
+    test(what, () =>
+      withHistory(async (history) => {
+        const before = filesOf(history);
+        const db = openDetections(history.folder.detections);
+        db.exec('UPDATE log_mark SET entry = entry + 1');
+        end(db, history.folder.root);
+        assert.ok(!db.open);
+        const { '': file, '-wal': wal, '-checkpoint': marker } = filesOf(history);
+        assert.ok(file?.equals(before[''] ?? Buffer.alloc(0)));
+        assert.ok((wal?.length ?? 0) > 0);
+        assert.equal(marker, null);
+      }),
+    );
+});

@@ -138,6 +138,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
     ['  mark(db);\n', '', 'an interrupted checkpoint is completed', 'checkpoint'],
     [
+      '    tokenOf(other);\n    db.close();\n',
+      '',
+      'closing runs no checkpoint without a marker',
+      'checkpoint',
+    ],
+    [
       "  if (!copyPages(db, 'FULL')) return;\n",
       "  copyPages(db, 'FULL');\n",
       'an incomplete checkpoint keeps its marker',
