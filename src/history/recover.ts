@@ -1,22 +1,29 @@
 /**
  * Recovers `detections.db` before anything else uses it. The database is a projection of the log: it is brought to the
- * log's end, or rebuilt if it is not reliable. Three things decide: the database, the log, and the database's
- * write-ahead log (`-wal`; store/checkpoint.ts).
+ * log's end, or rebuilt if it cannot be used. In this order:
  *
- * | database | log | `-wal` | action |
- * |---|---|---|---|
- * | any | ends before what the database or its `-wal` has applied | any | refused |
- * | any | a part that is needed is damaged | any | refused |
- * | none | empty | | created |
- * | none, noted as damaged, with a rollback journal, damaged, of another schema, of another log, older than the first entry, contradicts its mark | whole | any | rebuilt |
- * | pages of two states | whole | not the one that the marker names | rebuilt |
- * | one of these | one entry with an intact end is damaged behind the last | any | refused |
- * | pages of two states | has its last entry | the one that the marker names | later entries are applied |
- * | reliable | has its last entry | needed for nothing | it is dropped, later entries are applied |
- * | reliable | begins with a snapshot of it (`rebuild --log`) | needed for nothing | it is dropped, later entries are applied |
- * | reliable | has its last entry, and ends torn behind the last | | the end is cut off, later entries are applied |
+ * | database | log | action |
+ * |---|---|---|
+ * | any | ends before the database, as its `-wal` may show | refused |
+ * | any | a part that is needed is damaged | refused |
+ * | none | none | created |
+ * | unusable | none | refused |
+ * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
+ * | unusable | whole, or its end is torn | what is torn is cut off; rebuilt |
+ * | usable | starts with a snapshot of it (`rebuild --log`) | marked with that entry |
+ * | usable | has its last entry; the end may be torn | what is torn is cut off; later entries are applied |
  *
- * Refused means that nothing is changed. A rebuild that was interrupted begins again.
+ * Refused means that nothing is changed.
+ *
+ * | unusable is a database that | found by |
+ * |---|---|
+ * | is not there, though the log is | its name |
+ * | was found damaged before, or contradicts its mark | the note of damage |
+ * | has a rollback journal, which Wirewatch never leaves | its name |
+ * | has pages of two states, without the `-wal` that it needs | its marker (store/checkpoint.ts) |
+ * | is damaged, of another schema, of another log, older than the log | opening it |
+ *
+ * Any other `-wal` is dropped: the log has what it had. A rebuild that was interrupted begins again.
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { now } from '../clock.ts';
@@ -158,7 +165,7 @@ function open(folder: DataFolder, tail: Tail): Found {
     return unusable(`it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
-    if (tail.last !== null) return unusable('it does not exist');
+    if (tail.last !== null || tail.isDoubtful) return unusable('it does not exist');
     return { kind: 'usable', db: openDetections(path) };
   }
   if (existsSync(journalOf(path)))
@@ -173,7 +180,7 @@ function open(folder: DataFolder, tail: Tail): Found {
     db.close();
     return unusable(reason);
   } catch (error) {
-    db?.close();
+    if (db !== null) abandon(db);
     if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
     if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
     throw error;
@@ -189,6 +196,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const snapshot = snapshotAfter(log, mark);
   if (snapshot === null) return 'it is older than the first entry of the log';
   setLogMark(db, snapshot);
+  checkpoint(db);
   return null;
 }
 
@@ -217,8 +225,9 @@ function requireReach({ log, detections }: DataFolder, tail: Tail): void {
  * is torn and was never decided.
  */
 function refuseHopeless({ log }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
+  if (isDoubtful)
+    throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
   if (last === null) throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
-  if (isDoubtful) throw new LogDamage(`the entry after entry ${grouped(last.entry)} in ${log} is damaged`);
 }
 
 async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {

@@ -79,16 +79,14 @@ export function closeDetections(db: Database): void {
   if (!existsSync(walPath(db.name))) removeMarker(db.name);
 }
 
-/**
- * Closes the writing connection without a checkpoint: SQLite runs one, without a marker, when the last connection that may
- * write closes and no other is open.
- */
+/** Closes the writing connection without a checkpoint: SQLite runs one, without a marker, unless another is open. */
 export function abandon(db: Database): void {
   try {
     using other = openDatabase(db.name, 'read');
     tokenOf(other);
     db.close();
-  } finally {
+  } catch {
+    // It is damaged, and will be rebuilt.
     db.close();
   }
 }

@@ -19,7 +19,7 @@ import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
-import { type History, rowsFrom, withHistory } from '../support/history.ts';
+import { createHistory, type History, rowsFrom, withHistory } from '../support/history.ts';
 
 class Killed extends Error {}
 
@@ -126,6 +126,21 @@ describe('an entry with an intact end and damaged rows', () => {
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
       assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
     }));
+
+  test('is damage also if it is the first, and there is no database', async () => {
+    const history = await createHistory();
+    try {
+      history.apply(rowsFrom(1, 400), { batchRows: 5 });
+      history.stop();
+      const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
+      for (const other of others) rmSync(other.path);
+      writeFileSync(path, readFileSync(path).fill(0, 300, 330));
+      rmSync(history.folder.detections);
+      await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
+    } finally {
+      rmSync(history.folder.root, { recursive: true });
+    }
+  });
 });
 
 test('an entry that only the -wal shows to be decided is not cut off', () =>
