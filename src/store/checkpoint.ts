@@ -29,12 +29,6 @@ const WAIT_MS = 250;
 const SALTS_AT = 16;
 const SALTS_BYTES = 8;
 
-interface Marker {
-  readonly salts: string;
-  /** In the file before and after the checkpoint. */
-  readonly tokens: readonly string[];
-}
-
 const markerPath = (path: string) => `${path}-checkpoint`;
 const walPath = (path: string) => `${path}-wal`;
 
@@ -98,8 +92,10 @@ export function abandon(db: Database): void {
  * @returns whether the file can be used: false if it has pages of two states, and its write-ahead log is not there
  */
 export function settleWal(path: string): boolean {
-  const marker = readMarker(path);
-  if (marker !== null) return marker.salts === saltsOf(path) && marker.tokens.includes(ownToken(path) ?? '');
+  if (existsSync(markerPath(path))) {
+    const [salts, ...tokens] = readMarker(path);
+    return salts === saltsOf(path) && tokens.includes(ownToken(path));
+  }
   // An empty one may be that of an open reader.
   if (sizeOf(walPath(path)) > 0) for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
   return true;
@@ -113,7 +109,7 @@ export function walBytes({ name }: Database): number {
 /** Writes the marker, unless that of a checkpoint that was not completed is still there. */
 function mark(db: Database): void {
   const path = db.name;
-  if (readMarker(path)?.salts === saltsOf(path)) return;
+  if (readMarker(path)[0] === saltsOf(path)) return;
   const before = tokenOf(db);
   const after = randomUUID();
   // Synced, so that a power cut cannot leave the marker without the write-ahead log that it names.
@@ -131,11 +127,9 @@ function removeMarker(path: string): void {
   syncFolder(dirname(path));
 }
 
-/** One that cannot be read names no write-ahead log. @returns null if there is none */
-function readMarker(path: string): Marker | null {
-  if (!existsSync(markerPath(path))) return null;
-  const [salts = '', ...tokens] = readFileSync(markerPath(path), 'utf8').trim().split(' ');
-  return { salts, tokens };
+/** @returns the salts and both tokens, if the marker is sound; nothing if there is none */
+function readMarker(path: string): string[] {
+  return existsSync(markerPath(path)) ? readFileSync(markerPath(path), 'utf8').trim().split(' ') : [];
 }
 
 /** The numbers that SQLite gives a write-ahead log whenever it begins a new one. @returns null if there is none */
@@ -151,8 +145,8 @@ function tokenOf(db: Database): string {
   return db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
 }
 
-/** The token in a database file without its write-ahead log: it is read under another name. @returns null: unreadable */
-function ownToken(path: string): string | null {
+/** The token in a database file without its write-ahead log: it is read under another name. `unreadable` if it cannot be. */
+function ownToken(path: string): string {
   const peek = `${path}-peek`;
   try {
     removeDatabase(peek);
@@ -162,20 +156,16 @@ function ownToken(path: string): string | null {
     db.unsafeMode(true).pragma('writable_schema = ON');
     return tokenOf(db);
   } catch {
-    return null;
+    return 'unreadable';
   } finally {
     removeDatabase(peek);
   }
 }
 
-interface Copied {
-  /** Frames of the write-ahead log, and how many of them are in the database file; -1: another connection copies. */
-  readonly log: number;
-  readonly checkpointed: number;
-}
-
 /** https://sqlite.org/pragma.html#pragma_wal_checkpoint @returns whether the database file now has everything */
 function copyPages(db: Database, how: 'FULL' | 'TRUNCATE'): boolean {
-  const [copied] = db.prepare<[], Copied>(`PRAGMA wal_checkpoint(${how})`).all();
-  return copied !== undefined && copied.log >= 0 && copied.log === copied.checkpointed;
+  type Frames = { log: number; checkpointed: number };
+  const [frames] = db.prepare<[], Frames>(`PRAGMA wal_checkpoint(${how})`).all();
+  // Both are -1 while another connection copies.
+  return frames !== undefined && frames.log >= 0 && frames.log === frames.checkpointed;
 }

@@ -75,8 +75,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/recover.ts', [
     [
-      '  if (isDoubtful) throw new',
-      '  if (last.entry < 0) throw new',
+      '  if (isDoubtful)\n    throw new',
+      '  if (last === null)\n    throw new',
       'a doubtful end does not count as a torn end',
       'recovery-faults',
     ],
@@ -119,17 +119,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('store/checkpoint.ts', [
     [
-      'marker.salts === saltsOf(path) && marker',
-      'marker',
+      'salts === saltsOf(path) && tokens.',
+      'tokens.',
       'the write-ahead log of another checkpoint is not joined',
       'checkpoint',
     ],
-    [
-      " && marker.tokens.includes(ownToken(path) ?? '')",
-      '',
-      'another file in its place is detected',
-      'checkpoint',
-    ],
+    [' && tokens.includes(ownToken(path))', '', 'another file in its place is detected', 'checkpoint'],
     [
       '  if (sizeOf(walPath(path)) > 0) for (',
       '  if (sizeOf(walPath(path)) < 0) for (',
