@@ -140,8 +140,7 @@ function removeEmpty({ root }: DataFolder): void {
 }
 
 function requireReplace(folder: DataFolder, replace: boolean): void {
-  const isNamed = (name: string) => RESTORED_NAMES.includes(name) && !name.endsWith('-identity');
-  const there = stateFiles(folder).filter(isNamed);
+  const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
   if (there.length === 0 || replace) return;
   throw new Refused(
     'failed',

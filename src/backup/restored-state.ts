@@ -20,8 +20,8 @@ import { epochTimes } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
+import { closeDetections } from '../store/checkpoint.ts';
 import { openContent } from '../store/database.ts';
-import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
@@ -274,11 +274,10 @@ async function makeDetections(
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
     }
     const orphans = lost === null ? [] : orphanedFiles(db, drop);
-    checkpointNoted(db, 'TRUNCATE');
     return { state_of, detections: 0, stream_rows: 0, ...counts, orphans };
   } finally {
     log.close();
-    db.close();
+    closeDetections(db);
     syncFile(stage.detections);
   }
 }

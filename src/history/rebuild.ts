@@ -5,10 +5,9 @@
 
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
+import { closeDetections, openDetections } from '../store/checkpoint.ts';
 import { type Database, integrityError, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import type { Commit, Mark } from './format.ts';
@@ -51,7 +50,7 @@ export interface RebuiltLog {
 }
 
 /**
- * Rebuilds detections.db from its log. A crash leaves the old file, or a draft that the next start continues.
+ * Rebuilds detections.db from its log. A crash leaves the old file.
  *
  * @throws Refused if the log is damaged: then nothing was changed
  */
@@ -93,7 +92,7 @@ export async function rebuildLog(options: RebuildOptions, nowMs: number): Promis
   requireSound(folder.detections);
   const found = await scrub(options);
   requireAgreement(folder, found);
-  using db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
+  const db = openDetections(folder.detections);
   try {
     const mark = readLogMark(db);
     if (mark === null)
@@ -111,7 +110,6 @@ export async function rebuildLog(options: RebuildOptions, nowMs: number): Promis
     const kept = swapInNewLog(folder.log, nowMs);
     // After a crash before this, the next start does it: the new log starts with a snapshot of this database.
     setLogMark(db, commit);
-    checkpointNoted(db, 'TRUNCATE');
     writeScrubRecord(folder, compared, nowMs);
     return {
       entry: commit.entry,
@@ -123,6 +121,7 @@ export async function rebuildLog(options: RebuildOptions, nowMs: number): Promis
     };
   } finally {
     emptyDraft(folder.log);
+    closeDetections(db);
   }
 }
 
@@ -165,8 +164,7 @@ function isOfLog(error: unknown): boolean {
 
 function closeRecovered({ db, log }: Recovered): void {
   log.close();
-  checkpointNoted(db, 'TRUNCATE');
-  db.close();
+  closeDetections(db);
 }
 
 async function writeDraft(

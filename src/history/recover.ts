@@ -1,31 +1,46 @@
 /**
  * Recovers `detections.db` before anything else uses it. The database is a projection of the log: it is brought to the
- * log's end, or rebuilt if it is not reliable.
+ * log's end, or rebuilt if it cannot be used. In this order:
  *
- * | state | action |
+ * | database | log | action |
+ * |---|---|---|
+ * | any | ends before the database, as its `-wal` may show | refused |
+ * | any | a part that is needed is damaged | refused |
+ * | none | none | created |
+ * | unusable | none | refused |
+ * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
+ * | unusable | whole, or its end is torn | what is torn is cut off; rebuilt |
+ * | usable | starts with a snapshot of it (`rebuild --log`) | marked with that entry |
+ * | usable | has its last entry; the end may be torn | what is torn is cut off; later entries are applied |
+ *
+ * Refused means that nothing is changed.
+ *
+ * | unusable is a database that | found by |
  * |---|---|
- * | the log has the last entry that the database has applied | later entries are applied |
- * | the log starts with a snapshot of this database (`rebuild --log`) | none |
- * | no database, another schema, another log, older than the log's first entry, a replaced file that is damaged or has a write-ahead log beside it, a note of damage | it is rebuilt, beside the old file if there is room |
- * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
+ * | is not there, though the log is | its name |
+ * | was found damaged before, or contradicts its mark | the note of damage |
+ * | has a rollback journal, which Wirewatch never leaves | its name |
+ * | has pages of two states, without the `-wal` that it needs | its marker (store/checkpoint.ts) |
+ * | is damaged, of another schema, of another log, older than the log | opening it |
+ *
+ * Any other `-wal` is dropped: the log has what it had. A rebuild that was interrupted begins again.
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
-  type Database,
-  integrityError,
-  isEmpty,
-  openDatabase,
-  removeBeside,
-  removeDatabase,
-  sizeOf,
-} from '../store/database.ts';
-import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
+  abandon,
+  CHECKPOINT_BYTES,
+  checkpoint,
+  openDetections,
+  settleWal,
+  walBytes,
+} from '../store/checkpoint.ts';
+import { type Database, isEmpty, openDatabase, removeBeside, removeDatabase } from '../store/database.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { forgetBoot, isNotedFile, isOfThisBoot, noteBoot, noteIdentity } from '../store/file-identity.ts';
-import { type DataFolder, syncFile } from '../store/folder.ts';
+import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
@@ -55,7 +70,7 @@ export interface RecoverOptions {
   readonly onBegin?: (reason: string) => void;
   /** In bytes of the log. */
   readonly onProgress: (done: number, total: number) => void;
-  /** Called between entries: throws to interrupt the work. The next start continues it. */
+  /** Called between entries: throws to interrupt the work. */
   readonly between: () => Promise<void>;
 }
 
@@ -68,11 +83,8 @@ export interface Recovered {
   readonly madeAnew: string | null;
 }
 
-/** Applying less of the log, or checking a smaller database, is fast enough to need no message. */
+/** Applying less of the log is fast enough to need no message. */
 const LONG_BYTES = 256 * 1024;
-const LONG_CHECK_BYTES = 16 * 1024 * 1024;
-const WAL_ASIDE = '-wal-aside';
-const draftOf = (path: string) => `${path}-draft`;
 const journalOf = (path: string) => `${path}-journal`;
 /** Frames between two turns of the event loop. */
 const FRAMES_A_TURN = 16;
@@ -84,39 +96,37 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   try {
     swapInNewLog(folder.log, now());
     const tail = findTail(folder.log, true);
-    const isOurs = isNotedFile(folder.detections) && !existsSync(journalOf(folder.detections));
-    const found = open(options, tail, isOurs);
-    db = found.kind === 'usable' ? found.db : null;
-    requireReach(folder, tail, found);
-    if (tail.isDoubtful && !(isOurs && db !== null)) throw undecided(folder, tail);
+    requireReach(folder, tail);
+    const found = open(folder, tail);
+    let madeAnew = found.kind === 'unusable' ? found.reason : null;
+    if (found.kind === 'usable') db = found.db;
+    else refuseHopeless(folder, tail, found.reason);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
     if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
     let applied = 0;
-    let madeAnew = found.kind === 'unusable' ? found.reason : null;
     if (db !== null) {
       try {
         applied = await applyRest(db, tail, options);
       } catch (error) {
         if (!isContradiction(error)) throw error;
+        madeAnew = `its contents contradict its log mark: ${error.message}`;
+        // A crash before it is rebuilt may leave it without the entry that shows this.
+        writeWhole(folder.damage, `${madeAnew}\n`);
         db.close();
         db = null;
-        madeAnew = `its contents contradict its log mark: ${error.message}`;
       }
     }
     if (db === null) {
       options.onBegin?.(madeAnew ?? '');
       applied = await rebuild(tail, options);
-      db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
+      db = openDetections(folder.detections);
     }
-    noteIdentity(folder.detections, false, entryInFile(db));
     // A note that was made since the database can be read is for the next start.
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
-    rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
-    forgetBoot(draftOf(folder.detections));
     const log = new LogWriter({ folder: folder.log, program }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
-    db?.close();
+    if (db !== null) abandon(db);
     if (error instanceof LogDamage) throw damaged(folder, error);
     throw error;
   }
@@ -147,34 +157,30 @@ type Found =
   | { readonly kind: 'usable'; readonly db: Database }
   | { readonly kind: 'unusable'; readonly reason: string };
 
-/** Opens the database if it is reliable; otherwise it is left as it is. @param isOurs whether it is the noted file */
-function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean): Found {
+/** Opens the database if it is reliable; otherwise it is left as it is. */
+function open(folder: DataFolder, tail: Tail): Found {
   const path = folder.detections;
   const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
   if (existsSync(folder.damage))
     return unusable(`it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
-    if (tail.last !== null) return unusable('it does not exist');
-    return { kind: 'usable', db: openDatabase(path, 'write', DETECTIONS_SCHEMA) };
+    if (tail.last !== null || tail.isDoubtful) return unusable('it does not exist');
+    return { kind: 'usable', db: openDetections(path) };
   }
-  if (!isOurs) setWalAside(path);
-  // Part of it may have been copied into the file, which no check of the file would find.
-  if (existsSync(`${path}${WAL_ASIDE}`))
-    return unusable('the file was replaced, or a power cut took the note of which file it is');
+  if (existsSync(journalOf(path)))
+    return unusable('a rollback journal lies beside it, which Wirewatch never leaves there');
+  if (!settleWal(path))
+    return unusable('the file was replaced, or lost its write-ahead log, when a checkpoint was not complete');
   let db: Database | null = null;
   try {
-    rollBackJournal(path);
-    db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
-    if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
-      onBegin?.('the file was replaced since the last stop and is being checked');
-    const error = isOurs ? null : integrityError(db);
-    const reason = error === null ? whyOfOtherLog(db, folder.log, tail) : `the file is damaged: ${error}`;
+    db = openDetections(path);
+    const reason = whyOfOtherLog(db, folder.log, tail);
     if (reason === null) return { kind: 'usable', db };
     db.close();
     return unusable(reason);
   } catch (error) {
-    db?.close();
+    if (db !== null) abandon(db);
     if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
     if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
     throw error;
@@ -190,6 +196,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const snapshot = snapshotAfter(log, mark);
   if (snapshot === null) return 'it is older than the first entry of the log';
   setLogMark(db, snapshot);
+  checkpoint(db);
   return null;
 }
 
@@ -199,24 +206,28 @@ function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
 }
 
 /**
- * An incomplete entry may be cut only if the database, which was in use to the end, lacks it. A power cut may have taken
- * earlier entries from the database, too.
+ * Refuses a log that ends before the database: what follows would discard the only copy of the last entries. Only the
+ * `-wal` may show it, so it is read before that is dropped.
  */
-function undecided({ log }: DataFolder, { last }: Tail): LogDamage {
-  return new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
+function requireReach({ log, detections }: DataFolder, tail: Tail): void {
+  if (existsSync(journalOf(detections))) return;
+  const mark = readLogMarkOf(detections);
+  if (mark === null || placeBefore(tail, log, mark) !== 'beyond') return;
+  throw new LogDamage(
+    tail.last === null
+      ? `the log is missing, but the database has applied its entries up to ${grouped(mark.entry)}`
+      : `the log ends with entry ${grouped(tail.last.entry)}, but the database has applied entry ${grouped(mark.entry)}`,
+  );
 }
 
-/** Refuses a log that ends before the database: rebuilding would discard the only copy of the last entries. */
-function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found): void {
-  const mark = found.kind === 'usable' ? readLogMark(found.db) : readLogMarkOf(detections);
-  if (mark !== null && placeBefore(tail, log, mark) === 'beyond')
-    throw new LogDamage(
-      tail.last === null
-        ? `the log is missing, but the database has applied its entries up to ${grouped(mark.entry)}`
-        : `the log ends with entry ${grouped(tail.last.entry)}, but the database has applied entry ${grouped(mark.entry)}`,
-    );
-  if (found.kind === 'unusable' && tail.last === null)
-    throw new LogDamage(`the log is missing, and the database cannot be used: ${found.reason}`);
+/**
+ * Refuses to rebuild from no log, or from one whose end may be damaged: only a database that lacks an entry shows that it
+ * is torn and was never decided.
+ */
+function refuseHopeless({ log }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
+  if (isDoubtful)
+    throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
+  if (last === null) throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
 }
 
 async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {
@@ -226,96 +237,55 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
     options.onBegin?.(
       `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
     );
-  // SQLite checkpoints meanwhile, and when an interrupted start closes the database.
-  noteIdentity(options.folder.detections, true);
   return apply(db, options);
 }
 
-/** Builds the database beside its place, and puts it there when it is complete. The next start continues a draft. */
+/** Builds the database beside its place, and puts it there when it is complete. */
 async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
   const { folder } = options;
   const path = folder.detections;
-  const draft = draftOf(path);
-  const { db, isResumed } = openDraft(folder, draft);
+  const draft = `${path}-draft`;
+  removeDatabase(draft);
+  const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
   let applied: number;
   try {
-    // After a power cut, a draft is not continued. A rollback journal needs less room than a write-ahead log; keeping
-    // its file from one entry to the next saves a fifth of the time for small entries.
+    // A rollback journal needs less room than a write-ahead log; keeping its file from one entry to the next saves a fifth
+    // of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
     applied = await apply(db, options).catch(async (error) => {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
       // No room for both files: the log is complete, so the old one is not needed.
-      removeDatabase(path);
+      removeReplaced(folder, () => rmSync(path));
       return apply(db, options);
     });
-    const found = isResumed ? integrityError(db) : null;
-    if (found !== null)
-      throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${found}`);
     // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
     // without write permission could open it.
     db.pragma('journal_mode = WAL');
   } catch (error) {
     db.close();
-    // The log needs the room more than a draft does, and a damaged draft is useless.
-    const isUnsound = isDamage(error) || (isResumed && isContradiction(error));
-    if (isDiskFull(error) || isUnsound) removeDatabase(draft);
-    // If an attempt without the draft fails too, the log is at fault.
-    if (isResumed && isUnsound) return rebuild(tail, options);
+    // The log needs the room more than a draft does.
+    removeDatabase(draft);
     throw error;
   }
   db.close();
   rmSync(journalOf(draft), { force: true });
   syncFile(draft);
-  removeBeside(path);
-  // The note of its identity, which comes next, makes the name durable.
-  renameSync(draft, path);
+  removeReplaced(folder, () => renameSync(draft, path));
   return applied;
 }
 
-/** The last entry that is in the database file itself; null if the write-ahead log may have more. */
-function entryInFile(db: Database): number | null {
-  return sizeOf(`${db.name}-wal`) === 0 ? (readLogMark(db)?.entry ?? null) : null;
+/** Its marker must outlive the old file, of which nothing else says that it has pages of two states. */
+function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
+  remove();
+  syncFolder(root);
+  removeBeside(detections);
 }
 
 /** Whether an entry cannot be applied: the log is damaged, or the database differs from its mark. */
 function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
-}
-
-/**
- * Continues the draft of an earlier start, if it has this schema and belongs to this log, and if the machine was not
- * started since: a power cut may have taken any page of it, also one that no check of SQLite misses.
- */
-function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
-  if (existsSync(draft) && isOfThisBoot(draft)) {
-    try {
-      rollBackJournal(draft);
-      const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
-      const mark = readLogMark(db);
-      if (mark === null || placeOf(log, mark) === 'known') return { db, isResumed: true };
-      db.close();
-    } catch (error) {
-      if (!isDamage(error) && !(error instanceof UnknownSchema)) throw error;
-    }
-  }
-  removeDatabase(draft);
-  noteBoot(draft);
-  return { db: openDatabase(draft, 'write', DETECTIONS_SCHEMA), isResumed: false };
-}
-
-/**
- * Rolls back the transaction that a kill interrupted: only a connection that may write can do it. A draft has a rollback
- * journal, and so may a database that an earlier version left while it changed the journal mode.
- */
-function rollBackJournal(path: string): void {
-  if (!existsSync(journalOf(path))) return;
-  {
-    using db = openDatabase(path, 'plain');
-    db.prepare('SELECT count(*) FROM sqlite_schema').get();
-  }
-  rmSync(journalOf(path), { force: true });
 }
 
 async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
@@ -328,6 +298,7 @@ async function apply(db: Database, { folder, onProgress, between }: RecoverOptio
       applied += 1;
       onProgress(bytes, total);
     }
+    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
     if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
   }
   return applied;
@@ -348,13 +319,6 @@ function bytesFrom(log: string, mark: Mark | null): number {
   const segments = listSegments(log);
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
   return bytesOf(segments.slice(Math.max(0, first)));
-}
-
-/** The write-ahead log of another file must not be joined to this one. It is kept until the database is rebuilt. */
-function setWalAside(path: string): void {
-  if (sizeOf(`${path}-wal`) > 0) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
-  else rmSync(`${path}-wal`, { force: true });
-  rmSync(`${path}-shm`, { force: true });
 }
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {

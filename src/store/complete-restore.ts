@@ -14,13 +14,7 @@ import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
-export const RESTORED_NAMES: readonly string[] = [
-  'detections.db',
-  'detections.db-identity',
-  'access.db',
-  'secret',
-  'log',
-];
+export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log'];
 const STATE = /^((detections|access)\.db([.-].*)?|secret|log(-new)?|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */

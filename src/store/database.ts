@@ -335,7 +335,7 @@ export function emptied(path: string): Refused {
 
 /** Removes the files beside a database: SQLite would join them to whatever takes its place. */
 export function removeBeside(path: string): void {
-  for (const end of ['-wal', '-shm', '-journal', '-identity']) rmSync(`${path}${end}`, { force: true });
+  for (const end of ['-wal', '-shm', '-journal', '-checkpoint']) rmSync(`${path}${end}`, { force: true });
 }
 
 export function removeDatabase(path: string): void {

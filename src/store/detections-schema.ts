@@ -12,6 +12,10 @@ import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
 
 const SQL = `
+-- Names the state of the file (checkpoint.ts).
+CREATE TABLE file_state (token TEXT NOT NULL) STRICT;
+INSERT INTO file_state VALUES (hex(randomblob(16)));
+
 -- Ordinals follow the order in which streams first appear in the log, and are never used again: a removed stream keeps
 -- its row, and a later stream with the same name gets another ordinal.
 CREATE TABLE stream (

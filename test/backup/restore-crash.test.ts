@@ -28,7 +28,7 @@ describe('a crash', () => {
     writeFileSync(join(data, 'detections.db-damage'), 'noted');
     const incoming = join(data, 'incoming-20261121T101000Z');
     mkdirSync(join(incoming, 'log'), { recursive: true });
-    for (const name of ['detections.db', 'detections.db-identity', 'access.db', 'secret', 'log/1'])
+    for (const name of ['detections.db', 'access.db', 'secret', 'log/1'])
       writeFileSync(join(incoming, name), `new ${name}`);
     const stepsOf = (folder: string) =>
       placingSteps(dataFolder(folder), 'incoming-20261121T101000Z', 'replaced-20261121T101000Z');

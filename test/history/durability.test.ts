@@ -322,7 +322,7 @@ describe('a backup', () => {
           `${data}: ${name}`,
         );
       assertDurable(calls, data, data);
-      const names = /^(detections\.db|detections\.db-identity|access\.db|secret|log)$/;
+      const names = /^(detections\.db|access\.db|secret|log)$/;
       assertInOrder(
         calls.slice(decided),
         ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),

@@ -201,8 +201,7 @@ describe('rebuild', () => {
     history.apply(newRows(7000, 5));
     history.apply(newRows(7100, 5));
     history.stop();
-    for (const end of ['-wal', '-shm', '-identity'])
-      rmSync(join(root, `detections.db${end}`), { force: true });
+    for (const end of ['-wal', '-shm']) rmSync(join(root, `detections.db${end}`), { force: true });
     writeFileSync(join(root, 'detections.db'), older);
     const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
     const segment =

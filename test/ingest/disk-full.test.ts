@@ -38,11 +38,7 @@ const SETTINGS = {
  */
 const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
 const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
-/**
- * Notes the copied database as the original (store/file-identity.ts): otherwise the start would check it completely.
- */
-const NOTE = `db="$1/detections.db"; if [ -e "$db" ]; then stat -c '{"device":"%d","inode":"%i","bytes":"%s","modified_ns":"%.9Y"}' "$db" | tr -d . > "$db-identity"; fi`;
-const COPY = `${MOUNT}; cp -a "$2/." "$1"; ${NOTE}`;
+const COPY = `${MOUNT}; cp -a "$2/." "$1"`;
 const FILL = 'dd if=/dev/zero of="$1/ballast" bs=4096 2>/dev/null || true';
 const RUN_ON_DISK = `${COPY}; echo $$ > "$3"; shift 3; exec "$@"`;
 const RUN_ON_FULL_DISK = `${COPY}; ${FILL}; echo $$ > "$3"; shift 3; exec "$@"`;

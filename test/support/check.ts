@@ -53,7 +53,7 @@ export function snapshot(folder: string): string[] {
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       // A draft of the running program may be gone a moment later.
       .filter((name) => !String(name).endsWith('.tmp'))
-      .filter((name) => !/-(wal|shm|identity)$/.test(name))
+      .filter((name) => !/-(wal|shm|checkpoint)$/.test(name))
       .map((name) => {
         const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
         return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');

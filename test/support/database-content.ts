@@ -6,9 +6,12 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 
 export type Content = Readonly<Record<string, readonly unknown[]>>;
 
-const TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
+/** Without the name of the file's state (src/store/checkpoint.ts). */
+const TABLES = `
+  SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'file_state'
+  ORDER BY name`;
 
-/** Every row of every table, without implicit rowids. */
+/** Every row of those tables, without implicit rowids. */
 export function contentOfDatabase(db: Database): Content {
   const tables = db.prepare<[], { name: string }>(TABLES).all();
   return Object.fromEntries(

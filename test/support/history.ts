@@ -9,8 +9,8 @@ import { type Recovered, type RecoverOptions, recoverDetections } from '../../sr
 import { finishRemovals, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
-import { checkpointNoted } from '../../src/store/file-identity.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
@@ -78,8 +78,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
   function stop(): void {
     if (open === null) return;
     open.writer.flush();
-    checkpointNoted(open.recovered.db, 'TRUNCATE');
-    open.recovered.db.close();
+    closeDetections(open.recovered.db);
     open = null;
   }
 

@@ -27,7 +27,6 @@ import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
 import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { noteIdentity } from '../../src/store/file-identity.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,
@@ -216,7 +215,6 @@ function targetsOf(scene: Scene): Target[] {
         if (findings.length === 0) asItWas();
         if (findings.length === 0 || time % 20 !== 0) return findings.length === 0 ? 'as it was' : 'told';
         noteDamage(folder, describeFindings(findings));
-        noteIdentity(folder.detections);
         return start();
       },
     },

@@ -9,8 +9,8 @@ import type { LogWriter } from '../../history/log-writer.ts';
 import type { Recovered } from '../../history/recover.ts';
 import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
+import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { checkpointNoted, walBytes } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
@@ -47,8 +47,6 @@ import { WakeableTimer } from './wakeable-timer.ts';
 
 /** Between two notes on the progress of a request. */
 const TELL_EVERY_MS = 500;
-/** Many small files fill the write-ahead log as much as one large one. */
-const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
@@ -100,8 +98,6 @@ export class Ingester {
     this.#folder = dataFolder(settings.data);
     this.#logWriter = logWriter;
     this.#send = send;
-    // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
-    db.pragma('wal_autocheckpoint = 0');
     this.#access = new AccessConnection(this.#folder);
     const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
     const setCondition = reportChanges(send);
@@ -200,14 +196,15 @@ export class Ingester {
   async close(): Promise<void> {
     await this.#files.drop.close();
     await this.#exports.close();
-    try {
-      this.#files.writer.flush();
-      checkpointNoted(this.#files.writer.db, 'TRUNCATE');
-    } catch (error) {
-      this.#log('error', 'cannot write the final notes', { err: plainError(error) });
+    const { writer } = this.#files;
+    for (const work of [() => writer.flush(), () => closeDetections(writer.db)]) {
+      try {
+        work();
+      } catch (error) {
+        this.#log('error', 'cannot write the final notes', { err: plainError(error) });
+      }
     }
     this.#logWriter.close();
-    this.#files.writer.db.close();
     this.#access.close();
   }
 
@@ -367,7 +364,7 @@ export class Ingester {
   #checkpoint(grownBytes: number): void {
     const { db } = this.#files.writer;
     if (walBytes(db) < this.#walBytes + grownBytes) return;
-    checkpointNoted(db, 'TRUNCATE');
+    checkpoint(db);
     this.#walBytes = walBytes(db);
   }
 }

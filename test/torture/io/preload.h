@@ -49,7 +49,6 @@ struct line {
   uint32_t kind;
   uint64_t inode;
   int64_t at;
-  int64_t modified_ns;
   uint32_t pid;
   uint32_t path_bytes;
   uint32_t other_bytes;
@@ -190,7 +189,6 @@ static void put(char kind, const struct stat *stats, int64_t at, const char *pat
       .kind = (uint32_t)kind,
       .inode = stats == NULL ? 0 : stats->st_ino,
       .at = at,
-      .modified_ns = stats == NULL ? 0 : stats->st_mtim.tv_sec * 1000000000LL + stats->st_mtim.tv_nsec,
       .pid = (uint32_t)getpid(),
       .path_bytes = (uint32_t)strlen(path),
       .other_bytes = (uint32_t)strlen(other),

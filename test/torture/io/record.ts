@@ -18,16 +18,13 @@ export type IoEvent = { readonly pid: number } & (
 export interface Written {
   readonly at: number;
   readonly data: Buffer;
-  /** The file's modification time after the change. */
-  readonly modifiedNs: bigint;
 }
 
 export interface Truncated {
   readonly size: number;
-  readonly modifiedNs: bigint;
 }
 
-const HEADER_BYTES = 48;
+const HEADER_BYTES = 40;
 const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
   C: 'create',
   D: 'make folder',
@@ -61,19 +58,18 @@ function parseLine(line: Buffer): IoEvent {
   const mark = String.fromCharCode(line.readUInt32LE(4));
   const inode = Number(line.readBigUInt64LE(8));
   const at = Number(line.readBigInt64LE(16));
-  const modifiedNs = line.readBigInt64LE(24);
-  const pid = line.readUInt32LE(32);
-  const pathEnd = HEADER_BYTES + line.readUInt32LE(36);
-  const otherEnd = pathEnd + line.readUInt32LE(40);
+  const pid = line.readUInt32LE(24);
+  const pathEnd = HEADER_BYTES + line.readUInt32LE(28);
+  const otherEnd = pathEnd + line.readUInt32LE(32);
   const path = line.toString('utf8', HEADER_BYTES, pathEnd);
   const other = line.toString('utf8', pathEnd, otherEnd);
   const data = line.subarray(otherEnd);
   const kind = KINDS[mark];
   switch (kind) {
     case 'write':
-      return { pid, kind, path, inode, change: { at, data, modifiedNs } };
+      return { pid, kind, path, inode, change: { at, data } };
     case 'truncate':
-      return { pid, kind, path, inode, change: { size: at, modifiedNs } };
+      return { pid, kind, path, inode, change: { size: at } };
     case 'create':
     case 'make folder':
     case 'sync':
@@ -121,8 +117,8 @@ function appendLine(
   header.writeUInt32LE(HEADER_BYTES + name.length + data.length, 0);
   header.writeUInt32LE(kind.charCodeAt(0), 4);
   header.writeBigUInt64LE(BigInt(inode), 8);
-  header.writeUInt32LE(process.pid, 32);
-  header.writeUInt32LE(name.length, 36);
-  header.writeUInt32LE(data.length, 44);
+  header.writeUInt32LE(process.pid, 24);
+  header.writeUInt32LE(name.length, 28);
+  header.writeUInt32LE(data.length, 36);
   appendFileSync(record, Buffer.concat([header, name, data]));
 }

@@ -14,7 +14,6 @@ export type Node = DiskFile | DiskFolder;
 export class DiskFile {
   /** The inode in the recorded file system. */
   readonly inode: number;
-  modifiedNs = 0n;
   /** Changes since the last fsync. */
   pending: Change[] = [];
   /** A buffer longer than the file, since files mostly grow. Zeros follow the file's end. */
@@ -52,7 +51,6 @@ export class DiskFile {
       this.#room = longer;
     }
     this.#size = apply(this.#room, this.#size, this.pending);
-    this.modifiedNs = this.pending.at(-1)?.modifiedNs ?? this.modifiedNs;
     this.pending = [];
   }
 }
@@ -155,9 +153,8 @@ export class Disk {
 
   /** A file may have several names. */
   #loadFile(path: string): DiskFile {
-    const { ino, mtimeNs } = lstatSync(path, { bigint: true });
-    const file = this.#files.get(Number(ino)) ?? new DiskFile(Number(ino), readFileSync(path));
-    file.modifiedNs = mtimeNs;
+    const { ino } = lstatSync(path);
+    const file = this.#files.get(ino) ?? new DiskFile(ino, readFileSync(path));
     this.#files.set(file.inode, file);
     return file;
   }

@@ -1,5 +1,5 @@
 /** Writes a disk as a power cut may leave it into a folder. */
-import { linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
 import type { Truncated, Written } from '../io/record.ts';
@@ -30,8 +30,7 @@ export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng
   rmSync(root, { recursive: true, force: true });
   mkdirSync(root);
   const folders = survivingFolders(disk, names, prng);
-  const written = new Map<DiskFile, { path: string; modifiedNs: bigint }>();
-  const notes: (() => void)[] = [];
+  const written = new Map<DiskFile, string>();
   const write = (folder: DiskFolder, path: string) => {
     for (const [name, node] of folders.get(folder) ?? folder.durable) {
       const below = join(path, name);
@@ -42,19 +41,14 @@ export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng
       }
       const same = written.get(node);
       if (same !== undefined) {
-        linkSync(same.path, below);
+        linkSync(same, below);
         continue;
       }
-      const left = survivingContent(node, content, prng);
-      written.set(node, { path: below, modifiedNs: left.modifiedNs });
-      // The machine is started again after a power cut.
-      const isBootNote = name.endsWith('-boot') && left.content.length > 0;
-      writeFileSync(below, isBootNote ? 'an earlier boot' : left.content, { mode: 0o600 });
-      if (name.includes('-identity')) notes.push(() => renumber(below, left.content, written));
+      written.set(node, below);
+      writeFileSync(below, survivingContent(node, content, prng), { mode: 0o600 });
     }
   };
   write(disk.top, root);
-  for (const each of notes) each();
 }
 
 function survivingFolders(
@@ -82,13 +76,9 @@ function survivingFolders(
   return folders;
 }
 
-function survivingContent(
-  file: DiskFile,
-  left: Survival,
-  prng: Prng,
-): { content: Buffer; modifiedNs: bigint } {
+function survivingContent(file: DiskFile, left: Survival, prng: Prng): Buffer {
   const { durable, pending } = file;
-  if (pending.length === 0 || left === 'nothing') return { content: durable, modifiedNs: file.modifiedNs };
+  if (pending.length === 0 || left === 'nothing') return durable;
   const end = prng.below(pending.length + 1);
   const probability = prng.pick(PROBABILITIES);
   const sector = prng.pick(SECTORS);
@@ -99,56 +89,21 @@ function survivingContent(
     if (left === 'the beginning') return index < end ? [change] : [];
     if (left === 'some' || 'size' in change) return prng.chance(probability) ? [change] : [];
     const pieces = torn(change, sector).filter(() => prng.chance(probability));
-    const { modifiedNs } = change;
     const length = change.at + change.data.length;
     return isLengthThere && length > durable.length
-      ? [{ at: length, data: Buffer.alloc(0), modifiedNs }, ...pieces]
+      ? [{ at: length, data: Buffer.alloc(0) }, ...pieces]
       : pieces;
   });
-  // The modification time may be durable without the change, or the change without it.
-  const times = [file, ...pending].map(({ modifiedNs }) => modifiedNs);
-  const isTimeRight = prng.chance(0.8);
-  const modifiedNs = isTimeRight ? (kept.at(-1)?.modifiedNs ?? file.modifiedNs) : prng.pick(times);
-  return { content: file.with(kept), modifiedNs };
+  return file.with(kept);
 }
 
 /** Splits a write into sectors, which a disk writes atomically. */
-function torn({ at, data, modifiedNs }: Written, sector: number): Written[] {
+function torn({ at, data }: Written, sector: number): Written[] {
   const pieces: Written[] = [];
   for (let from = 0; from < data.length; ) {
     const to = Math.min(data.length, from + sector - ((at + from) % sector));
-    pieces.push({ at: at + from, data: data.subarray(from, to), modifiedNs });
+    pieces.push({ at: at + from, data: data.subarray(from, to) });
     from = to;
   }
   return pieces;
-}
-
-/**
- * The identity note of a database names its inode and modification time (src/store/file-identity.ts). A power cut keeps
- * both, but an image has new ones: correct the note.
- */
-function renumber(
-  path: string,
-  content: Buffer,
-  written: ReadonlyMap<DiskFile, { path: string; modifiedNs: bigint }>,
-): void {
-  const noted = parse(content);
-  if (noted === null) return;
-  for (const [file, { path: image, modifiedNs }] of written) {
-    if (`${file.inode}` !== noted.inode || image.includes('-identity')) continue;
-    const { dev, ino, mtimeNs } = statSync(image, { bigint: true });
-    const modified_ns = noted.modified_ns === `${modifiedNs}` ? `${mtimeNs}` : noted.modified_ns;
-    const now = { ...noted, device: `${dev}`, inode: `${ino}`, modified_ns };
-    writeFileSync(path, `${JSON.stringify(now)}\n`);
-    return;
-  }
-}
-
-function parse(content: Buffer): Record<string, unknown> | null {
-  try {
-    const found: unknown = JSON.parse(content.toString());
-    return typeof found === 'object' && found !== null ? { ...found } : null;
-  } catch {
-    return null;
-  }
 }

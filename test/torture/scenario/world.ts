@@ -1,15 +1,6 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../../../src/refused.ts';
@@ -96,7 +87,6 @@ export class World {
     this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
     if (snapshot === null) return;
     cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
-    noteCopy(join(this.data, 'detections.db'));
   }
 
   /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
@@ -342,13 +332,4 @@ async function within<Value>(what: string, promise: Promise<Value>): Promise<Val
     throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
   });
   return Promise.race([promise, late]);
-}
-
-/** Updates the identity note: otherwise the start would not trust a copied database (store/file-identity.ts). */
-function noteCopy(path: string): void {
-  const note = `${path}-identity`;
-  if (!existsSync(note)) return;
-  const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
-  const now = { device: `${dev}`, inode: `${ino}`, bytes: `${size}`, modified_ns: `${mtimeNs}` };
-  writeFileSync(note, `${JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...now })}\n`);
 }

@@ -1,0 +1,251 @@
+/** Starts with what a crash around a checkpoint left, and with files that an operator put in place of others. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { abandon, checkpoint, closeDetections, openDetections } from '../../src/store/checkpoint.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from '../support/database-content.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+import { type History, rowsFrom, withHistory } from '../support/history.ts';
+
+const PAGE_BYTES = 16_384;
+const ENDS = ['', '-wal', '-checkpoint'] as const;
+type Files = Readonly<Record<(typeof ENDS)[number], Buffer | null>>;
+
+function filesOf({ folder }: History): Files {
+  const read = (path: string) => (existsSync(path) ? readFileSync(path) : null);
+  return {
+    '': read(folder.detections),
+    '-wal': read(`${folder.detections}-wal`),
+    '-checkpoint': read(`${folder.detections}-checkpoint`),
+  };
+}
+
+/** Overwrites them, so that each keeps its inode, as `cp` does. */
+function putFiles({ folder }: History, files: Files): void {
+  rmSync(`${folder.detections}-shm`, { force: true });
+  for (const end of ENDS) {
+    const content = files[end];
+    if (content === null) rmSync(`${folder.detections}${end}`, { force: true });
+    else writeFileSync(`${folder.detections}${end}`, content);
+  }
+}
+
+interface Moments {
+  /** After a clean stop, before an earlier checkpoint. */
+  readonly older: Files;
+  /** In use, before the checkpoint. */
+  readonly before: Files;
+  /** In the checkpoint, with no page copied yet. */
+  readonly within: Files;
+  /** After the last page was copied. */
+  readonly copied: Files;
+  /** After a clean stop. */
+  readonly after: Files;
+  readonly content: Content;
+}
+
+/** Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen. */
+async function momentsOf(history: History): Promise<Moments> {
+  const older = filesOf(history);
+  await history.restart();
+  const db = history.db();
+  history.apply(rowsFrom(6000, 20));
+  checkpoint(db);
+  assert.equal(filesOf(history)['-checkpoint'], null);
+  history.apply(rowsFrom(7000, 400));
+  const before = filesOf(history);
+  const reader = openDatabase(history.folder.detections, 'read');
+  // The state before the rows.
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM detection').get();
+  history.apply(rowsFrom(8000, 400));
+  checkpoint(db);
+  const within = filesOf(history);
+  assert.ok(within['-checkpoint'] !== null, 'an incomplete checkpoint keeps its marker');
+  reader.exec('COMMIT');
+  reader.close();
+  // All that a complete one writes.
+  db.pragma('wal_checkpoint(FULL)');
+  const copied = filesOf(history);
+  history.stop();
+  const after = filesOf(history);
+  assert.deepEqual([after['-wal'], after['-checkpoint']], [null, null], 'nothing is left beside the file');
+  const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+  return { older, before, within, copied, after, content };
+}
+
+/** Starts with some files. @returns why the database was rebuilt; null: it was not */
+async function startWith(history: History, files: Files, { content }: Moments): Promise<string | null> {
+  putFiles(history, files);
+  const { madeAnew } = await history.restart();
+  history.stop();
+  const left = readdirSync(history.folder.root).filter((name) => /peek|draft|-wal|-checkpoint/.test(name));
+  assert.deepEqual(left, []);
+  assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  return madeAnew;
+}
+
+const withMoments = (use: (history: History, moments: Moments) => Promise<void>) => () =>
+  withHistory(async (history) => use(history, await momentsOf(history)));
+
+/** Pages of two states. @param isNew whether a page is of the later one */
+function mixed(before: Buffer | null, after: Buffer | null, isNew: (page: number) => boolean): Buffer {
+  assert.ok(before !== null && after !== null);
+  const pages: Buffer[] = [];
+  for (let page = 0; page * PAGE_BYTES < after.length; page += 1) {
+    const at = page * PAGE_BYTES;
+    const from = isNew(page) ? after : before;
+    // A later page of the shorter file was not written: the file ends, or has a hole.
+    pages.push(from.subarray(at, at + PAGE_BYTES));
+  }
+  return Buffer.concat(pages);
+}
+
+test(
+  'a checkpoint that is interrupted between any two pages is completed',
+  withMoments(async (history, moments) => {
+    const { within, copied } = moments;
+    const pages = Math.ceil((copied['']?.length ?? 0) / PAGE_BYTES);
+    assert.ok((within['']?.length ?? 0) < (copied['']?.length ?? 0));
+    const cuts: ((page: number) => boolean)[] = [
+      () => false,
+      () => true,
+      ...[1, 2, Math.floor(pages / 2), pages - 1].map((end) => (page: number) => page < end),
+      (page) => page > 0,
+      (page) => page % 2 === 0,
+    ];
+    for (const [index, isNew] of cuts.entries()) {
+      const files = { ...within, '': mixed(within[''], copied[''], isNew) };
+      assert.equal(await startWith(history, files, moments), null, `cut ${index}`);
+    }
+  }),
+);
+
+test(
+  'without the -wal that its marker names, a file is made again',
+  withMoments(async (history, moments) => {
+    const { older, before, within, copied } = moments;
+    const half = mixed(within[''], copied[''], (page) => page % 2 === 0);
+    const salts = Buffer.from(within['-wal'] ?? '');
+    salts.writeUInt32BE(1, 16);
+    for (const wal of [null, Buffer.alloc(0), salts])
+      assert.match(`${await startWith(history, { ...within, '': half, '-wal': wal }, moments)}`, /lost its/);
+    const marker = Buffer.from('broken');
+    const broken = { ...within, '': half, '-checkpoint': marker };
+    assert.match(`${await startWith(history, broken, moments)}`, /lost its/);
+    assert.equal(await startWith(history, before, moments), null);
+    assert.equal(await startWith(history, older, moments), null);
+  }),
+);
+
+test(
+  'in a checkpoint, another file in its place is found out, also with the same inode',
+  withMoments(async (history, moments) => {
+    const { older, within, after } = moments;
+    const replaced = (file: Files) => startWith(history, { ...within, '': file[''] }, moments);
+    assert.match(`${await replaced(older)}`, /was replaced/);
+    assert.match(`${await replaced(after)}`, /was replaced/, 'a later one');
+    // One that was made from the same entries of the log.
+    putFiles(history, older);
+    rmSync(history.folder.detections);
+    await history.restart();
+    history.stop();
+    assert.match(`${await replaced(filesOf(history))}`, /was replaced/, 'one that was rebuilt');
+  }),
+);
+
+test(
+  'without a marker, a -wal is dropped, whichever file lies beside it',
+  withMoments(async (history, moments) => {
+    const { older, before, copied, after } = moments;
+    for (const file of [older, before, after]) {
+      const files = { '': file[''], '-wal': copied['-wal'], '-checkpoint': null };
+      assert.equal(await startWith(history, files, moments), null);
+    }
+  }),
+);
+
+test(
+  'a file of two states keeps its marker until another has its name on the disk',
+  withMoments(async (history, moments) => {
+    const { older, within } = moments;
+    const { root, detections } = history.folder;
+    putFiles(history, { ...within, '': older[''] });
+    const calls = await diskCallsOf(() => history.restart());
+    const at = (isOne: (call: DiskCall) => boolean) => calls.findIndex(isOne);
+    const renamed = at((call) => 'to' in call && call.to === detections);
+    const synced = calls.findIndex(
+      ({ call, path }, index) => index > renamed && call === 'sync' && path === root,
+    );
+    const removed = at(({ call, path }) => call === 'remove' && path === `${detections}-checkpoint`);
+    assert.ok(0 <= renamed && renamed < synced && synced < removed, JSON.stringify(calls));
+  }),
+);
+
+test('a marker names a -wal that is on the disk, and is removed from it before the -wal is emptied', () =>
+  withHistory(async (history) => {
+    const { root, detections } = history.folder;
+    await history.restart();
+    history.apply(rowsFrom(7000, 20));
+    const db = history.db();
+    const prepare = db.prepare.bind(db);
+    const levels: unknown[] = [];
+    // SQLite syncs the -wal with a commit at this level: https://sqlite.org/pragma.html#pragma_synchronous
+    db.prepare = (sql: string) => {
+      if (sql.startsWith('UPDATE file_state')) levels.push(db.pragma('synchronous', { simple: true }));
+      return prepare(sql);
+    };
+    const steps: string[] = [];
+    const end = recordDiskCalls((call) => {
+      const isMarker = call.path === `${detections}-checkpoint`;
+      const isFull = readFileSync(`${detections}-wal`).length > 0;
+      if ('to' in call && call.to === `${detections}-checkpoint`) steps.push('marked');
+      if (call.call === 'remove' && isMarker) steps.push('removed');
+      if (call.call === 'sync' && call.path === root) steps.push(isFull ? 'synced' : 'too late');
+    });
+    try {
+      checkpoint(db);
+    } finally {
+      end();
+    }
+    assert.deepEqual(levels, [2]);
+    assert.deepEqual(steps, ['marked', 'synced', 'removed', 'synced']);
+    assert.equal(db.pragma('synchronous', { simple: true }), 1);
+    assert.equal(readFileSync(`${detections}-wal`).length, 0);
+  }));
+
+describe('without a checkpoint, the file stays as it was', () => {
+  const cases: [what: string, end: (db: Database, root: string) => void][] = [
+    ['abandoned', abandon],
+    [
+      'its marker cannot be written',
+      (db, root) => {
+        const draft = join(root, '.detections.db-checkpoint.tmp');
+        mkdirSync(draft);
+        assert.throws(() => closeDetections(db), /EISDIR/);
+        rmdirSync(draft);
+      },
+    ],
+  ];
+  for (const [what, end] of cases)
+    test(what, () =>
+      withHistory(async (history) => {
+        const before = filesOf(history);
+        const db = openDetections(history.folder.detections);
+        db.exec('UPDATE log_mark SET entry = entry + 1');
+        end(db, history.folder.root);
+        assert.ok(!db.open);
+        const { '': file, '-wal': wal, '-checkpoint': marker } = filesOf(history);
+        assert.ok(file?.equals(before[''] ?? Buffer.alloc(0)));
+        assert.ok((wal?.length ?? 0) > 0);
+        assert.equal(marker, null);
+      }),
+    );
+});
