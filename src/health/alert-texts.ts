@@ -125,9 +125,10 @@ export const ALERTS = {
   },
   'held windows': {
     page_worthy: false,
-    opens: 'a file arrived for a failed or abandoned window and is held in held/',
-    closes: 'the window was reset or accepted, and its file was read',
-    what_to_do: 'Reset the failed window, or accept the abandoned one, to read the held file.',
+    opens: 'a file in the drop folder is held, because its window has failed or was abandoned',
+    closes: 'the window was reset or accepted and its file was read, or the file is gone',
+    what_to_do:
+      'Reset the failed window, or accept the abandoned one, to read the file. The detail gives the command.',
   },
   'failed files': {
     page_worthy: false,

@@ -13,6 +13,7 @@ import { isDiskFull } from '../../store/database-errors.ts';
 import { checkpointNoted, walBytes } from '../../store/file-identity.ts';
 import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
+import { isHeld } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
@@ -139,7 +140,7 @@ export class Ingester {
       log,
       setCondition,
     });
-    this.#scanner = new FolderScanner(this.#files, setCondition);
+    this.#scanner = new FolderScanner(this.#files, settings, setCondition);
     this.#retention = new Retention(this.#files, settings.archive_days);
     this.#missing = new MissingWindows({
       db,
@@ -332,8 +333,10 @@ export class Ingester {
       return putAway(files, waiting, nextNumber(files), { outcome: 'refused', reason });
     }
     const { file } = waiting;
+    // A file before it in the same scan may have failed.
+    if (isHeld(files.writer.db, this.#settings, file)) return null;
     return file.kind === 'window'
-      ? ingestWindowFile(files, this.#exports, { ...waiting, file }, this.#settings.failed_windows)
+      ? ingestWindowFile(files, this.#exports, { ...waiting, file })
       : ingestBackfill(files, this.#exports, { ...waiting, file }, this.#between);
   }
 

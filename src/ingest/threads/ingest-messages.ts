@@ -45,6 +45,7 @@ export const INGEST_CONDITIONS = [
   'drop folder not readable',
   'drop folder not writable',
   'file stuck',
+  'held windows',
   'end of log lost',
   'removal incomplete',
 ] as const;

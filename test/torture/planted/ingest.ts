@@ -54,7 +54,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       'if (number !== record.number && !isThereIn(',
       'if (false && !isThereIn(',
-      'a held file has one record',
+      'a file that a reset reads again has one record',
       'failed-windows',
     ],
   ]),
