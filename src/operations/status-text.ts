@@ -149,10 +149,7 @@ function backupText({ backup }: Status, nowMs: number): string {
   return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
 }
 
-function notAppliedText(
-  { file, report }: Status['not_applied'][number],
-  { alerts }: Status,
-): string {
+function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {
   const reason = report.reason ?? 'see: wirewatch ingest status';
   // Not repeated if an alert above gives it.
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;

@@ -92,7 +92,9 @@ export const WINDOWS = [
     readsDrop: true,
     run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
       const db = context.detections();
-      const held = new Map(heldIn(context).map(({ file }) => [nameOf(file.export, file.window_start), file.name]));
+      const held = new Map(
+        heldIn(context).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
+      );
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
       const none =
         exportName === null && status === null

@@ -10,8 +10,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 
 const isLog = ({ path }: DiskCall) => /\/log\/[^/]*\.zst$/.test(path);
 const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
-  call.call === 'rename' &&
-  /\/drop\/(archive|failed|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
+  call.call === 'rename' && /\/drop\/(archive|failed|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
 /** Reason files, and notes about a file that is being read. */
 const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
 

@@ -132,7 +132,10 @@ test('a taken file is in .taken, and is found there until it is processed', asyn
   assert.ok(!existsSync(path()));
   const again = await ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
-  assert.deepEqual((await drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null })).ready, []);
+  assert.deepEqual(
+    (await drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null })).ready,
+    [],
+  );
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {

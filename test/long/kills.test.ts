@@ -218,8 +218,7 @@ function checkFolder(installation: Installation, files: readonly PlannedFile[]):
     assert.ok(path !== undefined, `${name} is in the archive`);
     assert.ok(readFileSync(path).equals(content), name);
   }
-  for (const folder of ['failed', 'refused', '.taken'])
-    assert.deepEqual(readdirSync(join(drop, folder)), []);
+  for (const folder of ['failed', 'refused', '.taken']) assert.deepEqual(readdirSync(join(drop, folder)), []);
   assert.deepEqual(readdirSync(drop).sort(), ['.taken', 'archive', 'failed', 'refused']);
 }
 

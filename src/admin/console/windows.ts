@@ -2,8 +2,9 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
+
 import { holdRules } from '../../config/load.ts';
+import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import { heldFiles } from '../../ingest/drop/held-files.ts';
 import type { HeldFile } from '../../ingest/drop/waiting-names.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';

@@ -1,10 +1,10 @@
 /** Scans the drop folder, and reports when it cannot be read or written. */
 import { accessSync, constants } from 'node:fs';
 import { isErrorCode } from '../../refused.ts';
+import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { isFileError, plainError } from '../file-errors.ts';
 import type { SetCondition } from '../threads/ingest-messages.ts';
 import type { Scan } from './drop-folder.ts';
-import { heldBy, type HoldRules } from '../../windows/holding.ts';
 import { type FileStore, isRecorded } from './finished-file.ts';
 import { heldDetail, heldReason } from './held-files.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from './own-folder.ts';

@@ -138,7 +138,9 @@ function exportFilesOf(files: readonly Dropped[]): DroppedExport[] {
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
 export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
   return new Set(
-    exportFilesIn(root).flatMap(({ file }) => (file.kind === 'window' && file.export === exportName ? file.window_start : [])),
+    exportFilesIn(root).flatMap(({ file }) =>
+      file.kind === 'window' && file.export === exportName ? file.window_start : [],
+    ),
   );
 }
 
