@@ -153,6 +153,14 @@ export const ALERTS = {
     what_to_do:
       'Give the user that Wirewatch runs as permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
   },
+  'file changed after reading': {
+    page_worthy: false,
+    opens:
+      'a file in archive/ was changed within three hours after it was read: its writer went on writing to it. It is read again, as a correction',
+    closes: 'no file was changed for an hour',
+    what_to_do:
+      'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
+  },
   'rows skipped': {
     page_worthy: false,
     opens:

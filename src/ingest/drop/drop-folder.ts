@@ -92,14 +92,16 @@ export class DropFolder {
    * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
    * into the drop folder must not keep the appliance from starting.
    *
-   * @throws Refused if there is no drop folder
+   * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
+   * @throws Refused if there is no drop folder, or a file in its place
    */
-  prepare(): void {
+  prepare(mayBeMissing = false): void {
     try {
       // Not its parents: if a share is not mounted, exports would be written below its mount point.
       makeFolder(this.root);
       inFolder(this.root, '', syncFolder);
     } catch (error) {
+      if (mayBeMissing && !isErrorCode(error, 'ENOTDIR')) return;
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',

@@ -2,7 +2,6 @@
  * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
  * and serves the requests of operators.
  */
-
 import { openRemovals } from '../../auth/removal.ts';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
@@ -21,6 +20,7 @@ import { LostEnd } from '../apply/lost-end.ts';
 import { finishRemovals, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
+import { ChangedFiles } from '../drop/changed-files.ts';
 import type { DropFolder, Waiting } from '../drop/drop-folder.ts';
 import { type FileStore, nextNumber, removeTemporary } from '../drop/finished-file.ts';
 import { FolderScanner } from '../drop/folder-scan.ts';
@@ -73,6 +73,7 @@ export class Ingester {
   readonly #handle: HandleRequest;
   readonly #scanner: FolderScanner;
   readonly #retention: Retention;
+  readonly #changed: ChangedFiles;
   readonly #missing: MissingWindows;
   readonly #stuck: StuckFiles;
   readonly #disk: FullDisk;
@@ -142,6 +143,7 @@ export class Ingester {
     });
     this.#scanner = new FolderScanner(this.#files, settings, setCondition);
     this.#retention = new Retention(this.#files, settings.archive_days);
+    this.#changed = new ChangedFiles(this.#files, settings.rescan_seconds * SECOND_MS, setCondition);
     this.#missing = new MissingWindows({
       db,
       exports: settings.enabled_exports,
@@ -285,6 +287,7 @@ export class Ingester {
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
     if (this.#access.use(readPause) !== null) return null;
+    if (which === 'all') await this.#disk.retrying(() => this.#changed.run());
     const scan = await this.#scanner.scan(this.#check);
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
@@ -305,7 +308,7 @@ export class Ingester {
   async #process(waiting: Waiting): Promise<void> {
     try {
       const record = await this.#ingest(waiting);
-      if (record !== null) this.#report(record);
+      if (record !== null) this.#report(record, waiting);
       this.#stuck.remove('dropped', waiting.path);
       this.#disk.isOver();
     } catch (error) {
@@ -340,8 +343,9 @@ export class Ingester {
       : ingestBackfill(files, this.#exports, { ...waiting, file }, this.#between);
   }
 
-  /** Logs and counts a file, once. */
-  #report(record: FileRecord): void {
+  /** Logs and counts a file, once. @param read the file as it was read, if it was dropped */
+  #report(record: FileRecord, read?: Waiting): void {
+    if (read !== undefined) this.#changed.note(record, read.snapshot);
     const { number, name, outcome, destination } = record;
     const { errors: _, error_groups: __, ...report } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
@@ -363,7 +367,7 @@ export class Ingester {
     if (found !== null) this.#log('info', 'checked for missing windows', { ...found });
     this.#disk.isOver();
     this.#checkpoint(1);
-    if (isSteady) this.#retention.run();
+    if (this.#clock.isProven()) this.#retention.run();
   }
 
   /** @param grownBytes by how much the write-ahead log must have grown: a reader may keep it from being emptied */

@@ -46,6 +46,7 @@ export const INGEST_CONDITIONS = [
   'drop folder not writable',
   'file stuck',
   'held windows',
+  'file changed after reading',
   'end of log lost',
   'removal incomplete',
 ] as const;

@@ -254,6 +254,12 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
+    [
+      'this.#monotonicMs() - this.#startedMs >= PROVEN_AFTER_MS',
+      'true',
+      'nothing is deleted in the first hour after a start',
+      'steady-clock',
+    ],
     ['    this.#aheadMs = aheadMs;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
     [
       'Math.abs(aheadMs - this.#aheadMs)',
