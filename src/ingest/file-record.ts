@@ -6,7 +6,6 @@ import type { ApplyCounts } from './apply/apply-rows.ts';
 import type { ErrorGroup, LineError } from './format/error-groups.ts';
 import type { ExportFileName } from './format/file-name.ts';
 import type { ReadingCounts, TimeBounds } from './rules/read-export.ts';
-import type { ProcessedFile } from './threads/ingest-messages.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
@@ -293,6 +292,17 @@ export function fileDocument(record: FileRecord): FileDocument {
     report: record.report,
   };
 }
+
+/** The outcome of a file, for metrics. */
+export interface ProcessedFile {
+  readonly export: ExportName | null;
+  readonly outcome: FileOutcome;
+  readonly rows: Readonly<Record<RowOutcome, number>>;
+}
+
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
+/** `left_out`: bad, or of a stream that does not exist. */
+export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
 /** A file's record, for metrics. */
 export function processedFile(record: FileRecord): ProcessedFile {

@@ -8,7 +8,7 @@ import { paced } from '../../pace.ts';
 import { HOUR_MS } from '../../time.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { type FileRecord, newestFiles, saveFile } from '../file-record.ts';
-import type { SetCondition } from '../threads/ingest-messages.ts';
+import type { SetCondition } from '../reporting.ts';
 import type { FileStore } from './finished-file.ts';
 import { renameIn, syncIn } from './own-folder.ts';
 import type { FileSnapshot } from './readiness.ts';

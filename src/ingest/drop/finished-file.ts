@@ -21,7 +21,7 @@ import {
   saveFile,
 } from '../file-record.ts';
 import { numberedName } from '../format/file-name.ts';
-import type { Log } from '../threads/ingest-messages.ts';
+import type { Log } from '../reporting.ts';
 import { type DropFolder, shortName } from './drop-folder.ts';
 import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from './own-folder.ts';
 

@@ -3,7 +3,7 @@ import { accessSync, constants } from 'node:fs';
 import { isErrorCode } from '../../refused.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { isFileError, plainError } from '../file-errors.ts';
-import type { SetCondition } from '../threads/ingest-messages.ts';
+import type { SetCondition } from '../reporting.ts';
 import type { Scan } from './drop-folder.ts';
 import { type FileStore, isRecorded } from './finished-file.ts';
 import { heldDetail, heldReason } from './held-files.ts';

@@ -30,6 +30,7 @@ import { nullOfFileError, plainError } from '../file-errors.ts';
 import { type FileRecord, processedFile } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
 import { readPause } from '../pause.ts';
+import { type Log, onlyChanges } from '../reporting.ts';
 import { handleRequests } from '../requests/handle-requests.ts';
 import {
   type HandleRequest,
@@ -41,7 +42,7 @@ import { SteadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
 import { FullDisk } from './full-disk.ts';
-import type { IngestEvent, IngestSettings, Log, SetCondition } from './ingest-messages.ts';
+import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { StuckFiles } from './stuck-files.ts';
 import { UnfinishedFiles } from './unfinished-files.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
@@ -106,7 +107,7 @@ export class Ingester {
     db.pragma('wal_autocheckpoint = 0');
     this.#access = new AccessConnection(this.#folder);
     const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
-    const setCondition = reportChanges(send);
+    const setCondition = onlyChanges((name, detail) => send({ kind: 'condition', name, detail }));
     const folder = this.#folder.log;
     const writer = new StreamWriter({
       db,
@@ -387,14 +388,5 @@ function spaced(tell: (progress: string) => void): (progress: string) => void {
     if (nowMs - toldAtMs < TELL_EVERY_MS) return;
     toldAtMs = nowMs;
     tell(progress);
-  };
-}
-
-/** Sends a condition only when it changes. */
-function reportChanges(send: (event: IngestEvent) => void): SetCondition {
-  const known = new Map<string, string | null>();
-  return (name, detail) => {
-    if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
-    known.set(name, detail);
   };
 }
