@@ -3,12 +3,13 @@ import type { Worker } from 'node:worker_threads';
 import type { Metrics } from './admin/metrics.ts';
 import type { AccessReader } from './auth/access-reader.ts';
 import type { BoundedMap } from './bounded-map.ts';
-import { type Config, enabledExports } from './config/load.ts';
+import { type Config, holdRules } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
+import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
-import { INGEST_CONDITIONS, type IngestSettings } from './ingest/threads/ingest-messages.ts';
+import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Passing, type SupervisedIngest, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
@@ -127,10 +128,9 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     rescan_seconds: ingest.rescan_seconds,
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
-    failed_windows: ingest.failed_windows,
+    ...holdRules(config),
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
-    enabled_exports: [...enabledExports(config)],
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
   };

@@ -206,3 +206,9 @@ function fits(schema: TSchema, value: unknown): boolean {
 export function enabledExports({ exports }: Pick<Settings, 'exports'>): ReadonlySet<ExportName> {
   return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
 }
+
+/** Which files are held until an operator resets or accepts their window. */
+export function holdRules(settings: Pick<Settings, 'exports' | 'ingest'>) {
+  const { failed_windows } = settings.ingest;
+  return { failed_windows, enabled_exports: [...enabledExports(settings)] };
+}

@@ -151,7 +151,11 @@ const Ingest = section({
     description:
       'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
   }),
-  archive_days: spanSetting(36_500, 0, 'Days after which archived files are deleted; 0 keeps them forever.'),
+  archive_days: spanSetting(
+    36_500,
+    0,
+    'Days after which archived files are deleted, but none in the first hour after a start; 0 keeps them forever.',
+  ),
   earliest_time: Type.String({
     format: 'setting-instant',
     expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',

@@ -15,7 +15,6 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   applying: ['held', 'being applied'],
   repeated: ['done', 'repeated: nothing new'],
   failed: ['failed', 'failed'],
-  held: ['held', 'held'],
   refused: ['warning', 'refused'],
 };
 
@@ -24,11 +23,11 @@ export function outcome(of: FileOutcome): VNode {
 }
 
 /** Those that were not applied. */
-export const NOT_APPLIED = 'failed,held,refused';
+export const NOT_APPLIED = 'failed,refused';
 
 export function Files({ route }: { route: Route }): VNode {
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
-  const outcomes = choices('any', [[NOT_APPLIED, 'failed, held or refused'], ...single]);
+  const outcomes = choices('any', [[NOT_APPLIED, 'failed or refused'], ...single]);
   return useList<FilesPage, FileEntry>({
     label: 'Export files',
     help: 'operations',

@@ -334,7 +334,8 @@ function perMinute(value: number): string {
   return value > 0 && value < 10 ? value.toFixed(1) : count(Math.round(value));
 }
 
-function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, health }: Answer): VNode {
+function ingest({ ingest: of, health }: Answer): VNode {
+  const { waiting, waiting_files, held, reading, applying, drop } = of;
   const since = health.paused_since;
   const more = waiting - waiting_files.length;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
@@ -342,6 +343,7 @@ function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, h
     ${applying.map(progress)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
     <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
+    ${held > 0 && html`<p>${count(held, 'file is held until its window is', 'files are held until their windows are')} reset or accepted.</p>`}
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
 }
 

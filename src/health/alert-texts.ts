@@ -125,9 +125,10 @@ export const ALERTS = {
   },
   'held windows': {
     page_worthy: false,
-    opens: 'a file arrived for a failed or abandoned window and is held in held/',
-    closes: 'the window was reset or accepted, and its file was read',
-    what_to_do: 'Reset the failed window, or accept the abandoned one, to read the held file.',
+    opens: 'a file in the drop folder is held, because its window has failed or was abandoned',
+    closes: 'the window was reset or accepted and its file was read, or the file is gone',
+    what_to_do:
+      'Reset the failed window, or accept the abandoned one, to read the file. The detail gives the command.',
   },
   'failed files': {
     page_worthy: false,
@@ -151,6 +152,14 @@ export const ALERTS = {
     closes: 'every such file was processed, or is gone',
     what_to_do:
       'Give the user that Wirewatch runs as permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
+  },
+  'file changed after reading': {
+    page_worthy: false,
+    opens:
+      'a file in archive/ was changed within three hours after it was read: its writer went on writing to it. It is read again, as a correction',
+    closes: 'no file was changed for an hour',
+    what_to_do:
+      'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
   },
   'rows skipped': {
     page_worthy: false,

@@ -1,7 +1,7 @@
 /** The alerts that follow from `detections.db`: windows, files, rows. Any process can determine them. */
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { type FileReport, type HeldFile, heldFiles, releaseCommand } from '../ingest/file-record.ts';
+import type { FileReport } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
@@ -89,14 +89,12 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   const windows = db
     .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
     .all({ abandoned_since: nowMs - ABANDONED_SHOWN_MS });
-  const held = heldFiles(db, FILES_MAX);
   const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
     ...windows.filter(isEnabled).map(windowsAlert),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
-    ...heldAlerts(held.filter(isEnabled)),
     ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
     ...refused.filter(({ files }) => files > 0).map(refusedAlert),
     ...skipped.filter(isEnabled).map(skippedAlert),
@@ -141,29 +139,6 @@ function lateAlert(late: UnknownWindows): Alert {
     since: lateAtMs(late.first),
     detail: `${late.export}: ${windowsText(late)} more than an hour overdue, but a later window was read`,
   };
-}
-
-/** One for each export and status, with the command that reads them. @param rows by export and window */
-function heldAlerts(rows: readonly HeldFile[]): Alert[] {
-  const kindOf = (row: HeldFile) => `${row.export} ${row.status}`;
-  const firsts = rows.filter((row, at) => rows.findIndex((other) => kindOf(other) === kindOf(row)) === at);
-  return firsts.map((first) => {
-    const { export: exportName, window_start, status } = first;
-    const own = rows.filter((row) => kindOf(row) === kindOf(first));
-    const windows = new Set(own.map((row) => row.window_start)).size;
-    const start = formatMs(window_start);
-    const which =
-      windows === 1
-        ? `a file for the ${status} window ${start} is held`
-        : `files for ${windows} ${status} windows are held, the first for ${start}`;
-    return {
-      name: 'held windows',
-      of: kindOf(first),
-      since: Math.min(...own.map((row) => row.taken_at)),
-      detail: `${exportName}, ${status}: ${which}`,
-      command: `To read ${windows === 1 ? 'it' : 'them'}, run: ${releaseCommand(first, windows === 1 ? start : '--all')}`,
-    };
-  });
 }
 
 function refusedAlert({ files, since, name, reason, total }: RefusedRow): Alert {

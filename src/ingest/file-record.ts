@@ -6,14 +6,13 @@ import type { ApplyCounts } from './apply/apply-rows.ts';
 import type { ErrorGroup, LineError } from './format/error-groups.ts';
 import type { ExportFileName } from './format/file-name.ts';
 import type { ReadingCounts, TimeBounds } from './rules/read-export.ts';
-import type { ProcessedFile } from './threads/ingest-messages.ts';
 
-export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
+export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
 export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
-  /** Why the file failed, was refused or is held, in plain English. */
+  /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
   readonly errors?: readonly LineError[];
   readonly errors_total?: number;
@@ -69,15 +68,8 @@ const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC L
 
 const SELECT_NOT_APPLIED = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('failed', 'refused') AND finished_at > :since OR outcome = 'held' AND destination IS NOT NULL
+  WHERE outcome IN ('failed', 'refused') AND finished_at > :since
   ORDER BY number DESC LIMIT :limit`;
-
-/** A file is held until somebody says that its window may be read: {@link HeldFile}. */
-export const SELECT_HELD = `
-  SELECT file.name, file.export, file.window_start, win.status, file.taken_at
-  FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
-  WHERE file.outcome = 'held' AND file.destination IS NOT NULL AND win.status IN ('failed', 'abandoned')
-  ORDER BY file.export, file.window_start LIMIT :limit`;
 
 const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
@@ -92,7 +84,7 @@ export const SELECT_FILES_NOT_APPLIED = `
   SELECT ${COLUMNS}, ${IS_WANTED}
   FROM (
     SELECT number AS found FROM ingest_file INDEXED BY ingest_file_by_outcome
-    WHERE outcome IN ('applying', 'repeated', 'failed', 'refused', 'held') AND number < :before
+    WHERE outcome IN ('applying', 'repeated', 'failed', 'refused') AND number < :before
     ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
   ORDER BY found DESC`;
 
@@ -110,15 +102,12 @@ const SELECT_SAME_CONTENT = `
     AND window_start IS :window_start AND label IS :label
   LIMIT 1`;
 
-/**
- * Those that a window can be read from again: the newest first, held ones before failed ones. A failed one in the
- * archive was replaced by another.
- */
+/** Those that a window can be read from again, the newest first. One in the archive was replaced by another. */
 const SELECT_LEFT = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
+  WHERE export = :export AND window_start = :window_start AND outcome = 'failed' AND destination IS NOT NULL
     AND destination NOT LIKE 'archive/%'
-  ORDER BY outcome = 'held' DESC, number DESC`;
+  ORDER BY number DESC`;
 
 const SELECT_ARCHIVED = `
   SELECT ${COLUMNS} FROM ingest_file
@@ -165,7 +154,7 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
 }
 
-/** Files that failed or were refused since, and those that are held, the newest first. @param since epoch milliseconds */
+/** Files that failed or were refused since, the newest first. @param since epoch milliseconds */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
 }
@@ -249,33 +238,10 @@ export function findSameContent(db: Database, file: ExportFileName, sha256: stri
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 
-/** Files of a window that lie in held/ or failed/, the one that a reset reads first. */
+/** Files of a window that lie in failed/, the newest first. */
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const window = { export: exportName, window_start: windowStart };
   return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
-}
-
-export interface HeldFile {
-  readonly name: string;
-  readonly export: ExportName;
-  /** Epoch milliseconds, as `taken_at`. */
-  readonly window_start: number;
-  /** Of its window. */
-  readonly status: 'failed' | 'abandoned';
-  readonly taken_at: number;
-}
-
-/** Files that are held, by export and window, the oldest first. */
-export function heldFiles(db: Database, limit = Number.MAX_SAFE_INTEGER): HeldFile[] {
-  return db.prepare<unknown[], HeldFile>(SELECT_HELD).all({ limit });
-}
-
-/** The command that has the held files of a window read. @param which a start, or `--all` */
-export function releaseCommand(
-  { export: exportName, status }: Pick<HeldFile, 'export' | 'status'>,
-  which: string,
-): string {
-  return `wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${which}`;
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
@@ -326,6 +292,17 @@ export function fileDocument(record: FileRecord): FileDocument {
     report: record.report,
   };
 }
+
+/** The outcome of a file, for metrics. */
+export interface ProcessedFile {
+  readonly export: ExportName | null;
+  readonly outcome: FileOutcome;
+  readonly rows: Readonly<Record<RowOutcome, number>>;
+}
+
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
+/** `left_out`: bad, or of a stream that does not exist. */
+export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
 /** A file's record, for metrics. */
 export function processedFile(record: FileRecord): ProcessedFile {

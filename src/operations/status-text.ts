@@ -5,7 +5,7 @@ import type { FileDocument } from '../ingest/file-record.ts';
 import { type Column, joined, table, wrapped } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import type { NotApplied, Status } from './status.ts';
+import type { HeldDocument, NotApplied, Status } from './status.ts';
 
 /** The part of the status that `ingest status` shows, with the files processed last. */
 export type IngestStatus = Pick<Status, 'running' | 'exports' | 'not_applied'> &
@@ -88,6 +88,7 @@ function ingestLines(status: Status, nowMs: number): Line[] {
       'waiting',
       `${counted(ingest.waiting, 'file')} in ${ingest.drop}${waitsText(ingest, health.paused_since)}`,
     ],
+    ...heldLines(ingest),
     ...progressLines(ingest),
   ];
 }
@@ -109,6 +110,13 @@ function pauseText(pausedSince: string | null): string {
 /** A pause has a line of its own. */
 function waitsText({ waits_for }: Status['ingest'], pausedSince: string | null): string {
   return waits_for === null || pausedSince !== null ? '' : `; ${waits_for.reason}`;
+}
+
+/** The first file that waits for an operator, with its command; `ingest status` lists the others. */
+function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
+  if (first === undefined) return [];
+  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
+  return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`]];
 }
 
 function progressLines({ reading, applying }: Status['ingest']): Line[] {
@@ -141,14 +149,10 @@ function backupText({ backup }: Status, nowMs: number): string {
   return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
 }
 
-function notAppliedText(
-  { file, outcome, report, what_to_do }: Status['not_applied'][number],
-  { alerts }: Status,
-): string {
+function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {
   const reason = report.reason ?? 'see: wirewatch ingest status';
   // Not repeated if an alert above gives it.
-  const shown = alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
-  return outcome === 'held' ? `${shown}. ${what_to_do}` : shown;
+  return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
 }
 
 /** A time with its age. */
@@ -187,8 +191,10 @@ export function ingestText(status: IngestStatus): string {
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
     lines.map(([label, text]) => `${label.padEnd(13)}${text}`).join('\n'),
+    status.held_files.length > 0 &&
+      `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
     failures.length > 0 &&
-      `Files that are held, or were not applied in the last 24 hours:\n${table(failures.toReversed(), [...FILE_COLUMNS, WHAT_TO_DO])}`,
+      `Files that were not applied in the last 24 hours:\n${table(failures.toReversed(), [...FILE_COLUMNS, WHAT_TO_DO])}`,
     status.files.length > 0 && `Files processed last:\n${fileTable(status.files)}`,
   ]);
 }
@@ -201,6 +207,11 @@ const FILE_COLUMNS: readonly Column<FileDocument>[] = [
   { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
   { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
   { title: 'WHY', value: (file) => file.report.reason },
+];
+const HELD_COLUMNS: readonly Column<HeldDocument>[] = [
+  { title: 'FILE', value: ({ file }) => file },
+  { title: 'WHY', value: ({ reason }) => reason },
+  { title: 'WHAT TO DO', value: ({ what_to_do }) => what_to_do },
 ];
 const WHAT_TO_DO: Column<NotApplied> = { title: 'WHAT TO DO', value: (file) => file.what_to_do };
 

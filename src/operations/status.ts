@@ -7,7 +7,7 @@
  */
 import { backedUpMs } from '../backup/branch.ts';
 import { listeningUrl } from '../config/listening.ts';
-import { enabledExports } from '../config/load.ts';
+import { type Config, enabledExports, holdRules } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
@@ -18,15 +18,14 @@ import type { ScrubFinding } from '../history/scrub-findings.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import { bytesOf, listSegments } from '../history/segment.ts';
 import { isRecorded } from '../ingest/drop/finished-file.ts';
-import { namesIn } from '../ingest/drop/own-folder.ts';
-import { exportFilesOf } from '../ingest/drop/waiting-names.ts';
+import { heldReason, releaseCommand } from '../ingest/drop/held-files.ts';
+import { exportFilesIn, type HeldFile, heldOf } from '../ingest/drop/waiting-names.ts';
 import {
   applyingFiles,
   type FileDocument,
   type FileRecord,
   fileDocument,
   filesNotApplied,
-  releaseCommand,
 } from '../ingest/file-record.ts';
 import { readPause } from '../ingest/pause.ts';
 import { reasonOf } from '../refused.ts';
@@ -35,6 +34,7 @@ import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
+import { heldBy } from '../windows/holding.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { type KeysStatus, readKeysStatus } from './followers.ts';
@@ -59,18 +59,22 @@ export interface Status {
   readonly alerts: readonly AlertDocument[];
   readonly ingest: {
     readonly drop: string;
-    /** Export files in the drop folder, and those that were taken and have no record yet. */
+    /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
     readonly waiting: number;
     /** Their names, in the order in which they are read: the first ones. */
     readonly waiting_files: readonly string[];
     /** What they wait for besides their turn, and what to do about it; null: nothing. */
     readonly waits_for: { readonly reason: string; readonly what_to_do: string } | null;
+    /** Export files in the drop folder that wait for an operator. */
+    readonly held: number;
+    /** In order of their windows: the first ones. */
+    readonly held_files: readonly HeldDocument[];
     /** The long file that is being read; null: there is none. */
     readonly reading: Reading | null;
     /** Backfills that are being applied. */
     readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
   };
-  /** Files that are held, and those of the last day that failed or were refused, the newest first, at most 20. */
+  /** Files of the last day that failed or were refused, the newest first, at most 20. */
   readonly not_applied: readonly NotApplied[];
   readonly disks: readonly Disk[];
   readonly database: {
@@ -108,6 +112,15 @@ export interface Reading {
   readonly rows: number;
 }
 
+/** A file that is held until an operator resets or accepts its window. */
+export interface HeldDocument {
+  readonly file: string;
+  readonly export: ExportName;
+  readonly window_start: string;
+  readonly reason: string;
+  readonly what_to_do: string;
+}
+
 export interface NotApplied extends FileDocument {
   readonly what_to_do: string;
 }
@@ -118,6 +131,7 @@ export type StatusSources = Pick<
 >;
 
 const WAITING_SHOWN_MAX = 3;
+const HELD_SHOWN_MAX = 20;
 const NOT_APPLIED_MAX = 20;
 const COUNT_VERSIONS = 'SELECT sum(sequence) AS versions FROM stream WHERE removed = 0';
 /** While one of these is open, no file is read, or some are not. */
@@ -138,8 +152,7 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable } = ledger;
-  const waiting = orElse([], () => waitingFiles(config.ingest.drop, ledger.db));
-  const [waiting_files, reading] = [waiting.slice(0, WAITING_SHOWN_MAX), live?.reading ?? null];
+  const { waiting, held } = orElse({ waiting: [], held: [] }, () => droppedFiles(config, ledger.db));
   const waits_for = waiting.length === 0 ? null : waitsFor(running, paused_since, alerts);
   return {
     at: formatMs(nowMs),
@@ -153,9 +166,11 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
     ingest: {
       drop: config.ingest.drop,
       waiting: waiting.length,
-      waiting_files,
+      waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
       waits_for,
-      reading,
+      held: held.length,
+      held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
+      reading: live?.reading ?? null,
       applying,
     },
     not_applied,
@@ -212,10 +227,19 @@ function readLedger({ config, detections, nowMs }: StatusSources): Ledger {
   }
 }
 
-function waitingFiles(drop: string, db: Database | null): string[] {
+/** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
+function droppedFiles(config: Config, db: Database | null): { waiting: string[]; held: HeldFile[] } {
   const isKnown = (number: number, name: string) => db !== null && isRecorded(db, number, name);
-  const taken = orElse([], () => namesIn(drop, '.taken'));
-  return exportFilesOf(namesIn(drop, ''), taken, isKnown).map(({ name }) => name);
+  const dropped = exportFilesIn(config.ingest.drop, isKnown);
+  const held = db === null ? [] : heldOf(dropped, heldBy(db, holdRules(config)));
+  const heldPaths = new Set(held.map(({ path }) => path));
+  const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file.name);
+  return { waiting, held };
+}
+
+function heldDocument(held: HeldFile): HeldDocument {
+  const { name, export: exportName, window_start } = held.file;
+  return { file: name, export: exportName, window_start: formatMs(window_start), ...heldReason(held) };
 }
 
 function waitsFor(
@@ -247,9 +271,8 @@ function whatToDo(db: Database, { name, export: exportName, window_start, outcom
   const isOpen = window?.status === 'failed' || window?.status === 'abandoned';
   const release =
     window !== undefined && isOpen
-      ? releaseCommand({ export: window.export, status: window.status }, formatMs(window.window_start))
+      ? releaseCommand(window.export, window.status, formatMs(window.window_start))
       : null;
-  if (outcome === 'held') return release === null ? 'It is read next.' : `To read it, run: ${release}`;
   return release === null
     ? `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${name}`
     : `Fix the file, drop it again, and run: ${release}`;

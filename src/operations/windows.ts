@@ -1,16 +1,22 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
 import { noteOperation } from '../auth/audit.ts';
+import { holdRules } from '../config/load.ts';
 import { integer, type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { heldFiles } from '../ingest/file-record.ts';
-import type { ResettableStatus } from '../ingest/requests/requests.ts';
+import { heldFiles } from '../ingest/drop/held-files.ts';
+import type { HeldFile } from '../ingest/drop/waiting-names.ts';
 import { Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
-import { statusPhrase, WINDOW_STATUSES, type WindowStatus } from '../windows/window-states.ts';
+import {
+  type ResettableStatus,
+  statusPhrase,
+  WINDOW_STATUSES,
+  type WindowStatus,
+} from '../windows/window-states.ts';
 import { choice, hinted, list, required, toggle, value } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, reading } from './operation.ts';
@@ -29,6 +35,7 @@ const WINDOW = Type.Object({
   status: Type.Union(WINDOW_STATUSES.map((status) => Type.Literal(status))),
   since: TIME,
   file: Type.Union([Type.Integer(), Type.Null()]),
+  held_file: Type.Union([Type.String(), Type.Null()]),
 });
 const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
   { title: 'EXPORT', value: (window) => window.export },
@@ -36,6 +43,7 @@ const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
   { title: 'STATUS', value: ({ status }) => status },
   { title: 'SINCE', value: ({ since }) => since },
   { title: 'FILE NO.', value: ({ file }) => file, align: 'right' },
+  { title: 'HELD FILE', value: ({ held_file }) => held_file },
 ];
 
 /** What a window that waits for the operator allows. */
@@ -52,22 +60,23 @@ const RELEASES: readonly Release[] = [
   {
     name: 'reset',
     from: 'failed',
-    summary: 'read a failed window again: the newest file for it in held/, or else the file that failed',
+    summary:
+      'read a failed window again: the newest file for it in the drop folder, or else the file that failed',
     label: 'Reset',
-    will: 'The newest held file of the window is read; if none is held, the failed file is read again. Its detections then reach the change stream.',
+    will: 'The newest file for the window in the drop folder is read; without one, the failed file is read again. Its detections then reach the change stream. Other files for the window are then read as corrections.',
   },
   {
     name: 'accept',
     from: 'abandoned',
-    summary: 'read an abandoned window after all: the newest file for it in held/',
+    summary: 'read an abandoned window after all: the newest file for it in the drop folder',
     label: 'Accept',
-    will: 'The held file is read after all. Its detections then reach the change stream.',
+    will: 'The newest file for the window in the drop folder is read. Its detections then reach the change stream. Other files for the window are then read as corrections.',
   },
 ];
 
 export const WINDOWS = [
   reading('window list', {
-    summary: 'list windows and their status, the newest first',
+    summary: 'list windows and their status, the newest first, with the file that is held for each',
     members: {
       export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
       status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
@@ -80,14 +89,20 @@ export const WINDOWS = [
     operands: ['export'],
     result: Type.Array(WINDOW),
     examples: ['window list', 'window list newswire --status failed'],
-    run({ detections }, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
-      const db = detections();
+    readsDrop: true,
+    run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
+      const db = context.detections();
+      const held = new Map(
+        heldIn(context).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
+      );
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
       const none =
         exportName === null && status === null
           ? 'There are no windows yet. The list starts with the first window that is read.'
           : 'No windows match.';
-      return { value: windows.map(windowDocument), ...(windows.length === 0 && { done: none }) };
+      const documentOf = (window: ExportWindow) =>
+        windowDocument(window, held.get(nameOf(window.export, window.window_start)) ?? null);
+      return { value: windows.map(documentOf), ...(windows.length === 0 && { done: none }) };
     },
     text: (windows) => (windows.length === 0 ? null : table(windows, COLUMNS)),
   }),
@@ -150,7 +165,7 @@ function releaseOperation(release: Release) {
     members: {
       export: required(EXPORT),
       start: list(readStarts, { hint: START_HINT, placeholder: 'start', several: 'repeated' }),
-      all: toggle(`all ${from} windows with a file in held/, the oldest first`),
+      all: toggle(`all ${from} windows with a file in the drop folder, the oldest first`),
     },
     operands: ['export', 'start'],
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
@@ -164,7 +179,7 @@ function releaseOperation(release: Release) {
     ): Promise<Outcome<Released['document'] | undefined | readonly Released['document'][]>> {
       if (named.length > 0 === all)
         throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
-      const starts = all ? heldWindows(context, exportName, from) : named;
+      const starts = all ? heldStarts(context, exportName, from) : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts) requireStatus(context, release, exportName, start);
       const isList = all || named.length > 1;
@@ -179,18 +194,21 @@ function releaseOperation(release: Release) {
         value: isList ? documents : documents[0],
         done:
           released.map(({ text }) => text).join('\n') ||
-          `No ${from} window of ${exportName} has a file in held/.`,
+          `No ${from} window of ${exportName} has a file in the drop folder.`,
         failed: documents.some(({ outcome }) => outcome === 'failed' || outcome === null),
       };
     },
   });
 }
 
-function heldWindows({ detections }: Context, exportName: ExportName, from: ResettableStatus): number[] {
+function heldIn({ config, detections }: Context): HeldFile[] {
   const db = detections();
-  const held = db === null ? [] : heldFiles(db);
-  const own = held.filter(({ export: name, status }) => name === exportName && status === from);
-  return [...new Set(own.map(({ window_start }) => window_start))];
+  return db === null ? [] : heldFiles(config.ingest.drop, db, holdRules(config));
+}
+
+function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus): number[] {
+  const held = heldIn(context).filter(({ file, status }) => file.export === exportName && status === from);
+  return [...new Set(held.map(({ file }) => file.window_start))];
 }
 
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
@@ -246,7 +264,10 @@ async function releaseWindow(
 }
 
 /** A window in the contract's names. */
-function windowDocument({ export: exportName, window_start, status, since, file }: ExportWindow) {
+function windowDocument(
+  { export: exportName, window_start, status, since, file }: ExportWindow,
+  held_file: string | null,
+) {
   return {
     export: exportName,
     window_start: formatMs(window_start),
@@ -254,6 +275,7 @@ function windowDocument({ export: exportName, window_start, status, since, file 
     status,
     since: formatMs(since),
     file,
+    held_file,
   };
 }
 

@@ -126,7 +126,7 @@ CREATE TABLE ingest_file (
   label TEXT,
   sha256 TEXT,
   bytes INTEGER NOT NULL,
-  outcome TEXT NOT NULL CHECK (outcome IN ('applying', 'applied', 'repeated', 'failed', 'refused', 'held')),
+  outcome TEXT NOT NULL CHECK (outcome IN ('applying', 'applied', 'repeated', 'failed', 'refused')),
   taken_at INTEGER NOT NULL,
   finished_at INTEGER,
   -- Rows of a backfill that are committed: where it continues after a crash.

@@ -2,7 +2,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
-import { isHistory, type WindowStatus } from './window-states.ts';
+import { isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
 
 export interface ExportWindow {
   readonly export: ExportName;
@@ -32,6 +32,11 @@ const UPSERT_WINDOW = `
   ON CONFLICT (export, window_start)
   DO UPDATE SET status = excluded.status, since = excluded.since, file = excluded.file`;
 
+/** By the index of windows that are not done: there are few of them. */
+export const SELECT_RESETTABLE = `
+  SELECT window_start, status FROM export_window
+  WHERE status <> 'done' AND export = :export AND status IN ('failed', 'abandoned')`;
+
 const SELECT_NEWEST_DONE = `
   SELECT max(window_start) AS window_start FROM export_window WHERE export = :export AND status = 'done'`;
 
@@ -50,16 +55,9 @@ const SET_EXPECTATION = `
   ON CONFLICT (export) DO UPDATE
   SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
 
-/** A held file is read by a command for its window: without the window, nobody would find the file again. */
-const FILE_IS_HELD = `
-  EXISTS (SELECT 1 FROM ingest_file AS held
-    WHERE held.export = export_window.export AND held.window_start = export_window.window_start
-      AND held.outcome = 'held' AND held.destination IS NOT NULL)`;
-
 const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
-  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start
-    AND NOT ${FILE_IS_HELD}`;
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
 
 const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
 const SET_LOOKED_THROUGH = `
@@ -101,7 +99,7 @@ const SELECT_LONG_MISSING = `
 
 const DELETE_NOT_YET_DUE = `
   DELETE FROM export_window
-  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from AND NOT ${FILE_IS_HELD}`;
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
 const DELETE_LOOK = 'DELETE FROM window_look';
@@ -128,6 +126,14 @@ export function listWindows(
   },
 ): ExportWindow[] {
   return db.prepare<unknown[], ExportWindow>(SELECT_WINDOWS).all(wanted);
+}
+
+/** The failed and the abandoned windows of an export, by start in epoch milliseconds. */
+export function resettableWindows(db: Database, exportName: ExportName): Map<number, ResettableStatus> {
+  const rows = db
+    .prepare<unknown[], { window_start: number; status: ResettableStatus }>(SELECT_RESETTABLE)
+    .all({ export: exportName });
+  return new Map(rows.map(({ window_start, status }) => [window_start, status]));
 }
 
 /** The end of an export's newest finished window, epoch milliseconds; null when none is finished. */
@@ -159,7 +165,7 @@ export function setWindow(db: Database, window: ExportWindow): void {
 
 /**
  * Sets from which window on those of an export are expected, and forgets what was said of earlier ones whose files
- * never came; those with a held file stay. The next search is due at once.
+ * never came: files that are held for them are read. The next search is due at once.
  *
  * @returns how many windows are no longer missing or abandoned
  */
@@ -217,7 +223,7 @@ export function longMissing(
   return db.prepare<unknown[], ExportWindow>(SELECT_LONG_MISSING).all(wanted);
 }
 
-/** Removes windows that cannot be missing yet: the clock was ahead when they were added. Those with a held file stay. */
+/** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
 export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
   db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
 }

@@ -24,6 +24,9 @@ const LOOK_EVERY_MS = DAY_MS;
 /** A window that ended longer before it was read is history: no other window is expected because of it. */
 const HISTORY_AFTER_MS = 90 * DAY_MS;
 
+/** In one of these statuses, a window waits for an operator: files that arrive for it are held. */
+export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
+
 /** A known window; it has had its status since `since`, epoch milliseconds. */
 export interface Known {
   readonly status: WindowStatus;

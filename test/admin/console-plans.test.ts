@@ -1,7 +1,7 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { WINDOWS_WITH_FILES_LEFT, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
+import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/file-record.ts';
 import {
   DELIVERED_AT,
@@ -28,8 +28,8 @@ for (const [what, sql, values, plan] of [
     /SEARCH known USING PRIMARY KEY \(export=\? AND window_start>\? AND window_start<\?\).*SEARCH ingest_file USING INTEGER PRIMARY KEY.*SEARCH file USING INDEX ingest_file_by_window \(export=\? AND window_start=\?\)/,
   ],
   [
-    'windows with files left',
-    WINDOWS_WITH_FILES_LEFT,
+    'windows with failed files',
+    WINDOWS_WITH_FAILED_FILES,
     WINDOWS,
     /SEARCH ingest_file USING INDEX ingest_file_by_/,
   ],

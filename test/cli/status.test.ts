@@ -151,7 +151,10 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
       version: '1.0.0',
       health: { status: 'degraded', paused_since: null, reason: '' },
       exports: { newswire: NOTHING, imagewire: NOTHING },
-      ingest: { drop: '/drop', waiting: 0, waiting_files: [], waits_for: null, reading: null, applying: [] },
+      ingest: {
+        ...{ drop: '/drop', waiting: 0, waiting_files: [], waits_for: null },
+        ...{ held: 0, held_files: [], reading: null, applying: [] },
+      },
       database: {
         ...{ bytes: 0, wal_bytes: 0, access_bytes: 0, access_wal_bytes: 0, log_bytes: 0, versions: 0 },
         unreadable: 'it is damaged',

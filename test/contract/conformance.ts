@@ -159,7 +159,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'missing: a file that arrives reaches the stream then | windows-over-time | a late file of a missing window is read when it arrives',
     'abandoned: 30 days after it became missing | window-states | is abandoned 30 days after it became missing, whatever its age',
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
-    'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them',
+    'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',
     'a pause is told and kept | drop-folder | a pause leaves dropped files where they are, also across a restart',
   ]),

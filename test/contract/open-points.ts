@@ -86,7 +86,7 @@ export const OPEN_POINTS: readonly Rule[] = [
     'an export that is switched off: streams | stream-over-restarts | an export that is switched off is left out until it is switched on',
     'an export that is switched off: gaps | me | an export that is switched off has no types, starts or gaps',
     'an export that is switched off: health | health | an export that is switched off is ignored, and shows nothing done',
-    'window reset: the newest held file | failed-windows | files for a failed window are held; window reset reads the newest of them',
+    'window reset: the newest held file | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'window accept: for abandoned ones | windows-over-time | window accept is only for abandoned windows, and needs a file',
     'a bad second file leaves a window done | finished-files | a bad second file for a done window fails, and the window stays done',
     'a pause closes ingest stalled | health | a pause closes it',

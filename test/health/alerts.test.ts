@@ -10,9 +10,15 @@ import {
   REFUSED_FILES,
   WINDOWS_NOT_DONE,
 } from '../../src/health/ledger-alerts.ts';
-import { type FileRecord, SELECT_HELD, saveFile } from '../../src/ingest/file-record.ts';
+import { type FileRecord, saveFile } from '../../src/ingest/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { COUNT_KNOWN, FIRST_BEFORE_GAP, LAST_BEHIND_GAP, setWindow } from '../../src/windows/ledger.ts';
+import {
+  COUNT_KNOWN,
+  FIRST_BEFORE_GAP,
+  LAST_BEHIND_GAP,
+  SELECT_RESETTABLE,
+  setWindow,
+} from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { tableRows, topic } from '../support/manual.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
@@ -143,33 +149,8 @@ describe('windows', () => {
   test('of an export that is switched off open none', () => {
     set('failed');
     set('missing', START, NOW, 'imagewire');
-    file({ outcome: 'held' });
     file({ report: { bad_rows: 1 } });
     assert.deepEqual(alerts(NOW, new Set()), []);
-  });
-
-  test('with held files name the command that reads them', () => {
-    set('abandoned', START, NOW - 30 * DAY_MS);
-    file({ outcome: 'held', taken_at: NOW - 3 * HOUR_MS });
-    file({ outcome: 'held', taken_at: NOW - 2 * HOUR_MS });
-    const [held, ...others] = alerts();
-    assert.deepEqual(others, []);
-    assert.deepEqual(
-      [held?.name, held?.since, held?.page_worthy],
-      ['held windows', formatMs(NOW - 3 * HOUR_MS), false],
-    );
-    assert.ok(held?.what_to_do.includes(`wirewatch window accept newswire ${formatMs(START)}`));
-    set('failed', START, NOW - 300 * DAY_MS);
-    const reset = alerts().find(({ name }) => name === 'held windows');
-    assert.ok(reset?.what_to_do.includes(`wirewatch window reset newswire ${formatMs(START)}`));
-    set('done', START);
-    assert.deepEqual(alerts(), []);
-  });
-
-  test('a held file that has been read keeps no alert open', () => {
-    set('abandoned', START, NOW - 30 * DAY_MS);
-    file({ outcome: 'held', destination: null });
-    assert.deepEqual(alerts(), []);
   });
 });
 
@@ -248,8 +229,8 @@ test('the queries, run once a second, use an index', () => {
     [`${seek} (export=? AND status=?)`, `${seek} (export=? AND status=? AND since>?)`],
   );
   assert.match(
-    plan(SELECT_HELD, { limit: 1 }),
-    /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\?/,
+    plan(SELECT_RESETTABLE, { export: 'newswire' }),
+    /SEARCH export_window USING COVERING INDEX export_window_not_done \(export=\? AND status=\?\)/,
   );
   assert.match(
     plan(FAILED_FILES, { since: 0, limit: 1 }),

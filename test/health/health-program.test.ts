@@ -1,7 +1,7 @@
 /** Health, alerts and missing windows of the real program. */
 
 import assert from 'node:assert/strict';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
@@ -9,7 +9,7 @@ import type { Health } from '../../src/health/rules.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Appliance, putFile, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { failingCall } from '../support/preload.ts';
@@ -163,6 +163,22 @@ describe('a new installation', () => {
     await eventually('the list', alerts, isFreeOf('drop folder not readable'));
     const line = await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
+  });
+
+  test('a drop folder that is missing at a start is urgent; reads go on, and files are read once it is back', async () => {
+    const mount = join(appliance.data, '..', 'mount');
+    const drop = join(mount, 'drop');
+    await appliance.restart({ WIREWATCH_INGEST_DROP: drop });
+    const [found] = await eventually('the alert', alerts, hasAlert('drop folder not readable'));
+    assert.ok(found?.detail.includes(drop));
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+    assert.ok(!existsSync(mount), 'nothing may be written below a mount point');
+    mkdirSync(join(drop, 'archive'), { recursive: true });
+    const name = fileName('newswire', currentWindowMs());
+    putFile(drop, name, ndjson([newRow()]));
+    assert.equal((await appliance.processed(name)).msg, 'file applied');
+    await eventually('the list', alerts, isFreeOf('drop folder not readable'));
+    await appliance.restart();
   });
 
   test('a full disk is urgent, reads continue, and ingest resumes by itself', {

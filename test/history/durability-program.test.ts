@@ -10,8 +10,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 
 const isLog = ({ path }: DiskCall) => /\/log\/[^/]*\.zst$/.test(path);
 const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
-  call.call === 'rename' &&
-  /\/drop\/(archive|failed|held|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
+  call.call === 'rename' && /\/drop\/(archive|failed|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
 /** Reason files, and notes about a file that is being read. */
 const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
 
@@ -39,7 +38,7 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
       unsynced.note(call);
     }
     assert.ok(entries > 5);
-    for (const folder of ['archive', 'failed', 'held', 'refused'])
+    for (const folder of ['archive', 'failed', 'refused'])
       assert.ok(
         putAway.some((path) => path.includes(`/${folder}/`)),
         folder,

@@ -202,7 +202,7 @@ test('refused files are in the status for a day, and open an alert', async () =>
   const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
   assert.match(
     stdout,
-    /Files that are held, or were not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/,
+    /Files that were not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/,
   );
   const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
   assert.equal(status.not_applied[0].file, 'newswire.soon.xml');

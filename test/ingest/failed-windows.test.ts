@@ -1,14 +1,20 @@
 /** Files for a failed window: held, read by a reset, or read at once by setting. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { formatMs, utcDay } from '../../src/time.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
+import { setWindow } from '../../src/windows/ledger.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { exportTrials } from '../support/export-trials.ts';
+import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exportTrials, later } from '../support/export-trials.ts';
 import { loggedFiles } from '../support/installation-state.ts';
+
+/** As many as one scan looks at. */
+const HELD_FILES = 20_000;
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
@@ -19,35 +25,47 @@ before(async () => {
 });
 after(() => appliance?.stop());
 
-test('files for a failed window are held; window reset reads the newest of them', async () => {
+test('files for a failed window are held; window reset reads the newest of them first', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
+  const older = fileName('newswire', window, 'csv');
   const rows = [newRow(), newRow(), newRow()];
   assert.equal((await appliance.dropped(name, 'broken\n')).msg, 'file failed');
   assert.equal(windowStatus('newswire', window), 'failed');
   assert.match(reasonBeside(`failed/${name}`).next, /wirewatch window reset newswire 2026-/);
-  const held = await appliance.dropped(name, ndjson(rows.slice(0, 1)));
-  assert.deepEqual([held.msg, held.destination], ['file held', `held/${name}`]);
-  const newest = await appliance.dropped(name, ndjson(rows.slice(1)));
-  assert.equal(newest.destination, `held/${name.replace('.ndjson', `.${newest.number}.ndjson`)}`);
+  const first = later(rows[1] ?? {}, { strength_score: 1 });
+  const held = await appliance.dropped(older, contentOf('csv', [...rows.slice(0, 1), first]));
+  assert.deepEqual([held.msg, held.reason], ['file held', 'its window has failed']);
+  assert.equal((await appliance.dropped(name, ndjson(rows.slice(1)))).msg, 'file held');
+  for (const one of [older, name]) assert.ok(existsSync(inDrop(one)), 'both stay where they were dropped');
+  const listed = JSON.parse(appliance.cli(['window', 'list', 'newswire', '--json']).stdout);
+  assert.equal(
+    listed.find(({ window_start }: { window_start: string }) => window_start === formatMs(window)).held_file,
+    name,
+  );
+  const status = appliance.cli(['ingest', 'status']).stdout;
+  assert.match(
+    status,
+    new RegExp(`${older} +its window has failed +To read it, run: wirewatch window reset newswire`),
+  );
   for (const row of rows) assert.equal(await appliance.detection(idOf(row)), null);
   const arrived = await followStream(appliance);
 
   const start = name.split('.')[1] ?? '';
   const { stdout } = appliance.cli(['window', 'reset', 'newswire', start, '--json']);
-  assert.equal(JSON.parse(stdout).outcome, 'applied');
+  const { outcome, file } = JSON.parse(stdout);
+  assert.deepEqual([outcome, basename(file)], ['applied', name]);
   assert.equal(windowStatus('newswire', window), 'done');
-  assert.ok(!existsSync(inDrop(String(newest.destination))));
-  assert.ok(!existsSync(inDrop(`${newest.destination}.reason.json`)));
-  assert.ok(existsSync(inDrop('held', name)), 'the older one must stay');
+  assert.equal((await appliance.processed(older)).msg, 'file applied', 'the other one is a correction');
+  for (const one of [older, name]) assert.ok(!existsSync(inDrop(one)));
   const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
   assert.deepEqual(
     shown.map((detection) => detection?.version),
-    [undefined, 1, 1],
+    [1, 2, 1],
   );
   assert.deepEqual(
-    await arrived(),
-    rows.slice(1).map((row) => `${idOf(row)} 1 created`),
+    (await arrived()).sort(),
+    [...rows.map((row) => `${idOf(row)} 1 created`), `${idOf(rows[1] ?? {})} 2 updated`].sort(),
     'then they must reach the stream',
   );
   const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
@@ -99,7 +117,7 @@ test('window reset of several windows tells what became of each, also when one i
       ['done', 'applied'],
     ],
   );
-  assert.match(documents[0].reason, /contain no file for window/);
+  assert.match(documents[0].reason, /neither the drop folder nor failed\/ has a file for window/);
   // Its file is put back, so that no alert of it remains.
   await appliance.dropped(fileName('newswire', gone), ndjson([newRow()]));
   const { stdout } = appliance.cli(['window', 'reset', 'newswire', formatMs(gone)]);
@@ -113,11 +131,14 @@ test('window reset --all reads the held file of every failed window', async () =
   const rows = [newRow(), newRow()];
   await appliance.dropped(fileName('newswire', second), ndjson(rows.slice(1)));
   await appliance.dropped(fileName('newswire', first), ndjson(rows.slice(0, 1)));
-  const list: { name: string; what_to_do: string }[] = JSON.parse(
+  const list: { name: string; detail: string }[] = JSON.parse(
     appliance.cli(['alert', 'list', '--json']).stdout,
   );
   const alert = list.find(({ name }) => name === 'held windows');
-  assert.match(alert?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
+  assert.match(
+    alert?.detail ?? '',
+    /^newswire: files wait for 2 failed windows from .* on; to read them, run: wirewatch window reset newswire --all$/,
+  );
   const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
   assert.deepEqual(
     reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
@@ -170,23 +191,55 @@ test('a failed window of an export that is switched off is not reset, and its fi
   assert.equal(windowStatus('imagewire', window), 'failed');
 });
 
-test('a held file that a reset had taken when the program was killed has one record', async () => {
+test('a held file that a reset had taken when the program was killed is still held, and read by a reset', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
-  await appliance.dropped(name, 'broken\n');
-  const held = await appliance.dropped(name, ndjson([newRow()]));
+  const row = newRow();
+  const failed = await appliance.dropped(name, 'broken\n');
+  await appliance.dropped(name, ndjson([row]));
   await appliance.serving().stop();
-  renameSync(inDrop(String(held.destination)), inDrop('.taken', `${Number(held.number) + 1}.${name}`));
-  rmSync(inDrop(`${held.destination}.reason.json`));
+  renameSync(inDrop(name), inDrop('.taken', `${Number(failed.number) + 1}.${name}`));
   await appliance.restart();
-  await appliance
-    .serving()
-    .logged('it is held again', ({ msg, file }) => msg === 'file held' && file === name);
-  const records = loggedFiles(appliance.data).filter((record) => record.name === name);
-  const last = new Map(records.map(({ number, destination }) => [number, destination]));
-  assert.deepEqual([...last.values()], [`failed/${name}`, null, `held/${name}`]);
+  assert.equal((await appliance.processed(name)).msg, 'file held');
   appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
   assert.equal(windowStatus('newswire', window), 'done');
+  assert.ok(await appliance.detection(idOf(row)));
+});
+
+test('a failed file that a reset had taken when the program was killed has one record', async () => {
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  const failed = await appliance.dropped(name, 'broken\n');
+  await appliance.serving().stop();
+  renameSync(inDrop('failed', name), inDrop('.taken', `${Number(failed.number) + 1}.${name}`));
+  rmSync(inDrop('failed', `${name}.reason.json`));
+  await appliance.restart();
+  appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
+  const records = loggedFiles(appliance.data).filter((record) => record.name === name);
+  const last = new Map(records.map(({ number, destination }) => [number, destination]));
+  assert.deepEqual([...last.values()], [null, `failed/${name}`]);
+  await appliance.dropped(name, ndjson([newRow()]));
+  appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
+});
+
+test('thousands of held files keep no other file waiting', async () => {
+  const started = nextWindowMs();
+  await appliance.serving().stop();
+  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
+  const starts = Array.from({ length: HELD_FILES }, (_, index) => started - (index + 1000) * WINDOW_MS);
+  db.transaction(() => {
+    for (const window_start of starts)
+      setWindow(db, { export: 'imagewire', window_start, status: 'abandoned', since: started, file: null });
+  })();
+  db.close();
+  for (const start of starts) writeFileSync(inDrop(fileName('imagewire', start)), 'not read\n');
+  await appliance.restart();
+  const name = fileName('imagewire', nextWindowMs());
+  const row = newRow();
+  assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
+  const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
+  assert.deepEqual([status.ingest.waiting, status.ingest.held], [0, HELD_FILES]);
+  for (const start of starts) rmSync(inDrop(fileName('imagewire', start)));
 });
 
 test('failed_windows = read reads a file for a failed window, and archives the failed one', async () => {

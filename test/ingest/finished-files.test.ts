@@ -80,16 +80,16 @@ test('existing names are not overwritten', async () => {
   const window = nextWindowMs();
   const name = fileName('newswire', window);
   const numbered = (number: unknown) => name.replace('.ndjson', `.${number}.ndjson`);
-  const failed = await appliance.dropped(name, 'broken 1\n');
+  const good = await appliance.dropped(name, ndjson([newRow()]));
   // Files that an operator put there are kept, too.
-  const next = Number(failed.number) + 1;
-  writeFileSync(inDrop('held', name), 'here before');
-  writeFileSync(inDrop('held', numbered(next)), 'here before as well');
-  const held = await appliance.dropped(name, ndjson([newRow()]));
-  assert.equal(held.number, next);
-  assert.equal(held.destination, `held/${name.replace('.ndjson', `.${next}.1.ndjson`)}`);
-  assert.equal(readFileSync(inDrop('held', name), 'utf8'), 'here before');
-  assert.equal(readFileSync(inDrop('held', numbered(next)), 'utf8'), 'here before as well');
+  const next = Number(good.number) + 1;
+  writeFileSync(inDrop('failed', name), 'here before');
+  writeFileSync(inDrop('failed', numbered(next)), 'here before as well');
+  const failed = await appliance.dropped(name, 'broken\n');
+  assert.equal(failed.number, next);
+  assert.equal(failed.destination, `failed/${name.replace('.ndjson', `.${next}.1.ndjson`)}`);
+  assert.equal(readFileSync(inDrop('failed', name), 'utf8'), 'here before');
+  assert.equal(readFileSync(inDrop('failed', numbered(next)), 'utf8'), 'here before as well');
 
   writeFileSync(inDrop('refused', 'taken.txt.reason.json'), '{}');
   const refused = await appliance.dropped('taken.txt', 'x');

@@ -47,7 +47,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 const path = (name = NAME) => join(root, name);
 /** Of the file with ingest number 7. */
 let taken = '';
-const scan = (nowMs = NOW_MS) => drop.scan(nowMs, () => false);
+const scan = (nowMs = NOW_MS) => drop.scan(nowMs, { isRecorded: () => false, heldBy: () => null });
 
 /** Scans twice, with enough time between. @returns the only file that is ready then */
 async function ready() {
@@ -132,7 +132,10 @@ test('a taken file is in .taken, and is found there until it is processed', asyn
   assert.ok(!existsSync(path()));
   const again = await ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
-  assert.deepEqual((await drop.scan(NOW_MS, (number) => number === 7)).ready, []);
+  assert.deepEqual(
+    (await drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null })).ready,
+    [],
+  );
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {

@@ -136,13 +136,16 @@ test('irreversible actions wait until the clock has run evenly for an hour', () 
     return clock.isSteady();
   };
   assert.ok(advance(0));
+  assert.ok(!clock.isProven(), 'a start may begin with a wrong clock');
   assert.ok(advance(DAY_MS));
+  assert.ok(clock.isProven());
   // The clock is corrected slightly every day.
   wallMs += MINUTE_MS;
   assert.ok(advance(1000));
   for (const jumpMs of [40 * DAY_MS, -40 * DAY_MS]) {
     wallMs += jumpMs;
     assert.ok(!advance(1000));
+    assert.ok(!clock.isProven());
     assert.ok(!advance(HOUR_MS / 2));
     assert.ok(advance(HOUR_MS / 2));
   }

@@ -218,9 +218,8 @@ function checkFolder(installation: Installation, files: readonly PlannedFile[]):
     assert.ok(path !== undefined, `${name} is in the archive`);
     assert.ok(readFileSync(path).equals(content), name);
   }
-  for (const folder of ['failed', 'refused', 'held', '.taken'])
-    assert.deepEqual(readdirSync(join(drop, folder)), []);
-  assert.deepEqual(readdirSync(drop).sort(), ['.taken', 'archive', 'failed', 'held', 'refused']);
+  for (const folder of ['failed', 'refused', '.taken']) assert.deepEqual(readdirSync(join(drop, folder)), []);
+  assert.deepEqual(readdirSync(drop).sort(), ['.taken', 'archive', 'failed', 'refused']);
 }
 
 /** The log must name each file once, windows in order, and positions must not go back. */

@@ -78,7 +78,7 @@ async function carryOut(installation: Installation, serving: Serving, step: Step
       return drop(step.name, step.content);
     case 'mend':
       await drop(step.name, Buffer.from('broken'));
-      await drop(step.name, step.content);
+      putFile(installation.drop, step.name, step.content);
       installation.cli(['window', 'reset', 'newswire', formatWindowStart(step.startMs)]);
       return untilIdle(installation, serving);
     case 'replay':

@@ -1,6 +1,6 @@
 /** The status document: what it says of files, followers and settings, also when little can be read. */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { windowStates } from '../../src/admin/console/windows.ts';
@@ -13,7 +13,7 @@ import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { readStatus, type StatusSources } from '../../src/operations/status.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
@@ -66,12 +66,11 @@ function set(status: WindowStatus, windowStart = START): void {
 }
 
 describe('files', () => {
-  test('each that was not applied says what solves it; a held one stays listed', async () => {
+  test('each that was not applied says what solves it', async () => {
     set('failed');
     set('abandoned', START + WINDOW_MS);
     set('done', START + 2 * WINDOW_MS);
     const long = { taken_at: NOW_MS - 20 * DAY_MS, finished_at: NOW_MS - 20 * DAY_MS };
-    file({ outcome: 'held', window_start: START + WINDOW_MS, ...long });
     file({ outcome: 'failed', ...long });
     file({ outcome: 'failed' });
     const second = file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
@@ -89,9 +88,36 @@ describe('files', () => {
           'failed',
           `Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
         ],
-        ['held', `To read it, run: wirewatch window accept newswire ${formatMs(START + WINDOW_MS)}`],
       ],
     );
+  });
+
+  test('those that are held are listed with their command, and wait for nothing else', async () => {
+    set('failed');
+    set('abandoned', START + WINDOW_MS);
+    const nameOf = (start: number, form: string) => `newswire.${formatWindowStart(start)}.${form}`;
+    const [failed, abandoned] = [nameOf(START, 'csv'), nameOf(START + WINDOW_MS, 'ndjson')];
+    const next = nameOf(START + 2 * WINDOW_MS, 'ndjson');
+    for (const name of [failed, abandoned, next]) writeFileSync(join(root, 'drop', name), '');
+    const { ingest } = await statusOf({ live: LIVE });
+    assert.deepEqual([ingest.waiting, ingest.waiting_files, ingest.held], [1, [next], 2]);
+    assert.deepEqual(ingest.held_files, [
+      {
+        file: failed,
+        export: 'newswire',
+        window_start: formatMs(START),
+        reason: 'its window has failed',
+        what_to_do: `To read it, run: wirewatch window reset newswire ${formatMs(START)}`,
+      },
+      {
+        file: abandoned,
+        export: 'newswire',
+        window_start: formatMs(START + WINDOW_MS),
+        reason: 'its window is abandoned',
+        what_to_do: `To read it, run: wirewatch window accept newswire ${formatMs(START + WINDOW_MS)}`,
+      },
+    ]);
+    for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
   });
 
   test('those that wait say for what: a pause, a start, an alert, or nothing but their turn', async () => {
@@ -118,7 +144,7 @@ describe('files', () => {
     file({ report: { rows: 0 } });
     store.writer.prepare('UPDATE export_window SET file = ?').run(last);
     const span = { export: 'newswire', from: START, to: START + WINDOW_MS } as const;
-    const [state] = windowStates(store.reader, span, true, NOW_MS);
+    const [state] = windowStates(store.reader, span, { isEnabled: true, held: [] }, NOW_MS);
     assert.deepEqual([state?.letter, state?.rows], ['d', 7]);
   });
 });

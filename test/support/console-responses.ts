@@ -233,6 +233,8 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       waiting: 14,
       waiting_files: ['newswire.20261121T1000Z.ndjson', 'imagewire.20261121T1000Z.ndjson'],
       waits_for: { reason: 'disk full: no room', what_to_do: 'Make room.' },
+      held: 2,
+      held_files: [],
       reading: { file: 'newswire.20261121T0950Z.ndjson', rows: 3500 },
       applying: [{ file: 'newswire.backfill.2025.ndjson.gz', rows: 1_200_000, rows_applied: 431_000 }],
     },

@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { DropFolder } from '../../src/ingest/drop/drop-folder.ts';
 import { waitingWindows } from '../../src/ingest/drop/waiting-names.ts';
-import { saveFile } from '../../src/ingest/file-record.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
@@ -82,26 +81,6 @@ function put(windowStart: number, into = ''): string {
   );
   writeFileSync(path, '');
   return path;
-}
-
-/** Records a file that is held for a window. */
-function hold(windowStart: number): void {
-  const name = `newswire.${formatWindowStart(windowStart)}.ndjson`;
-  saveFile(db, {
-    number: 2,
-    name,
-    export: 'newswire',
-    window_start: windowStart,
-    label: null,
-    sha256: null,
-    bytes: 0,
-    outcome: 'held',
-    taken_at: nowMs,
-    finished_at: nowMs,
-    rows_applied: 0,
-    report: {},
-    destination: `held/${name}`,
-  });
 }
 
 describe('which windows are expected', () => {
@@ -237,19 +216,6 @@ describe('when the search runs', () => {
     assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
     await search(right + DAY_MS);
     assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
-  });
-
-  test('a window that a clock ahead abandoned stays when a file is held for it', async () => {
-    finish(START);
-    await search(START + MISSING_AFTER + WINDOW_MS);
-    await search(START + 100 * DAY_MS);
-    await search(START + 140 * DAY_MS);
-    const heldStart = START + 50 * DAY_MS;
-    assert.equal(findWindow(db, 'newswire', heldStart)?.status, 'abandoned');
-    hold(heldStart);
-    await search(START + MISSING_AFTER + WINDOW_MS);
-    assert.deepEqual(starts('missing'), []);
-    assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, heldStart]);
   });
 
   test('a clock that is behind a finished window withdraws no missing or abandoned one', async () => {

@@ -5,7 +5,7 @@ import type { AlertDocument } from '../../health/alert-texts.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
 import type { Action } from './api.ts';
 import { readableOrNull, type Sources } from './sources.ts';
-import { type WindowState, windowActions, windowStates } from './windows.ts';
+import { heldIn, type WindowState, windowActions, windowStates } from './windows.ts';
 
 /** As far back as clients see gaps. */
 const WINDOWS_MS = 90 * DAY_MS;
@@ -20,7 +20,7 @@ export function alertActions(
 ): Action[] {
   const states = newestStates(
     sources,
-    EXPORT_NAMES.filter((one) => detail.startsWith(one)),
+    EXPORT_NAMES.filter((one) => detail.includes(`${one}: `)),
   );
   switch (name) {
     case 'failed windows':
@@ -60,7 +60,8 @@ function* newestStates(
   const end = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const db = readableOrNull(sources);
   if (db === null) return;
+  const known = { isEnabled: true, held: heldIn(sources, db) };
   for (const name of exports)
     for (let to = end; to > end - WINDOWS_MS; to -= STEP_MS)
-      yield* windowStates(db, { export: name, from: to - STEP_MS, to }, true, nowMs).reverse();
+      yield* windowStates(db, { export: name, from: to - STEP_MS, to }, known, nowMs).reverse();
 }

@@ -134,7 +134,7 @@ export interface OpenWindow {
   readonly window_end: Time;
   readonly letter: WindowLetter;
   readonly since: Time | null;
-  /** A file waits in held/. */
+  /** A file waits in the drop folder until the window is reset or accepted. */
   readonly held: boolean;
   readonly reason: string | null;
   readonly actions: readonly Action[];
@@ -156,7 +156,7 @@ export interface WindowDetail extends Omit<OpenWindow, 'reason'> {
   readonly detections: readonly DetectionEntry[];
 }
 
-/** `GET files?outcome=failed,held&name=2026&export=newswire&after=…`: the newest first, 50 at a time; `name` is a part of the name. */
+/** `GET files?outcome=failed,refused&name=2026&export=newswire&after=…`: the newest first, 50 at a time; `name` is a part of the name. */
 export interface FilesPage {
   readonly files: readonly FileEntry[];
   readonly next: string | null;

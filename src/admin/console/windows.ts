@@ -2,7 +2,11 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
+
+import { holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
+import { heldFiles } from '../../ingest/drop/held-files.ts';
+import type { HeldFile } from '../../ingest/drop/waiting-names.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
@@ -27,8 +31,9 @@ export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: 
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
+  const held = heldIn(sources, db);
   const statesOf = (name: ExportName) =>
-    windowStates(db, { export: name, from, to }, sources.enabled.has(name), nowMs);
+    windowStates(db, { export: name, from, to }, { isEnabled: sources.enabled.has(name), held }, nowMs);
   const states = perExport(statesOf);
   const mapOf = (name: ExportName) => ({
     enabled: sources.enabled.has(name),
@@ -72,7 +77,8 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
   const db = sources.detections();
   const span = { export: name, from: start, to: start + WINDOW_MS };
-  const [state] = windowStates(db, span, sources.enabled.has(name), nowMs);
+  const known = { isEnabled: sources.enabled.has(name), held: heldIn(sources, db) };
+  const [state] = windowStates(db, span, known, nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
   const expect = { operation: 'window expect', given: { export: name, start: formatMs(start) } };
@@ -111,9 +117,9 @@ export interface WindowState {
   readonly rows: number;
   /** Why its file failed. */
   readonly reason: string | null;
-  /** A file waits in held/. */
+  /** A file waits in the drop folder until the window is reset or accepted. */
   readonly held: boolean;
-  /** A file of it is in held/ or failed/, from where it can be read. */
+  /** A file of it is held, or in failed/, from where it can be read. */
   readonly hasFile: boolean;
 }
 
@@ -125,12 +131,11 @@ export const WINDOWS_WITH_ROWS = `
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
-/** The files that a reset and an accept choose from (ingest/apply/file-record.ts). */
-export const WINDOWS_WITH_FILES_LEFT = `
-  SELECT window_start, max(outcome = 'held') AS held FROM ingest_file
-  WHERE outcome IN ('held', 'failed') AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'
-    AND export = :export AND window_start >= :from AND window_start < :to
-  GROUP BY window_start`;
+/** The failed files that a reset can read again (ingest/file-record.ts). */
+export const WINDOWS_WITH_FAILED_FILES = `
+  SELECT DISTINCT window_start FROM ingest_file
+  WHERE outcome = 'failed' AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'
+    AND export = :export AND window_start >= :from AND window_start < :to`;
 
 const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as const satisfies Record<
   WindowStatus,
@@ -145,9 +150,9 @@ interface Known {
   readonly reason: string | null;
 }
 
-interface Left {
-  readonly window_start: number;
-  readonly held: 0 | 1;
+/** The files that are held now, of all exports. */
+export function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
+  return heldFiles(config.ingest.drop, db, holdRules(config));
 }
 
 /**
@@ -157,13 +162,14 @@ interface Left {
 export function windowStates(
   db: Database,
   span: { readonly export: ExportName; readonly from: number; readonly to: number },
-  isEnabled: boolean,
+  { isEnabled, held }: { readonly isEnabled: boolean; readonly held: readonly HeldFile[] },
   nowMs: number,
 ): WindowState[] {
   const knownRows = db.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span);
   const known = new Map(knownRows.map((one) => [one.window_start, one]));
-  const leftRows = db.prepare<unknown[], Left>(WINDOWS_WITH_FILES_LEFT).all(span);
-  const left = new Map(leftRows.map((one) => [one.window_start, one.held]));
+  const failed = new Set(db.prepare<unknown[], number>(WINDOWS_WITH_FAILED_FILES).pluck().all(span));
+  const own = held.filter(({ file }) => file.export === span.export);
+  const heldStarts = new Set(own.map(({ file }) => file.window_start));
   const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
   const states: WindowState[] = [];
   for (let start = span.from; start < span.to; start += WINDOW_MS) {
@@ -175,8 +181,8 @@ export function windowStates(
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,
-      held: left.get(start) === 1,
-      hasFile: left.has(start),
+      held: heldStarts.has(start),
+      hasFile: heldStarts.has(start) || failed.has(start),
     });
   }
   return states;

@@ -7,7 +7,7 @@ import { grouped } from '../../counted.ts';
 import { epochTimes, numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, type Now } from '../../time.ts';
-import type { Log, SetCondition } from '../threads/ingest-messages.ts';
+import type { Log, SetCondition } from '../reporting.ts';
 import type { Applier } from './apply-rows.ts';
 import type { StreamWriter } from './stream-writer.ts';
 

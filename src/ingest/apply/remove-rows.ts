@@ -16,8 +16,8 @@ import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { isFileError } from '../file-errors.ts';
+import type { Log, SetCondition } from '../reporting.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
-import type { Log, SetCondition } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */

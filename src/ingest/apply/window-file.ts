@@ -7,7 +7,7 @@
 import { grouped } from '../../counted.ts';
 import type { Operation } from '../../history/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
-import { arrival, statusAfter, statusPhrase } from '../../windows/window-states.ts';
+import { statusAfter } from '../../windows/window-states.ts';
 import type { Waiting } from '../drop/drop-folder.ts';
 import {
   chooseDestination,
@@ -38,21 +38,15 @@ export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileN
 /** Null: the file changed meanwhile, and stays for the next scan. */
 export type Processed = FileRecord | null;
 
-/** @param failedWindows whether a file for a failed window is held or read */
+/** Reads the file whatever the status of its window is. */
 export async function ingestWindowFile(
   files: FileStore,
   exports: ExportReader,
   waiting: WaitingWindow,
-  failedWindows: 'hold' | 'read',
 ): Promise<Processed> {
   const { drop, writer } = files;
   const number = nextNumber(files);
   const { file } = waiting;
-  const status = findWindow(writer.db, file.export, file.window_start)?.status;
-  if (!waiting.isReadAgain && arrival(status, failedWindows) === 'hold') {
-    const reason = `the window ${statusPhrase(status)}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
-    return putAway(files, waiting, number, { outcome: 'held', reason });
-  }
   const skipped_path = drop.skippedPath(number);
   const reading = exports.read(drop.source(waiting), file, waiting.name, { skipped_path });
   try {
@@ -107,7 +101,7 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   if (record.outcome === 'refused') forgetRefused(db, drop.takenNumbers());
   const { export: exportName, window_start, outcome } = record;
   if (exportName === null || window_start === null) return;
-  // A held file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
+  // A failed file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
   for (const { number, destination } of filesLeft(db, exportName, window_start))
     if (number !== record.number && !isThereIn(drop.root, destination ?? '')) clearDestination(db, number);
   if (outcome !== 'applied' && outcome !== 'failed') return;

@@ -6,9 +6,11 @@
  */
 import { type BigIntStats, fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
 import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../../store/folder.ts';
+import { SECOND_MS } from '../../time.ts';
 import { nullOfFileError } from '../file-errors.ts';
 import { compareFiles } from '../format/file-name.ts';
 import type { ExportSource } from '../format/unpacking.ts';
@@ -32,7 +34,14 @@ import {
   type Readiness,
   readiness,
 } from './readiness.ts';
-import { exportFilesOf, type IsRecorded, TAKEN_NAME, waitingNames } from './waiting-names.ts';
+import {
+  exportFilesIn,
+  type HeldFile,
+  type IsRecorded,
+  type KnownFiles,
+  TAKEN_NAME,
+  waitingNames,
+} from './waiting-names.ts';
 
 export type Waiting = {
   /** The name it was dropped under. */
@@ -40,7 +49,7 @@ export type Waiting = {
   /** Where it is now. */
   readonly path: string;
   readonly snapshot: FileSnapshot;
-  /** The file lies in `held/` or `failed/`, and an operator has it read again. */
+  /** The file lies in `failed/`, and an operator has it read again. */
   readonly isReadAgain?: true;
 } & Exclude<Readiness, { kind: 'wait' }>;
 
@@ -53,6 +62,8 @@ export interface Scan {
   readonly ignored: readonly string[];
   /** Export files in the folder that are not ready. */
   readonly notReady: number;
+  /** Export files that wait for an operator. */
+  readonly held: readonly HeldFile[];
 }
 
 interface Remembered {
@@ -81,14 +92,16 @@ export class DropFolder {
    * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
    * into the drop folder must not keep the appliance from starting.
    *
-   * @throws Refused if there is no drop folder
+   * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
+   * @throws Refused if there is no drop folder, or a file in its place
    */
-  prepare(): void {
+  prepare(mayBeMissing = false): void {
     try {
       // Not its parents: if a share is not mounted, exports would be written below its mount point.
       makeFolder(this.root);
       inFolder(this.root, '', syncFolder);
     } catch (error) {
+      if (mayBeMissing && !isErrorCode(error, 'ENOTDIR')) return;
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',
@@ -139,10 +152,10 @@ export class DropFolder {
    * @param check called now and then; it throws to end the scan
    * @throws the file system's error when the folder cannot be read
    */
-  async scan(nowMs: number, isRecorded: IsRecorded, check: () => void = () => {}): Promise<Scan> {
+  async scan(nowMs: number, known: KnownFiles, check: () => void = () => {}): Promise<Scan> {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    const { files, others: ignored } = await waitingNames(this.root, isRecorded, check);
+    const { files, held, others: ignored } = await waitingNames(this.root, known, check);
     const monotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
@@ -157,10 +170,10 @@ export class DropFolder {
           ignored.push(name);
           continue;
         }
-        const known = this.#remembered.get(path);
+        const before = this.#remembered.get(path);
         const memory =
-          known !== undefined && isSameSnapshot(known.snapshot, snapshot)
-            ? known
+          before !== undefined && isSameSnapshot(before.snapshot, snapshot)
+            ? before
             : { snapshot, sinceMs: monotonicMs, isTruncated: false };
         remembered.set(path, memory);
         const unchangedMs = monotonicMs - memory.sinceMs;
@@ -175,13 +188,28 @@ export class DropFolder {
     });
     this.#remembered = remembered;
     ready.sort(compareWaiting);
-    return { ready, notReady, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
+    return { ready, notReady, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
   }
 
   /** Whether an export file waits under a name, ready or not. @throws as {@link scan} */
   hasWaiting(name: string, isRecorded: IsRecorded): boolean {
-    const taken = namesIn(this.root, '.taken');
-    return exportFilesOf(namesIn(this.root, ''), taken, isRecorded).some((file) => file.name === name);
+    return exportFilesIn(this.root, isRecorded).some(({ file }) => file.name === name);
+  }
+
+  /**
+   * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
+   * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
+   */
+  async settled(name: string, path: string, nowMs: number): Promise<Waiting | null> {
+    const snapshot = this.snapshot(path);
+    if (typeof snapshot === 'string') return null;
+    const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
+    const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
+    if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
+    if (!this.isUnchanged({ path, snapshot })) return null;
+    const seen = { name, size: snapshot.size, unchangedMs, isTruncated: false };
+    const is = readiness(seen, this.#settings, nowMs);
+    return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
   }
 
   /** Gives a file whose compressed data is cut off time to grow. */
@@ -241,7 +269,7 @@ export class DropFolder {
       if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
       throw error;
     }
-    // The note beside a failed or held file is no longer true.
+    // The note beside a failed file is no longer true.
     if (waiting.isReadAgain) removeIn(this.root, `${waiting.path}.reason.json`);
     syncIn(this.root, '.taken');
     return this.isUnchanged({ ...waiting, path });

@@ -22,7 +22,7 @@ import {
   saveFile,
 } from '../file-record.ts';
 import { numberedName } from '../format/file-name.ts';
-import type { Log } from '../threads/ingest-messages.ts';
+import type { Log } from '../reporting.ts';
 import { type DropFolder, shortName } from './drop-folder.ts';
 import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from './own-folder.ts';
 
@@ -40,7 +40,6 @@ const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, strin
   repeated: 'archive',
   failed: 'failed',
   refused: 'refused',
-  held: 'held',
 };
 
 /** The next ingest number. None is issued twice, even if the first file was not recorded. */
@@ -111,8 +110,7 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   makeOwnFolder(root, dirname(destination));
   if (!isThereIn(root, taken)) return;
   requireFree(root, destination);
-  if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held')
-    writeReason(files, record, destination);
+  if (record.outcome === 'failed' || record.outcome === 'refused') writeReason(files, record, destination);
   const skipped = drop.skippedPath(record.number);
   // An interrupted reading may have left one under this number.
   const hasSkipped = (record.report.bad_rows ?? 0) > 0;
@@ -155,13 +153,6 @@ export function retireFailed(files: FileStore, window: { export: ExportName; win
   }
 }
 
-/** Writes the note beside a failed or held file again, after the status of its window changed. */
-export function rewriteReason(files: FileStore, record: FileRecord): void {
-  const { destination } = record;
-  if (destination !== null && isThereIn(files.drop.root, destination))
-    writeReason(files, record, destination);
-}
-
 /** For a person: why the file was not applied, and what to do. */
 function writeReason(
   { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
@@ -197,10 +188,6 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
       return record.window_start === null || status === 'done'
         ? 'No rows of this file were applied. Fix the file and drop it again.'
         : `No rows of this file were applied. Fix the file and drop it again, then run: wirewatch window reset ${record.export} ${start}`;
-    case 'held':
-      if (status === 'done')
-        return 'The window was read from another file. To read this file too, drop it again.';
-      return `To read this file, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
       return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
   }

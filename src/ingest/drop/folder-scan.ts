@@ -1,10 +1,12 @@
 /** Scans the drop folder, and reports when it cannot be read or written. */
 import { accessSync, constants } from 'node:fs';
 import { isErrorCode } from '../../refused.ts';
+import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { isFileError, plainError } from '../file-errors.ts';
-import type { SetCondition } from '../threads/ingest-messages.ts';
+import type { SetCondition } from '../reporting.ts';
 import type { Scan } from './drop-folder.ts';
 import { type FileStore, isRecorded } from './finished-file.ts';
+import { heldDetail, heldReason } from './held-files.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from './own-folder.ts';
 
 /** Ignored names that are logged, each once. */
@@ -13,12 +15,16 @@ const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as con
 
 export class FolderScanner {
   readonly #files: FileStore;
+  readonly #rules: HoldRules;
   readonly #setCondition: SetCondition;
   readonly #ignored = new Set<string>();
+  /** Paths of the files that were held at the last scan. */
+  #held: ReadonlySet<string> = new Set();
   #isUsable = true;
 
-  constructor(files: FileStore, setCondition: SetCondition) {
+  constructor(files: FileStore, rules: HoldRules, setCondition: SetCondition) {
     this.#files = files;
+    this.#rules = rules;
     this.#setCondition = setCondition;
   }
 
@@ -27,7 +33,11 @@ export class FolderScanner {
     const { drop, writer, now, log } = this.#files;
     let scan: Scan;
     try {
-      scan = await drop.scan(now(), (number, name) => isRecorded(writer.db, number, name), check);
+      const known = {
+        isRecorded: (number: number, name: string) => isRecorded(writer.db, number, name),
+        heldBy: heldBy(writer.db, this.#rules),
+      };
+      scan = await drop.scan(now(), known, check);
     } catch (error) {
       if (!isFileError(error)) throw error;
       const isForeign = error instanceof ForeignFolder;
@@ -44,6 +54,7 @@ export class FolderScanner {
     this.#isUsable = true;
     for (const name of UNUSABLE) this.#setCondition(name, null);
     this.#logIgnored(scan.ignored);
+    this.#reportHeld(scan.held);
     return scan;
   }
 
@@ -63,6 +74,15 @@ export class FolderScanner {
       });
     }
     this.#isUsable = false;
+  }
+
+  #reportHeld(held: Scan['held']): void {
+    this.#setCondition('held windows', heldDetail(held));
+    for (const one of held) {
+      if (this.#held.has(one.path)) continue;
+      this.#files.log('info', 'file held', { file: one.file.name, ...heldReason(one) });
+    }
+    this.#held = new Set(held.map(({ path }) => path));
   }
 
   #logIgnored(names: readonly string[]): void {

@@ -30,7 +30,7 @@ import { isErrorCode } from '../../refused.ts';
 import { isThere, openFile, syncFolder } from '../../store/folder.ts';
 
 /** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
-export const OWN_FOLDERS = ['archive', 'failed', 'refused', 'held', '.taken'] as const;
+export const OWN_FOLDERS = ['archive', 'failed', 'refused', '.taken'] as const;
 
 const OPEN_FILES = '/proc/self/fd';
 const HAS_OPEN_FILES = existsSync(OPEN_FILES);

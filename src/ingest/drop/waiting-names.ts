@@ -7,8 +7,10 @@ import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExportName } from '../../detection/content-type.ts';
+import type { HeldBy } from '../../windows/holding.ts';
+import type { ResettableStatus } from '../../windows/window-states.ts';
 import { compareFiles, type ExportFileName, parseFileName } from '../format/file-name.ts';
-import { namesIn, OWN_FOLDERS } from './own-folder.ts';
+import { entriesIn, namesIn, OWN_FOLDERS } from './own-folder.ts';
 
 /** So many export files, and as many others, are looked at in one scan: those that are read first. */
 const SCANNED_FILES_MAX = 20_000;
@@ -29,9 +31,30 @@ interface Dropped {
   readonly path: string;
 }
 
+/** An export file that waits. */
+export interface DroppedExport {
+  readonly file: ExportFileName;
+  /** In the drop folder. */
+  readonly path: string;
+}
+
+export interface HeldFile extends DroppedExport {
+  readonly file: Extract<ExportFileName, { kind: 'window' }>;
+  /** Of its window. */
+  readonly status: ResettableStatus;
+}
+
+/** What a scan must know of the files that it finds. */
+export interface KnownFiles {
+  readonly isRecorded: IsRecorded;
+  readonly heldBy: HeldBy;
+}
+
 export interface WaitingNames {
   /** Those that are read first. */
   readonly files: readonly Dropped[];
+  /** All that are held: a window has as many names as there are forms of files. */
+  readonly held: readonly HeldFile[];
   /** What is no file, as far as the folder tells. */
   readonly others: string[];
 }
@@ -39,9 +62,10 @@ export interface WaitingNames {
 /** @param check called now and then; it throws to end the search @throws the file system's error */
 export async function waitingNames(
   root: string,
-  isRecorded: IsRecorded,
+  { isRecorded, heldBy }: KnownFiles,
   check: () => void,
 ): Promise<WaitingNames> {
+  const held: HeldFile[] = [];
   const exports = new FirstOf<ExportFileName>(compareFiles);
   const refused = new FirstOf<string>((a, b) => (a < b ? -1 : 1));
   const others: string[] = [];
@@ -55,41 +79,68 @@ export async function waitingNames(
     if (parsed.kind === 'unfinished') continue;
     if (isOther(entry)) {
       if (others.length < OTHERS_MAX) others.push(name);
-    } else if (parsed.kind === 'export') exports.add(parsed.file);
-    else refused.add(name);
+    } else if (parsed.kind === 'export') {
+      const { file } = parsed;
+      const status = heldBy(file);
+      if (file.kind === 'window' && status !== null) held.push({ file, path: name, status });
+      else exports.add(file);
+    } else refused.add(name);
   }
   const names = [...exports.all().map((file) => file.name), ...refused.all()];
   const files = names.map((name) => ({ name, path: name }));
-  for (const taken of namesIn(root, '.taken')) {
-    const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-    if (name !== undefined && !isRecorded(Number(number), name))
-      files.push({ name, path: join('.taken', taken) });
-  }
-  return { files, others };
+  const taken = takenFiles(namesIn(root, '.taken'), isRecorded);
+  const heldTaken = heldOf(exportFilesOf(taken), heldBy);
+  const heldPaths = new Set(heldTaken.map(({ path }) => path));
+  return {
+    files: [...files, ...taken.filter(({ path }) => !heldPaths.has(path))],
+    held: [...held, ...heldTaken],
+    others,
+  };
 }
 
-/** Export files by name, in the order in which they are read. @param taken names in `.taken`, without those recorded */
-export function exportFilesOf(
-  names: readonly string[],
-  taken: readonly string[],
-  isRecorded: IsRecorded = () => false,
-): ExportFileName[] {
-  const dropped = taken.flatMap((name) => {
-    const [, number, original = ''] = TAKEN_NAME.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number), original) ? [] : [original];
+/**
+ * Export files in the drop folder, and those that were taken and have no record, in the order in which they are read.
+ *
+ * @throws when the folder cannot be read
+ */
+export function exportFilesIn(root: string, isRecorded: IsRecorded = () => false): DroppedExport[] {
+  const dropped = namesIn(root, '').map((name) => ({ name, path: name }));
+  const taken = entriesIn(root, '.taken').map(({ name }) => name);
+  return exportFilesOf([...dropped, ...takenFiles(taken, isRecorded)]).sort((a, b) =>
+    compareFiles(a.file, b.file),
+  );
+}
+
+/** Those of the files that are held. */
+export function heldOf(files: readonly DroppedExport[], heldBy: HeldBy): HeldFile[] {
+  return files.flatMap(({ file, path }) => {
+    const status = heldBy(file);
+    return file.kind === 'window' && status !== null ? [{ file, path, status }] : [];
   });
-  const files = [...names, ...dropped].flatMap((name) => {
+}
+
+function takenFiles(names: readonly string[], isRecorded: IsRecorded): Dropped[] {
+  return names.flatMap((taken) => {
+    const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
+    return name === undefined || isRecorded(Number(number), name)
+      ? []
+      : [{ name, path: join('.taken', taken) }];
+  });
+}
+
+function exportFilesOf(files: readonly Dropped[]): DroppedExport[] {
+  return files.flatMap(({ name, path }) => {
     const parsed = parseFileName(name);
-    return parsed.kind === 'export' ? [parsed.file] : [];
+    return parsed.kind === 'export' ? [{ file: parsed.file, path }] : [];
   });
-  return files.sort(compareFiles);
 }
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
 export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
-  const files = exportFilesOf(namesIn(root, ''), namesIn(root, '.taken'));
   return new Set(
-    files.flatMap((file) => (file.kind === 'window' && file.export === exportName ? file.window_start : [])),
+    exportFilesIn(root).flatMap(({ file }) =>
+      file.kind === 'window' && file.export === exportName ? file.window_start : [],
+    ),
   );
 }
 

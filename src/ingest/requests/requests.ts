@@ -4,7 +4,7 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import { formatMs } from '../../time.ts';
-import type { WindowStatus } from '../../windows/window-states.ts';
+import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { RemovedRows } from '../apply/remove-rows.ts';
 
@@ -33,9 +33,6 @@ export type IngestRequest =
    * request, the ingest thread deletes them all the same.
    */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
-
-/** Files of such a window are held. */
-export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
 export interface ReplayCounts extends ApplyCounts {
   files: number;

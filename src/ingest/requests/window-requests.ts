@@ -1,9 +1,10 @@
-/** Requests about a window: read a file that is held for it, expect windows from it on, and the gap of a lab. */
+/** Requests about a window: read its file after all, expect windows from it on, and the gap of a lab. */
 import { formatMs, type Now } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
-import { type FileStore, recordsInTaken, rewriteReason } from '../drop/finished-file.ts';
+import { type FileStore, isRecorded, recordsInTaken } from '../drop/finished-file.ts';
+import { exportFilesIn } from '../drop/waiting-names.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { clearDestination, type FileRecord, filesLeft } from '../file-record.ts';
 import { parseFileName, switchedOff } from '../format/file-name.ts';
@@ -27,23 +28,43 @@ export async function reset(
       ok: false,
       reason: `${window} is now ${status ?? 'unknown'}, so no file was read. To list windows, run: wirewatch window list`,
     };
-  const waiting = heldFile(files, request);
-  if (waiting === null)
-    return { ok: false, reason: `held/ and failed/ contain no file for ${window}. Drop one.` };
   if (!exports.isEnabled(request)) return { ok: false, reason: switchedOff(request.export) };
-  // The operator asked for this file: it is read whatever is configured for failed windows.
-  const processed = await ingestWindowFile(files, exports, waiting, 'read').catch(reasonOfFile);
+  const waiting = (await droppedFile(files, request)) ?? failedFile(files, request);
+  if (waiting === null)
+    return { ok: false, reason: `neither the drop folder nor failed/ has a file for ${window}. Drop one.` };
+  if (waiting === 'still written')
+    return { ok: false, reason: `the file for ${window} may still be written. Try again in a minute.` };
+  const processed = await ingestWindowFile(files, exports, waiting).catch(reasonOfFile);
   if (typeof processed === 'string') return afterError(files, request, processed);
   if (processed === null)
     return { ok: false, reason: `${waiting.path} changed while it was being read. Try again.` };
   onProcessed(processed);
-  for (const left of filesLeft(db, request.export, request.window_start)) rewriteReason(files, left);
   const { name, destination, outcome, report } = processed;
   return { ok: true, reset: { file: destination ?? name, outcome, reason: report.reason ?? null } };
 }
 
-/** The newest file that is held for a window, or else that failed; null: there is none. */
-function heldFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
+/** The newest file in the drop folder for a window; null: there is none. The others are then read as corrections. */
+async function droppedFile(
+  { drop, writer, now }: FileStore,
+  request: RequestOf<'reset'>,
+): Promise<WaitingWindow | 'still written' | null> {
+  const known = (number: number, name: string) => isRecorded(writer.db, number, name);
+  const [newest] = exportFilesIn(drop.root, known)
+    .flatMap(({ file, path }) => {
+      if (file.kind !== 'window' || file.export !== request.export) return [];
+      if (file.window_start !== request.window_start) return [];
+      const snapshot = drop.snapshot(path);
+      return typeof snapshot === 'string' ? [] : { file, path, changed: snapshot.mtimeNs };
+    })
+    .sort((a, b) => (a.changed > b.changed ? -1 : 1));
+  if (newest === undefined) return null;
+  const { file, path } = newest;
+  const settled = await drop.settled(file.name, path, now());
+  return settled?.kind === 'export' ? { ...settled, file } : 'still written';
+}
+
+/** The newest failed file of a window; null: there is none. */
+function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
     const path = record.destination ?? '';
     const parsed = parseFileName(record.name);

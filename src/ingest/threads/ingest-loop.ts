@@ -2,7 +2,6 @@
  * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
  * and serves the requests of operators.
  */
-
 import { openRemovals } from '../../auth/removal.ts';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
@@ -13,6 +12,7 @@ import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../s
 import { isDiskFull } from '../../store/database-errors.ts';
 import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
+import { isHeld } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
@@ -20,6 +20,7 @@ import { LostEnd } from '../apply/lost-end.ts';
 import { finishRemovals, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
+import { ChangedFiles } from '../drop/changed-files.ts';
 import type { DropFolder, Waiting } from '../drop/drop-folder.ts';
 import { type FileStore, nextNumber, removeTemporary } from '../drop/finished-file.ts';
 import { FolderScanner } from '../drop/folder-scan.ts';
@@ -29,6 +30,7 @@ import { nullOfFileError, plainError } from '../file-errors.ts';
 import { type FileRecord, processedFile } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
 import { readPause } from '../pause.ts';
+import { type Log, onlyChanges } from '../reporting.ts';
 import { handleRequests } from '../requests/handle-requests.ts';
 import {
   type HandleRequest,
@@ -40,7 +42,7 @@ import { SteadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
 import { FullDisk } from './full-disk.ts';
-import type { IngestEvent, IngestSettings, Log, SetCondition } from './ingest-messages.ts';
+import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { StuckFiles } from './stuck-files.ts';
 import { UnfinishedFiles } from './unfinished-files.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
@@ -70,6 +72,7 @@ export class Ingester {
   readonly #handle: HandleRequest;
   readonly #scanner: FolderScanner;
   readonly #retention: Retention;
+  readonly #changed: ChangedFiles;
   readonly #missing: MissingWindows;
   readonly #stuck: StuckFiles;
   readonly #disk: FullDisk;
@@ -100,7 +103,7 @@ export class Ingester {
     this.#send = send;
     this.#access = new AccessConnection(this.#folder);
     const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
-    const setCondition = reportChanges(send);
+    const setCondition = onlyChanges((name, detail) => send({ kind: 'condition', name, detail }));
     const folder = this.#folder.log;
     const writer = new StreamWriter({
       db,
@@ -135,8 +138,9 @@ export class Ingester {
       log,
       setCondition,
     });
-    this.#scanner = new FolderScanner(this.#files, setCondition);
+    this.#scanner = new FolderScanner(this.#files, settings, setCondition);
     this.#retention = new Retention(this.#files, settings.archive_days);
+    this.#changed = new ChangedFiles(this.#files, settings.rescan_seconds * SECOND_MS, setCondition);
     this.#missing = new MissingWindows({
       db,
       exports: settings.enabled_exports,
@@ -281,6 +285,7 @@ export class Ingester {
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
     if (this.#access.use(readPause) !== null) return null;
+    if (which === 'all') await this.#disk.retrying(() => this.#changed.run());
     const scan = await this.#scanner.scan(this.#check);
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
@@ -301,7 +306,7 @@ export class Ingester {
   async #process(waiting: Waiting): Promise<void> {
     try {
       const record = await this.#ingest(waiting);
-      if (record !== null) this.#report(record);
+      if (record !== null) this.#report(record, waiting);
       this.#stuck.remove('dropped', waiting.path);
       this.#disk.isOver();
     } catch (error) {
@@ -329,13 +334,16 @@ export class Ingester {
       return putAway(files, waiting, nextNumber(files), { outcome: 'refused', reason });
     }
     const { file } = waiting;
+    // A file before it in the same scan may have failed.
+    if (isHeld(files.writer.db, this.#settings, file)) return null;
     return file.kind === 'window'
-      ? ingestWindowFile(files, this.#exports, { ...waiting, file }, this.#settings.failed_windows)
+      ? ingestWindowFile(files, this.#exports, { ...waiting, file })
       : ingestBackfill(files, this.#exports, { ...waiting, file }, this.#between);
   }
 
-  /** Logs and counts a file, once. */
-  #report(record: FileRecord): void {
+  /** Logs and counts a file, once. @param read the file as it was read, if it was dropped */
+  #report(record: FileRecord, read?: Waiting): void {
+    if (read !== undefined) this.#changed.note(record, read.snapshot);
     const { number, name, outcome, destination } = record;
     const { errors: _, error_groups: __, ...report } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
@@ -357,7 +365,7 @@ export class Ingester {
     if (found !== null) this.#log('info', 'checked for missing windows', { ...found });
     this.#disk.isOver();
     this.#checkpoint(1);
-    if (isSteady) this.#retention.run();
+    if (this.#clock.isProven()) this.#retention.run();
   }
 
   /** @param grownBytes by how much the write-ahead log must have grown: a reader may keep it from being emptied */
@@ -377,14 +385,5 @@ function spaced(tell: (progress: string) => void): (progress: string) => void {
     if (nowMs - toldAtMs < TELL_EVERY_MS) return;
     toldAtMs = nowMs;
     tell(progress);
-  };
-}
-
-/** Sends a condition only when it changes. */
-function reportChanges(send: (event: IngestEvent) => void): SetCondition {
-  const known = new Map<string, string | null>();
-  return (name, detail) => {
-    if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
-    known.set(name, detail);
   };
 }

@@ -1,7 +1,8 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { StreamPosition } from '../../history/version-epoch.ts';
-import type { FileOutcome } from '../file-record.ts';
+import type { ProcessedFile } from '../file-record.ts';
+import type { IngestCondition, Log } from '../reporting.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 
 export interface IngestSettings {
@@ -24,40 +25,6 @@ export interface IngestSettings {
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';
 }
-
-/** The outcome of a file, for metrics. */
-export interface ProcessedFile {
-  readonly export: ExportName | null;
-  readonly outcome: FileOutcome;
-  readonly rows: Readonly<Record<RowOutcome, number>>;
-}
-
-export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
-/** `left_out`: bad, or of a stream that does not exist. */
-export type RowOutcome = (typeof ROW_OUTCOMES)[number];
-
-/**
- * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
- * them.
- */
-export const INGEST_CONDITIONS = [
-  'disk full',
-  'drop folder not readable',
-  'drop folder not writable',
-  'file stuck',
-  'end of log lost',
-  'removal incomplete',
-] as const;
-export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
-
-export type Log = (
-  level: 'debug' | 'info' | 'warn' | 'error',
-  msg: string,
-  fields?: Record<string, unknown>,
-) => void;
-
-/** Begins a condition, or changes its detail; null: it is over. */
-export type SetCondition = (name: IngestCondition, detail: string | null) => void;
 
 export interface IngestCalls {
   /** Until it comes, the thread has only loaded its code. */

@@ -27,7 +27,8 @@ export function runIngester(port: MessagePort): void {
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
-      drop.prepare();
+      // Clients can read without it.
+      drop.prepare(settings.mode === 'serve');
       const recovered = await recover(settings, { send, isStopping: () => isStopping });
       ingester = new Ingester(settings, drop, recovered, send);
       // Asked to while it recovered: nothing would ask again.

@@ -6,7 +6,7 @@ import { counted } from '../../counted.ts';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type PlainError, plainError, reasonOfFile } from '../file-errors.ts';
-import type { SetCondition } from './ingest-messages.ts';
+import type { SetCondition } from '../reporting.ts';
 
 /** Also after a full disk. */
 export const RETRY_MS = paced(10 * SECOND_MS);

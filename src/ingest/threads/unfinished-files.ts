@@ -9,9 +9,9 @@ import { isThereIn } from '../drop/own-folder.ts';
 import { nullOfFileError } from '../file-errors.ts';
 import { applyingFiles, type FileRecord } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
+import type { Log } from '../reporting.ts';
 import type { ExportReader } from './export-reader.ts';
 import type { FullDisk } from './full-disk.ts';
-import type { Log } from './ingest-messages.ts';
 import type { StuckFiles } from './stuck-files.ts';
 
 export interface UnfinishedOptions {

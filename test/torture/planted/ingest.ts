@@ -54,7 +54,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     [
       'if (number !== record.number && !isThereIn(',
       'if (false && !isThereIn(',
-      'a held file has one record',
+      'a file that a reset reads again has one record',
       'failed-windows',
     ],
   ]),
@@ -254,6 +254,12 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
+    [
+      'this.#monotonicMs() - this.#startedMs >= PROVEN_AFTER_MS',
+      'true',
+      'nothing is deleted in the first hour after a start',
+      'steady-clock',
+    ],
     ['    this.#aheadMs = aheadMs;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
     [
       'Math.abs(aheadMs - this.#aheadMs)',

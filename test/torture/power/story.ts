@@ -264,7 +264,6 @@ class Recorder {
     this.#put(fileName('newswire', startMs), Buffer.from('no JSON\n'));
     await this.#settled();
     this.#write('newswire', { startMs });
-    await this.#settled();
     await this.#command('window', 'reset', 'newswire', formatWindowStart(startMs));
     await this.#settled();
   }

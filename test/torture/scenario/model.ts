@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import { idOf, type Row } from '../../support/export-files.ts';
 
-export const FOLDERS = ['archive', 'failed', 'held', 'refused'] as const;
+export const FOLDERS = ['archive', 'failed', 'refused'] as const;
 export type Folder = (typeof FOLDERS)[number];
 
 /** One row of the stream. */

@@ -14,6 +14,7 @@ const SMALLER = [
   { constant: 'TRANSACTION_LINES = 5e3', small: 'TRANSACTION_LINES = 100' },
   // A day of retention takes a millisecond.
   { constant: 'archiveDays * 864e5', small: 'archiveDays' },
+  { constant: 'PROVEN_AFTER_MS = paced(36e5)', small: 'PROVEN_AFTER_MS = 0' },
 ];
 
 /**

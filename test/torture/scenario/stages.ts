@@ -141,25 +141,23 @@ function windowStages(exports: Exports): Stage[] {
       ],
     },
     {
-      name: 'failed and held',
+      name: 'failed, held and reset',
       serves: true,
       steps: [
         put(exports.name('newswire', 3), broken, 'failed'),
-        put(exports.name('newswire', 3, 'csv'), heldContent, 'held'),
         put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
         exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
-      ],
-    },
-    {
-      name: 'reset',
-      serves: true,
-      steps: [
+        {
+          ...dropped(exports.name('newswire', 3, 'csv'), heldContent, (model) =>
+            model.file(heldContent, 'archive'),
+          ),
+          waits: true,
+        },
         {
           kind: 'command',
           args: () => ['window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))],
           ifRepeated: /done/,
           expect(model) {
-            model.move(heldContent, 'archive');
             // Its window is done, so the failed file may be in either folder.
             model.move(broken, 'archive', 'failed');
             model.apply('newswire', held);

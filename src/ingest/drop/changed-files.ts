@@ -1,0 +1,98 @@
+/**
+ * Archived files whose writer still has them open, and writes to them after they were read. Each that has changed goes
+ * back to `.taken/`, without a record, and is read like any other: as a correction.
+ */
+import { dirname } from 'node:path';
+import { monotonicMs } from '../../clock.ts';
+import { paced } from '../../pace.ts';
+import { HOUR_MS } from '../../time.ts';
+import { reasonOfFile } from '../file-errors.ts';
+import { type FileRecord, newestFiles, saveFile } from '../file-record.ts';
+import type { SetCondition } from '../reporting.ts';
+import type { FileStore } from './finished-file.ts';
+import { renameIn, syncIn } from './own-folder.ts';
+import type { FileSnapshot } from './readiness.ts';
+
+/** So long after a file was finished, and so many of the newest files, are looked at. */
+const LOOKED_AT_MS = 3 * HOUR_MS;
+const FILES_MAX = 200;
+/** How long the alert stays open after the last change. */
+const SHOWN_MS = paced(HOUR_MS);
+
+export class ChangedFiles {
+  readonly #files: FileStore;
+  readonly #everyMs: number;
+  readonly #setCondition: SetCondition;
+  /** The times of the files as they were read or first looked at, by ingest number; their sizes are in their records. */
+  #times = new Map<number, bigint>();
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #foundAtMs = Number.NEGATIVE_INFINITY;
+
+  /** @param everyMs between two looks: a look reads the state of up to {@link FILES_MAX} files */
+  constructor(files: FileStore, everyMs: number, setCondition: SetCondition) {
+    this.#files = files;
+    this.#everyMs = everyMs;
+    this.#setCondition = setCondition;
+  }
+
+  /** Remembers the time of a file that was read. */
+  note({ number }: FileRecord, { mtimeNs }: FileSnapshot): void {
+    this.#times.set(number, mtimeNs);
+  }
+
+  /** Looks if it is time to: call it before a scan, which then finds what is read again. @throws if the disk is full */
+  run(): void {
+    const nowMs = monotonicMs();
+    if (nowMs - this.#lookedAtMs < this.#everyMs) return;
+    this.#lookedAtMs = nowMs;
+    const { writer, now } = this.#files;
+    const since = now() - LOOKED_AT_MS;
+    const times = new Map<number, bigint>();
+    for (const record of newestFiles(writer.db, FILES_MAX)) {
+      if (record.outcome !== 'applied' || (record.finished_at ?? 0) < since) continue;
+      const reason = this.#look(record, times);
+      if (reason === null) continue;
+      this.#foundAtMs = nowMs;
+      this.#setCondition('file changed after reading', `${record.name}: ${reason}`);
+    }
+    this.#times = times;
+    if (nowMs - this.#foundAtMs >= SHOWN_MS) this.#setCondition('file changed after reading', null);
+  }
+
+  /** @param times gets that of a file that has not changed; @returns what is said of one that has; null: it has not */
+  #look(record: FileRecord, times: Map<number, bigint>): string | null {
+    const { number, bytes, destination } = record;
+    if (destination === null) return null;
+    try {
+      const snapshot = this.#files.drop.snapshot(destination);
+      if (typeof snapshot === 'string') return null;
+      const time = this.#times.get(number) ?? snapshot.mtimeNs;
+      times.set(number, time);
+      if (Number(snapshot.size) === bytes && snapshot.mtimeNs === time) return null;
+      readAgain(this.#files, record, destination);
+      return 'its writer changed it after it was read; it is read again';
+    } catch (error) {
+      return `it cannot be looked at or read again after it was read: ${reasonOfFile(error)}`;
+    }
+  }
+}
+
+/** A crash before the record is changed leaves a file in `.taken/` that the start moves back, and the next look finds. */
+function readAgain({ drop, writer, log }: FileStore, record: FileRecord, destination: string): void {
+  const { number, name, report } = record;
+  const taken = drop.takenPath(number, name);
+  renameIn(drop.root, destination, taken);
+  syncIn(drop.root, dirname(taken));
+  syncIn(drop.root, dirname(destination));
+  // Its rows count with those of the next reading.
+  const changed: FileRecord = {
+    ...record,
+    outcome: 'repeated',
+    report: { ...report, reason: 'the file was changed after it was read, and is read again' },
+    destination: null,
+  };
+  writer.write({ kind: 'file changed after reading', file: number, name }, () =>
+    saveFile(writer.db, changed),
+  );
+  log('warn', 'a file was changed after it was read: reading it again', { number, file: name });
+}

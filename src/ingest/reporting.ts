@@ -1,0 +1,35 @@
+/** How ingest reports: lines of the log, and the conditions of alerts. */
+
+/**
+ * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
+ * them.
+ */
+export const INGEST_CONDITIONS = [
+  'disk full',
+  'drop folder not readable',
+  'drop folder not writable',
+  'file stuck',
+  'held windows',
+  'file changed after reading',
+  'end of log lost',
+  'removal incomplete',
+] as const;
+export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
+
+export type Log = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  msg: string,
+  fields?: Record<string, unknown>,
+) => void;
+
+/** Begins a condition, or changes its detail; null: it is over. */
+export type SetCondition = (name: IngestCondition, detail: string | null) => void;
+
+/** Passes on a condition only when it changes. */
+export function onlyChanges(set: SetCondition): SetCondition {
+  const known = new Map<string, string | null>();
+  return (name, detail) => {
+    if ((known.get(name) ?? null) !== detail) set(name, detail);
+    known.set(name, detail);
+  };
+}
