@@ -5,12 +5,10 @@
  * | state | action |
  * |---|---|
  * | the log has the last entry that the database has applied | later entries are applied |
- * | the log starts with a snapshot of this database (`rebuild --log`) | none |
  * | no database, another schema, another log, older than the log's first entry, a replaced file that is damaged or has a write-ahead log beside it, a note of damage | it is rebuilt, beside the old file if there is room |
  * | the log ends before the database, or a part of it that is needed is damaged | refused; nothing is changed |
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
@@ -26,7 +24,7 @@ import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.t
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { forgetBoot, isNotedFile, isOfThisBoot, noteBoot, noteIdentity } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
-import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
+import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
@@ -37,12 +35,11 @@ import {
   type LocatedPart,
   type Place,
   placeOf,
-  snapshotAfter,
   type Tail,
   trustTail,
 } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { swapInNewLog } from './replace-log.ts';
+import { tidyLog } from './replace-log.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
 export interface RecoverOptions {
@@ -82,7 +79,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   const { folder, program } = options;
   let db: Database | null = null;
   try {
-    swapInNewLog(folder.log, now());
+    tidyLog(folder.log);
     const tail = findTail(folder.log, true);
     const isOurs = isNotedFile(folder.detections) && !existsSync(journalOf(folder.detections));
     const found = open(options, tail, isOurs);
@@ -187,10 +184,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const place = mark === null ? 'known' : placeBefore(tail, log, mark);
   if (mark === null || place === 'known' || place === 'beyond') return null;
   if (place === 'foreign') return 'it belongs to another log';
-  const snapshot = snapshotAfter(log, mark);
-  if (snapshot === null) return 'it is older than the first entry of the log';
-  setLogMark(db, snapshot);
-  return null;
+  return 'it is older than the first entry of the log';
 }
 
 /** Most databases have applied the last entry: then the log need not be read again. */
@@ -359,7 +353,7 @@ function setWalAside(path: string): void {
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
   const advice = existsSync(detections)
-    ? `If detections.db is sound, start a new log from it: wirewatch rebuild --log --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
+    ? `If detections.db is sound, write the log anew from it: wirewatch compact --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
     : 'Restore';
   return new Refused(
     'configuration',

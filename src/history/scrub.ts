@@ -9,7 +9,7 @@
  *
  * It only reads, so an appliance may run meanwhile.
  */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, openDatabase, openScratch } from '../store/database.ts';
@@ -32,8 +32,8 @@ export interface ScrubOptions {
   readonly between: () => Promise<void>;
   /** The log in bytes, then each table in rows. */
   readonly onProgress: (what: string, done: number, total: number) => void;
-  /** Replaces the mark of the database, to compare it with another log. */
-  readonly mark?: LogMark;
+  /** The database, as a view on one state of it; absent: it is opened, and followed while others write. */
+  readonly db?: Database;
 }
 
 export interface ScrubResult {
@@ -55,25 +55,29 @@ const CACHE_KIB = 8 * 1024;
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   for (let isRepeated = false; ; isRepeated = true) {
     const files = filesOf(options.folder.log);
-    const result = await scrubOnce(options, isRepeated);
-    if (result === null) continue;
-    const now = filesOf(options.folder.log).slice(0, files.length);
-    // The database may have been read with rows that a removal (purge.ts) had deleted from the log when that was read.
-    if (result.findings.length === 0 || String(now) === String(files)) return result;
+    // A compaction that ended meanwhile has deleted what was being read.
+    const isStill = () => filesOf(options.folder.log).startsWith(files);
+    const result = await scrubOnce(options, isRepeated).catch((error) => {
+      if (isStill()) throw error;
+      return null;
+    });
+    if (result !== null && (result.findings.length === 0 || isStill())) return result;
   }
 }
 
-function filesOf(log: string): (number | undefined)[] {
-  return listSegments(log).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino);
+function filesOf(log: string): string {
+  return listSegments(log)
+    .map(({ path }) => `${path}\n`)
+    .join('');
 }
 
 /** @returns null if it has to be repeated: the log looked damaged, but none of its segments is */
 async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<ScrubResult | null> {
   const { between, onProgress } = options;
   const findings = new ScrubFindings();
-  const opened = open(options.folder, findings);
+  const opened = options.db === undefined ? open(options.folder, findings) : viewOf(options.db);
   const expected = new ExpectedDatabase(options);
-  const follow = (mark: LogMark | null) => expected.applyTo(options.mark ?? mark);
+  const follow = (mark: LogMark | null) => expected.applyTo(mark);
   try {
     if (opened === null) await checkLog(options, findings, null, isRepeated);
     else {
@@ -90,7 +94,7 @@ async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<Sc
     else if (isDiskFull(error)) expected.giveUp(NO_ROOM);
     else throw error;
   } finally {
-    opened?.db.close();
+    if (opened?.db !== options.db) opened?.db.close();
     expected.close();
   }
   return {
@@ -104,6 +108,10 @@ const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
 const NOT_READABLE = 'detections.db cannot be opened';
 
+function viewOf(db: Database) {
+  return { db, mark: readLogMark(db) };
+}
+
 function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
   if (!existsSync(detections)) {
     findings.add('database malformed', `${detections} is missing`);
@@ -114,7 +122,7 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
     db = openDatabase(detections, 'inspect');
     db.pragma(`cache_size = -${CACHE_KIB}`);
     requireSchema(db, detections, DETECTIONS_SCHEMA);
-    return { db, mark: readLogMark(db) };
+    return viewOf(db);
   } catch (error) {
     db?.close();
     throwUnlessOfContent(error, detections);

@@ -21,7 +21,7 @@ export const RESTORED_NAMES: readonly string[] = [
   'secret',
   'log',
 ];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|log(-new)?|(alerts|verified)\.json)$/;
+const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */
 export function stateFiles(folder: DataFolder): string[] {
@@ -83,11 +83,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(
-      (file) =>
-        file === name ||
-        // Otherwise the next start would put a new log of `rebuild --log` in place.
-        file === `${name}-new` ||
-        (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
+      (file) => file === name || (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
     );
     steps.push(...own.map(moveAside));
     steps.push(() => {

@@ -52,6 +52,8 @@ const MODES = {
       'foreign_keys = ON',
       `cache_size = -${WRITER_CACHE_KIB}`,
       `journal_size_limit = ${WAL_BYTES_MAX}`,
+      // Always: what an earlier change left in the free part of a page, no later removal would find.
+      'secure_delete = ON',
     ],
   },
   /** In the file's own journal mode: for locks, and to roll back a journal. */

@@ -52,7 +52,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   windows: ['counted.ts', 'detection', 'store', 'time.ts'],
   history: [
-    'clock.ts',
     'counted.ts',
     'detection',
     'pace.ts',

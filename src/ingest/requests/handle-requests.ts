@@ -1,5 +1,5 @@
 /** Which work serves which request. */
-import { type Removals, serveRemovals } from '../apply/remove-rows.ts';
+import { compactNow, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import type { FileStore } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import type { FileRecord } from '../file-record.ts';
@@ -40,6 +40,8 @@ export function handleRequests({
         return gap(files.writer, request, files.now);
       case 'remove':
         return serveRemovals(removals, { between, tell });
+      case 'compact':
+        return compactNow(files.writer, removals, { between, tell });
     }
   };
 }
