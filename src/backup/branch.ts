@@ -1,15 +1,16 @@
 /**
  * The branches of a backup folder. Each branch is one history: a folder with `log/`, `access.db`, `secret` and
  * `backup.json`, which names its last entries. Only an installation whose log contains these entries continues the
- * branch; any other one starts a new branch beside it.
+ * branch; any other one starts a new branch beside it, and so does one whose log was rewritten.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type AccessState, type FoundCopy, findCopy } from '../auth/spare-copy.ts';
 import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
+import { listSegments } from '../history/segment.ts';
 import { isErrorCode, Refused } from '../refused.ts';
 import { type DataFolder, dataFolder, syncFolder, unusedTime, writeWhole } from '../store/folder.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
@@ -166,7 +167,13 @@ function isOf(data: DataFolder, own: FoundCopy, branch: DataFolder): boolean {
     const { installation, change } = own.state;
     if (access.installation !== installation || access.change > change) return false;
   }
-  return log === null ? access !== null : placeOf(data.log, log) === 'known';
+  if (log === null) return access !== null;
+  return beginOf(branch.log) === beginOf(data.log) && placeOf(data.log, log) === 'known';
+}
+
+/** The name of the first segment: a log that was rewritten has another one. */
+export function beginOf(log: string): string {
+  return basename(listSegments(log)[0]?.path ?? '');
 }
 
 /** The end of a branch, even if its first run was interrupted; null if it is not known. */

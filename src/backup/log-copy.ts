@@ -1,6 +1,6 @@
 /**
- * Updates a copy of a log: appends to segments, adds new ones, and copies rewritten ones (after a removal) again. Every
- * segment that is written to is read again and checked: its frames, its entries, and that it follows the previous one.
+ * Updates a copy of a log: appends to segments, adds new ones, and copies damaged ones again. Every segment that is
+ * written to is read again and checked: its frames, its entries, and that it follows the previous one.
  *
  * The copy keeps its earlier contents at any moment: an append ends with a torn entry at worst, which a reader ignores,
  * and any other segment appears by a rename.
@@ -41,52 +41,27 @@ const READ_BYTES = 1024 * 1024;
 /** Of a copy that was made to have the time of its original; some file systems keep no finer ones. */
 const SAME_TIME_MS = 2;
 
-/** @throws LogDamage if the log is damaged; then the copy is unchanged */
+/** @throws LogDamage if the log is damaged; then the copy has what comes before */
 export function copyLog(options: LogCopyOptions): void {
-  const { to, end } = options;
+  const { from, to, end } = options;
   if (end === null) return;
   makeFolder(to);
-  while (!bringAllUpToDate(options, end));
-  syncFolder(dirname(to));
-}
-
-/**
- * From the newest segment on that the copy has; then the older ones, the newest first: that is the order in which they are
- * rewritten (history/purge.ts), and a log with one that was rewritten is good only where those behind it were, too.
- *
- * @returns false where one was rewritten after it was read
- */
-function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
-  const { from, to } = options;
   const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
-  const copies = segments.map(({ path, firstEntry }) => ({ path: join(to, basename(path)), firstEntry }));
-  const first = Math.max(
-    0,
-    copies.findLastIndex(({ path }) => existsSync(path)),
-  );
-  const indexes = [...segments.keys()];
-  const order = [...indexes.slice(first), ...indexes.slice(0, first).reverse()];
-  const files: [path: string, inode: number][] = [];
-  const isStill = () => files.every(([path, inode]) => statSync(path).ino === inode);
-  try {
-    for (const index of order) {
-      const [segment, copy, next] = [segments[index], copies[index], segments[index + 1]];
-      if (segment === undefined || copy === undefined) continue;
-      const stats = statSync(segment.path);
-      files.push([segment.path, stats.ino]);
-      const isOpen = next === undefined;
-      if (!isOpen && isSameFile(copy.path, stats)) continue;
-      const before = lastBefore(copies[index - 1]);
-      const bytes = isOpen ? endOf(segment, end) : stats.size;
-      const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
-      if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
-      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
-    }
-    return true;
-  } catch (error) {
-    if (error instanceof LogDamage && !isStill()) return false;
-    throw error;
+  const copyOf = ({ path, firstEntry }: Segment) => ({ path: join(to, basename(path)), firstEntry });
+  for (const [index, segment] of segments.entries()) {
+    const copy = copyOf(segment);
+    const stats = statSync(segment.path);
+    const next = segments[index + 1];
+    const isOpen = next === undefined;
+    if (!isOpen && isSameFile(copy.path, stats)) continue;
+    const previous = segments[index - 1];
+    const before = lastBefore(previous === undefined ? undefined : copyOf(previous));
+    const bytes = isOpen ? endOf(segment, end) : stats.size;
+    const commit = bringUpToDate(options, { segment, copy, bytes, before, next });
+    if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
+    else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
   }
+  syncFolder(dirname(to));
 }
 
 /** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
@@ -108,14 +83,12 @@ interface CopyStep {
   readonly before: Commit | null | undefined;
   /** The segment that follows, which must join it; undefined: it is the last. */
   readonly next: Segment | undefined;
-  /** Whether what was read of the log is still so. */
-  readonly isStill: () => boolean;
 }
 
 /** @returns its own last entry */
 function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   const { onBytes = () => {} } = options;
-  const { segment, copy, bytes, before, next, isStill } = step;
+  const { segment, copy, bytes, before, next } = step;
   const checkOf = (written: Segment) => () => {
     const end = checked(written, before);
     if (next !== undefined) requireJoin(next, end);
@@ -138,7 +111,6 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   try {
     const check = checkOf(draft);
     const end = append({ from: segment.path, to: draft.path, begin: 0, end: bytes, check, onBytes });
-    if (!isStill()) throw new LogDamage(`${segment.path} was rewritten while it was copied`);
     if (own > 0) keepAside(copy.path, options.aside);
     renameSync(draft.path, copy.path);
     syncFolder(options.to);

@@ -11,6 +11,8 @@ import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
+import { listSubscriptions } from '../auth/subscriptions.ts';
+import { REMOVE } from '../history/compact.ts';
 import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
@@ -21,7 +23,7 @@ import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
-import { openContent } from '../store/database.ts';
+import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
@@ -95,7 +97,8 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const access = makeAccess(stage, live, options.now());
   const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
   const replaced = log !== 'from the backup' ? null : replacedHistory(live, options);
-  const made = await makeDetections(options, lost, cut, replaced);
+  const isLater = access.access === 'continued';
+  const made = await makeDetections(options, lost, { cut, replaced, isLater });
   return {
     backed_up_at: ends.at,
     ...made,
@@ -164,6 +167,13 @@ interface AbandonedEpoch {
 interface Replaced extends Omit<Cut, 'entries'> {
   /** The last position that both histories have; infinite: one of them continues the other. */
   readonly parted: number;
+}
+
+interface Parting {
+  readonly cut: Cut;
+  readonly replaced: Replaced | null;
+  /** Whether access.db is that of the data folder, and so knows of every removal. */
+  readonly isLater: boolean;
 }
 
 const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: [] };
@@ -241,8 +251,7 @@ function endedIn(found: FoundCopy): Ended[] {
 async function makeDetections(
   { stage, drop, untilMs, now, onProgress }: NewStateOptions,
   lost: 'until' | 'backup' | null,
-  cut: Cut,
-  replaced: Replaced | null,
+  { cut, replaced, isLater }: Parting,
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
@@ -272,6 +281,11 @@ async function makeDetections(
         ),
       };
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
+      for (const subscription of isLater ? removedSince(db, stage, state_of) : []) {
+        const applier = writer.begin();
+        applier.removeSubscription(subscription);
+        writer.commit(applier, { kind: REMOVE, subscription });
+      }
     }
     const orphans = lost === null ? [] : orphanedFiles(db, drop);
     return { state_of, detections: 0, stream_rows: 0, ...counts, orphans };
@@ -280,6 +294,23 @@ async function makeDetections(
     closeDetections(db);
     syncFile(stage.detections);
   }
+}
+
+/**
+ * Subscriptions of the log that were removed after its end: their rows must not come back, not even to a new owner of
+ * the number.
+ *
+ * @param end when the last entry of the log was written
+ */
+function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {
+  using access = openDatabase(stage.access, 'inspect');
+  const added = new Map(listSubscriptions(access).map(({ id, created_at }) => [id, created_at]));
+  const endMs = parseInstant(end ?? '') ?? 0;
+  return db
+    .prepare<[], { id: number }>('SELECT DISTINCT subscription_id AS id FROM stream WHERE removed = 0')
+    .all()
+    .map(({ id }) => id)
+    .filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
 }
 
 /** The positions and version epochs that a log gave out. */

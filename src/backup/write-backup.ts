@@ -33,6 +33,7 @@ import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import {
   type BackupState,
+  beginOf,
   branchFor,
   type CopiedAccess,
   deleteOld,
@@ -108,6 +109,7 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
     syncFolder(dirname(target));
   }
   const release = lockFolder(target, target);
+  const begin = beginOf(folder.log);
   try {
     const { name, isNew } = branchFor(folder, target, now());
     const branch = join(target, name);
@@ -115,6 +117,9 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
     noteNewest(target, name);
     const deleted = deleteOld(target, name, keepDays, now());
     return { path: branch, state, written, isNewBranch: isNew, deleted };
+  } catch (error) {
+    if (beginOf(folder.log) === begin) throw error;
+    throw new Refused('failed', 'the log was rewritten while it was copied. Run the command again.');
   } finally {
     release();
   }

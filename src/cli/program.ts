@@ -92,10 +92,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
       'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
     load: () => import('./verify.ts'),
   },
-  rebuild: {
+  compact: {
     description:
-      'rebuild detections.db from its log, or with --log the log from the database. Wirewatch must be stopped',
-    load: () => import('./rebuild.ts'),
+      'rewrite the log: shorter, without removed rows, without damage, whether or not Wirewatch is running',
+    load: group('compact'),
   },
   pull: {
     description: 'copy detections from a Detection Reporting API into a file and keep the copy up to date',

@@ -76,7 +76,8 @@ const ORIGIN_TEXTS: Readonly<Record<LogOrigin, string>> = {
   continued: ', continued with the log that was in the data folder',
   'continued in part':
     ', continued with a part of the log that was in the data folder: its end is damaged or cut off',
-  'from the backup': ' alone: the data folder had no intact log that continues it',
+  'from the backup':
+    ' alone: the data folder had no intact log that continues it (one that was written anew after the backup does not)',
 };
 
 function detectionsText({ raised, log, access, state_of }: Restored, untilMs: number | null): string {

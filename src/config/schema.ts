@@ -213,7 +213,7 @@ const Backup = section({
   keep_days: spanSetting(
     36_500,
     30,
-    'Days to keep what the backup folder no longer needs: branches of other installations or of a discarded history, and segments of the log that a removal has rewritten.',
+    'Days to keep what the backup folder no longer needs: branches of other installations, of a discarded history or from before the log was written anew, and segments that were damaged.',
   ),
 });
 

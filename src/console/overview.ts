@@ -30,6 +30,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const start = [
     actionButton({ operation: 'backup', given: {} }),
     actionButton({ operation: 'verify', given: {} }),
+    actionButton({ operation: 'compact', given: {} }),
   ];
   return read(
     overview,

@@ -47,9 +47,9 @@ export const ALERTS = {
     page_worthy: true,
     opens:
       'verification ([verify] every_hours, or "wirewatch verify") found that part of the log is missing or changed. Ingest and reads continue, but detections.db could not be rebuilt from this log',
-    closes: 'a new log is started, or a later verification finds no damage',
+    closes: 'the log is written anew, or a later verification finds no damage',
     what_to_do:
-      'Stop Wirewatch and start new logs from the databases (wirewatch rebuild --log): it checks the databases first, and loses nothing that they have. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
+      'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
   },
   'database not readable': {
     page_worthy: true,
@@ -225,10 +225,10 @@ export const ALERTS = {
   'removal incomplete': {
     page_worthy: false,
     opens:
-      'the rows of a removed subscription are still in the log: the disk has no room for one more segment of it, or part of the log cannot be read or written. No client sees these rows',
+      'the rows of a removed subscription are still in the log: the disk has no room to write it anew, it cannot be read or written, or the database differs from it. No client sees these rows, and nobody can add the subscription again',
     closes: 'the rows are deleted from the log; Wirewatch tries again every hour, and at every start',
     what_to_do:
-      'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the log is damaged, run "wirewatch verify". Then wait for an hour, or restart Wirewatch.',
+      'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs, restart Wirewatch. Then wait for an hour, or restart Wirewatch.',
   },
   'clock wrong': {
     page_worthy: false,

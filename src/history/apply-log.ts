@@ -7,7 +7,7 @@ import { setLogMark } from '../store/log-mark.ts';
 import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { EffectApplier } from './effects.ts';
-import { isObject, type Mark } from './format.ts';
+import type { Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
@@ -24,8 +24,8 @@ export const LOGGED_TABLES = [
 ] as const;
 
 /**
- * Of this table the log has only the rows of removed streams: with the removal, and where a purge has deleted their
- * rows from the log. Their ordinals are never used again.
+ * Of this table the log has only the rows of removed streams: with the removal, and in a snapshot, which has no other
+ * row of them. Their ordinals are never used again.
  */
 export const ENDED_TABLE = 'stream';
 
@@ -148,15 +148,7 @@ export class LogApplier {
         if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
         // In a snapshot, an epoch comes before the rows that it applies to.
         if (line.line.put === 'version_epoch') this.#epochs = null;
-        if (line.line.put === ENDED_TABLE) this.#deleteEnded(line.line.row);
     }
-  }
-
-  /** Deletes the rows that came before; later ones are no longer in the log (purge.ts). */
-  #deleteEnded(row: unknown): void {
-    if (!isObject(row) || typeof row.ordinal !== 'number' || row.removed !== 1)
-      throw new LogDamage('a line about a stream does not say that it ended');
-    this.#deleteRows(row.ordinal);
   }
 
   #deleteRows(ordinal: number): void {

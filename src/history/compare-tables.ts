@@ -10,8 +10,10 @@ import { LOGGED_TABLES } from './apply-log.ts';
 import type { FindingKindName, ScrubFindings } from './scrub-findings.ts';
 
 export interface CompareOptions {
-  /** Made from the log, without texts; `detections.db` is attached to it as `live`. */
+  /** `detections.db`, in a transaction. */
   readonly db: Database;
+  /** The schema of the database that was made from the log up to the same entry, without texts; it is attached to `db`. */
+  readonly made: string;
   readonly findings: ScrubFindings;
   /** Tables that were compared. */
   readonly onProgress: (table: string, done: number, total: number) => void;
@@ -31,22 +33,22 @@ const TEXT = 'body';
 const TABLES_OF_TEXTS = ['stream_row', 'rescored'];
 /** Their rows belong to streams. */
 const TABLES_OF_STREAMS = [...TABLES_OF_TEXTS, 'detection'];
-const COLUMNS = 'SELECT name, pk FROM main.pragma_table_info(?) ORDER BY cid';
+const COLUMNS = 'SELECT name, pk FROM pragma_table_info(?, ?) ORDER BY cid';
 const SCHEMA: TableSpec = {
   table: 'sqlite_schema',
   key: ['type', 'name'],
   columns: ['tbl_name', 'sql'],
   place: false,
 };
-const INTEGRITY = 'PRAGMA live.integrity_check(100)';
+const INTEGRITY = 'PRAGMA main.integrity_check(100)';
 
-/** Call it within a transaction, in which both databases have applied the same entries. */
-export function compareTables({ db, findings, onProgress }: CompareOptions): void {
+export function compareTables(options: CompareOptions): void {
+  const { db, findings, onProgress } = options;
   const tables = [...TABLES_OF_STREAMS, 'stream', ...LOGGED_TABLES];
-  const specs = [SCHEMA, ...tables.map((table) => specOf(db, table))];
+  const specs = [SCHEMA, ...tables.map((table) => specOf(options, table))];
   for (const [done, spec] of specs.entries()) {
     onProgress(spec.table, done, specs.length);
-    guard(findings, spec.table, () => compareTable(db, spec, findings));
+    guard(findings, spec.table, () => compareTable(options, spec));
     if (TABLES_OF_TEXTS.includes(spec.table))
       guard(findings, spec.table, () => checkTexts(db, spec.table, findings));
   }
@@ -54,8 +56,8 @@ export function compareTables({ db, findings, onProgress }: CompareOptions): voi
   guard(findings, 'detections.db', () => checkIntegrity(db, findings));
 }
 
-function specOf(db: Database, table: string): TableSpec {
-  const all = db.prepare<unknown[], { name: string; pk: number }>(COLUMNS).all(table);
+function specOf({ db, made }: CompareOptions, table: string): TableSpec {
+  const all = db.prepare<unknown[], { name: string; pk: number }>(COLUMNS).all(table, made);
   return {
     table,
     key: all.filter(({ pk }) => pk > 0).map(({ name }) => name),
@@ -67,7 +69,7 @@ function specOf(db: Database, table: string): TableSpec {
 type Row = Readonly<Record<string, string | number | null>>;
 
 /** Rows of a removed subscription are deleted after the log says so: those that are still there are not damage. */
-function compareTable(db: Database, spec: TableSpec, findings: ScrubFindings): void {
+function compareTable({ db, made, findings }: CompareOptions, spec: TableSpec): void {
   const { table, key, columns, place } = spec;
   const [first = ''] = key;
   const keys = key.map((name) => `made.${name} AS ${name}`).join();
@@ -75,7 +77,7 @@ function compareTable(db: Database, spec: TableSpec, findings: ScrubFindings): v
   const join = `USING (${key.join()})`;
   const differing = `
     SELECT ${keys}, live.${first} IS NULL AS is_missing${isSame.map((same, at) => `, ${same} AS same_${at}`).join('')}
-    FROM main.${table} AS made LEFT JOIN live.${table} AS live ${join}
+    FROM ${made}.${table} AS made LEFT JOIN main.${table} AS live ${join}
     WHERE live.${first} IS NULL OR NOT (${['true', ...isSame].join(' AND ')})`;
   for (const row of db.prepare<unknown[], Row>(differing).iterate()) {
     if (row.is_missing === 1) findings.add('row missing', `${table} ${keyText(key, row)}`);
@@ -85,11 +87,11 @@ function compareTable(db: Database, spec: TableSpec, findings: ScrubFindings): v
     }
   }
   const removed = place
-    ? 'AND live.place >> 34 NOT IN (SELECT ordinal FROM main.stream WHERE removed = 1)'
+    ? `AND live.place >> 34 NOT IN (SELECT ordinal FROM ${made}.stream WHERE removed = 1)`
     : '';
   const extra = `
     SELECT ${key.map((name) => `live.${name} AS ${name}`).join()}
-    FROM live.${table} AS live LEFT JOIN main.${table} AS made ${join}
+    FROM main.${table} AS live LEFT JOIN ${made}.${table} AS made ${join}
     WHERE made.${first} IS NULL ${removed}`;
   for (const row of db.prepare<unknown[], Row>(extra).iterate())
     findings.add('row too many', `${table} ${keyText(key, row)}`);
@@ -97,7 +99,7 @@ function compareTable(db: Database, spec: TableSpec, findings: ScrubFindings): v
 
 function checkTexts(db: Database, table: string, findings: ScrubFindings): void {
   const position = table === 'stream_row' ? 'position' : '0 AS position';
-  const sql = `SELECT place, ${position}, CAST(body AS BLOB) AS body, checksum FROM live.${table}`;
+  const sql = `SELECT place, ${position}, CAST(body AS BLOB) AS body, checksum FROM main.${table}`;
   for (const text of db.prepare<unknown[], StoredText>(sql).iterate()) {
     try {
       requireChecksum(text);

@@ -280,6 +280,14 @@ const SELECT_ORDINALS = `
   SELECT ordinal FROM stream
   WHERE removed = 1 AND (:subscription IS NULL OR subscription_id = :subscription) ORDER BY ordinal`;
 
+/** The subscriptions that were removed after they had rows; they may have been added again. */
+export function removedSubscriptions(db: Database): ReadonlySet<number> {
+  const rows = db.prepare<[], { id: number }>(
+    'SELECT DISTINCT subscription_id AS id FROM stream WHERE removed = 1',
+  );
+  return new Set(rows.all().map(({ id }) => id));
+}
+
 /** The ordinals of removed streams, of one subscription or of all: their rows are being deleted, or are gone. */
 export function endedStreams(db: Database, subscription: number | null = null): number[] {
   return db

@@ -164,23 +164,11 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
 }
 
 /**
- * A log starts with entry 1, or with a snapshot (`rebuild --log`).
+ * A log starts with entry 1, or with a snapshot (compact.ts).
  *
  * @throws LogDamage if this entry is neither
  */
 export function requireBeginning({ entry, after, operation }: Commit): void {
   if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
   throw new LogDamage(`it begins with entry ${grouped(entry)}; earlier entries are missing`);
-}
-
-/**
- * The snapshot that a log starts with, if it was made from the database with this mark: both have the same rows.
- *
- * @returns null otherwise
- */
-export function snapshotAfter(folder: string, mark: Mark): Commit | null {
-  const [first] = listSegments(folder);
-  if (first === undefined || first.firstEntry !== mark.entry + 1) return null;
-  const { commit } = findEntry(first, first.firstEntry);
-  return commit?.operation.kind === SNAPSHOT && commit.after === mark.id ? commit : null;
 }

@@ -79,14 +79,15 @@ export class LogWriter {
    * Decides the entry, and makes it durable.
    *
    * @param lines the rest of the entry
+   * @param mark of a snapshot, which takes the place of the entry with this number and id
    * @throws LogFailure; if the commit line was not written, {@link rollback} discards the entry. After a failed fsync
    *   nothing can be appended, and the next start finds out whether the entry is there
    */
-  commit(lines: string, operation: Operation, nowMs: number): Commit {
+  commit(lines: string, operation: Operation, nowMs: number, mark: Mark | null = null): Commit {
     const commit: Commit = {
-      entry: (this.#last?.entry ?? 0) + 1,
-      id: randomBytes(8).toString('hex'),
-      after: this.#last?.id ?? null,
+      entry: mark?.entry ?? (this.#last?.entry ?? 0) + 1,
+      id: mark?.id ?? randomBytes(8).toString('hex'),
+      after: mark === null ? (this.#last?.id ?? null) : null,
       at: formatMs(nowMs),
       operation,
       frames: this.#frames,

@@ -10,7 +10,6 @@
  * | unusable | none | refused |
  * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
  * | unusable | whole, or its end is torn | what is torn is cut off; rebuilt |
- * | usable | starts with a snapshot of it (`rebuild --log`) | marked with that entry |
  * | usable | has its last entry; the end may be torn | what is torn is cut off; later entries are applied |
  *
  * Refused means that nothing is changed.
@@ -26,7 +25,6 @@
  * Any other `-wal` is dropped: the log has what it had. A rebuild that was interrupted begins again.
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
@@ -41,7 +39,7 @@ import { type Database, isEmpty, openDatabase, removeBeside, removeDatabase } fr
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
-import { readLogMark, readLogMarkOf, setLogMark } from '../store/log-mark.ts';
+import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { LogApplier } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
@@ -52,12 +50,11 @@ import {
   type LocatedPart,
   type Place,
   placeOf,
-  snapshotAfter,
   type Tail,
   trustTail,
 } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { swapInNewLog } from './replace-log.ts';
+import { tidyLog } from './replace-log.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
 export interface RecoverOptions {
@@ -94,7 +91,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   const { folder, program } = options;
   let db: Database | null = null;
   try {
-    swapInNewLog(folder.log, now());
+    tidyLog(folder.log);
     const tail = findTail(folder.log, true);
     requireReach(folder, tail);
     const found = open(folder, tail);
@@ -193,11 +190,7 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const place = mark === null ? 'known' : placeBefore(tail, log, mark);
   if (mark === null || place === 'known' || place === 'beyond') return null;
   if (place === 'foreign') return 'it belongs to another log';
-  const snapshot = snapshotAfter(log, mark);
-  if (snapshot === null) return 'it is older than the first entry of the log';
-  setLogMark(db, snapshot);
-  checkpoint(db);
-  return null;
+  return 'it is older than the first entry of the log';
 }
 
 /** Most databases have applied the last entry: then the log need not be read again. */
@@ -323,7 +316,7 @@ function bytesFrom(log: string, mark: Mark | null): number {
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
   const advice = existsSync(detections)
-    ? `If detections.db is sound, start a new log from it: wirewatch rebuild --log --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
+    ? `If detections.db is sound, write the log anew from it: wirewatch compact --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
     : 'Restore';
   return new Refused(
     'configuration',

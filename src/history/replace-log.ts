@@ -1,42 +1,34 @@
 /**
- * Replaces a log by a new one (`rebuild --log`). The new log is written and verified as `log-draft`, then renamed to
- * `log-new`: from that moment on it is the log, even if a crash comes before the two renames that remain.
+ * Puts a rewritten log in place (compact.ts). Its first segment is written and verified in `log/draft/`; one rename, to a
+ * name that makes earlier segments obsolete, decides.
  *
  * | a crash leaves | the next start |
  * |---|---|
- * | `log`, `log-draft` | continues with the old log |
- * | `log`, `log-new` | moves the old log aside, and continues with the new one |
- * | `log-new` | continues with the new one |
+ * | the draft | deletes it |
+ * | the snapshot, and segments that it replaced | deletes those segments |
  */
 import { renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { isThere, syncFolder, unusedTime } from '../store/folder.ts';
+import { join } from 'node:path';
+import { syncFolder } from '../store/folder.ts';
+import { obsoleteSegments, segmentPath, snapshotPath } from './segment.ts';
 
-/** Deletes what an earlier attempt left, and returns the folder for the new log. */
-export function emptyDraft(log: string): string {
-  const draft = `${log}-draft`;
-  rmSync(draft, { recursive: true, force: true });
-  return draft;
+/** The folder for the draft; call {@link tidyLog} first. */
+export function draftOf(log: string): string {
+  return join(log, 'draft');
 }
 
-/** Makes a draft that is complete, durable and verified the log. */
-export function acceptDraft(log: string): void {
-  renameSync(`${log}-draft`, `${log}-new`);
-  syncFolder(dirname(log));
+/** Makes the draft of a snapshot, which is durable and verified, the beginning of the log. @param entry its number */
+export function replaceLog(log: string, entry: number): void {
+  renameSync(segmentPath(draftOf(log), entry), snapshotPath(log, entry));
+  // Before a segment goes that it replaces.
+  syncFolder(log);
+  tidyLog(log);
 }
 
-/**
- * Puts a new log in place, if there is one.
- *
- * @returns the folder with the old log; null if none was moved
- */
-export function swapInNewLog(log: string, nowMs: number): string | null {
-  const fresh = `${log}-new`;
-  if (!isThere(fresh)) return null;
-  const asideAt = (time: string) => `${log}-until-${time}`;
-  const aside = isThere(log) ? asideAt(unusedTime(nowMs, (time) => [asideAt(time)])) : null;
-  if (aside !== null) renameSync(log, aside);
-  renameSync(fresh, log);
-  syncFolder(dirname(log));
-  return aside;
+/** Deletes what a compaction left, whether it had replaced the log or not. */
+export function tidyLog(log: string): void {
+  const obsolete = obsoleteSegments(log);
+  for (const { path } of obsolete) rmSync(path);
+  if (obsolete.length > 0) syncFolder(log);
+  rmSync(draftOf(log), { recursive: true, force: true });
 }

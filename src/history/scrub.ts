@@ -7,10 +7,10 @@
  * would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of the space.
  * If there is too little, only the log is checked, and the result says so.
  *
- * It only reads, so an appliance may run meanwhile. The comparison is one transaction: the write-ahead log grows by what
- * is written meanwhile.
+ * It only reads, so an appliance may run meanwhile. It reads one state of the database: its write-ahead log grows
+ * by what is written meanwhile.
  */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, openDatabase, openScratch, requireSchema } from '../store/database.ts';
@@ -32,8 +32,8 @@ export interface ScrubOptions {
   readonly between: () => Promise<void>;
   /** The log in bytes, then each table in rows. */
   readonly onProgress: (what: string, done: number, total: number) => void;
-  /** Replaces the mark of the database, to compare it with another log. */
-  readonly mark?: LogMark;
+  /** The database, in a transaction that keeps one state of it; absent: it is opened. */
+  readonly db?: Database;
 }
 
 export interface ScrubResult {
@@ -49,104 +49,88 @@ const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 /** How often the free space is checked. */
 const ROOM_EVERY_FRAMES = 64;
 
-/** How often the comparison waits for the entries that were applied while the log was read. */
-const TRIES = 100;
-
 /** @throws whatever `between` throws; errors of files other than the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   for (let isRepeated = false; ; isRepeated = true) {
     const files = filesOf(options.folder.log);
-    const result = await scrubOnce(options, isRepeated);
-    if (result === null) continue;
-    const now = filesOf(options.folder.log).slice(0, files.length);
-    // The log may have been rewritten while it was read.
-    if (result.findings.length === 0 || String(now) === String(files)) return result;
+    // A compaction that ended meanwhile has deleted what was being read.
+    const isStill = () => filesOf(options.folder.log).startsWith(files);
+    const result = await scrubOnce(options, isRepeated).catch((error) => {
+      if (isStill()) throw error;
+      return null;
+    });
+    if (result !== null && (result.findings.length === 0 || isStill())) return result;
   }
 }
 
-function filesOf(log: string): (number | undefined)[] {
-  return listSegments(log).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino);
+function filesOf(log: string): string {
+  return listSegments(log)
+    .map(({ path }) => `${path}\n`)
+    .join('');
 }
 
 /** @returns null if it has to be repeated: the log looked damaged, but none of its segments is */
 async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<ScrubResult | null> {
-  const { folder } = options;
   const findings = new ScrubFindings();
-  const isReadable = canRead(folder, findings);
-  const expected = new ExpectedDatabase(options);
+  const opened = options.db ?? open(options.folder, findings);
+  const expected = opened === null ? null : new ExpectedDatabase(options, opened);
   try {
-    if (isReadable) await compare(expected, options, findings);
-    else await checkLog(options, findings, null, isRepeated);
+    if (opened === null || expected === null) await checkLog(options, findings, null, isRepeated);
+    else {
+      await expected.applyTo(readLogMark(opened));
+      if (expected.notCompared === null)
+        compareTables({ db: opened, made: expected.name, findings, onProgress: options.onProgress });
+    }
   } catch (error) {
     if (error instanceof LogDamage || error instanceof LogFailure) {
       if (!(await checkLog(options, findings, error, isRepeated))) return null;
-      expected.giveUp('the log is damaged');
+      expected?.giveUp('the log is damaged');
     } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
-    else if (isDiskFull(error)) expected.giveUp(NO_ROOM);
+    else if (isDiskFull(error)) expected?.giveUp(NO_ROOM);
     else throw error;
   } finally {
-    expected.close();
+    if (opened !== options.db) opened?.close();
+    expected?.close();
   }
   return {
-    entry: expected.last?.entry ?? null,
+    entry: expected?.last?.entry ?? null,
     findings: findings.list(),
-    not_compared: isReadable ? expected.notCompared : NOT_READABLE,
+    not_compared: expected === null ? NOT_READABLE : expected.notCompared,
   };
-}
-
-/** Applies what the database has applied, and compares the two before it applies more. */
-async function compare(
-  expected: ExpectedDatabase,
-  { folder, onProgress, ...options }: ScrubOptions,
-  findings: ScrubFindings,
-): Promise<void> {
-  const mark = () => options.mark ?? readMark(folder);
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    await expected.applyTo(mark());
-    const { db, notCompared } = expected;
-    if (db === null || notCompared !== null) return;
-    if (tries === 0) db.prepare('ATTACH ? AS live').run(folder.detections);
-    const isSameEntry = db.transaction(() => {
-      const live = options.mark ?? readLogMark(db, 'live');
-      if (live?.id !== expected.last?.id) return false;
-      compareTables({ db, findings, onProgress });
-      return true;
-    });
-    if (isSameEntry()) return;
-  }
-  expected.giveUp('Wirewatch applied one entry after the other meanwhile');
 }
 
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
 const NOT_READABLE = 'detections.db cannot be opened';
 
-/** @throws Refused `failed` if it cannot be opened, though it is not damaged */
-function canRead(folder: ScrubOptions['folder'], findings: ScrubFindings): boolean {
-  const { detections } = folder;
+/** One state of the database. @throws Refused `failed` if it cannot be opened, though it is not damaged */
+function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): Database | null {
   if (!existsSync(detections)) {
     findings.add('database malformed', `${detections} is missing`);
-    return false;
+    return null;
   }
+  let db: Database | null = null;
   try {
-    readMark(folder);
-    return true;
+    db = openDatabase(detections, 'inspect');
+    requireSchema(db, detections, DETECTIONS_SCHEMA);
+    db.exec('BEGIN');
+    readLogMark(db);
+    return db;
   } catch (error) {
+    db?.close();
     throwUnlessOfContent(error, detections);
     findings.add('database malformed', reasonOf(error));
-    return false;
+    return null;
   }
 }
 
-/** The last entry that the database has applied. */
-function readMark({ detections }: ScrubOptions['folder']): LogMark | null {
-  using db = openDatabase(detections, 'inspect');
-  requireSchema(db, detections, DETECTIONS_SCHEMA);
-  return readLogMark(db);
-}
+/** A connection may compare its database more than once. */
+let attached = 0;
 
 /** The scratch database that the log is applied to. */
 class ExpectedDatabase {
+  /** Of its schema on the connection that it is attached to, until that is closed. */
+  readonly name: string;
   readonly #options: ScrubOptions;
   readonly #scratch: ReturnType<typeof openScratch> | null = null;
   readonly #applier: LogApplier | null = null;
@@ -158,11 +142,13 @@ class ExpectedDatabase {
   /** The last entry that was read. */
   last: Commit | null = null;
 
-  constructor(options: ScrubOptions) {
+  constructor(options: ScrubOptions, attachTo: Database) {
     const { root, log } = options.folder;
     this.#options = options;
+    attached += 1;
+    this.name = `made_${attached}`;
     try {
-      this.#scratch = openScratch(root, DETECTIONS_SCHEMA);
+      this.#scratch = openScratch(root, DETECTIONS_SCHEMA, { db: attachTo, name: this.name });
       this.#applier = new LogApplier(this.#scratch.db, { textOf: () => '' });
     } catch (error) {
       if (!isDiskFull(error)) throw error;
@@ -170,11 +156,6 @@ class ExpectedDatabase {
     }
     this.#totalBytes = bytesOf(listSegments(log));
     this.#parts = entriesAfter(log, null);
-  }
-
-  /** Null if there was no room for it. */
-  get db(): Database | null {
-    return this.#scratch?.db ?? null;
   }
 
   giveUp(reason: string): void {
@@ -201,6 +182,8 @@ class ExpectedDatabase {
       throw new DatabaseDamage(`log_mark went back from entry ${this.last?.entry} to entry ${entry}`);
     if (this.last?.id !== mark?.id)
       throw new DatabaseDamage(`log_mark names entry ${entry} with an id that the log does not contain`);
+    // The other connection sees what is committed.
+    if (this.notCompared === null) this.#applier?.commit();
   }
 
   close(): void {

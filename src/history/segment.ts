@@ -1,6 +1,6 @@
 /**
  * Segments: the files of a log. Each is named by its first entry and only appended to; all but the newest are closed,
- * and change only by a removal (purge.ts).
+ * and never change. A snapshot (compact.ts) takes the place of every segment that begins before it or with it.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { LogDamage, LogFailure } from './log-error.ts';
 
 /** Bytes to search at once for a frame. Two pieces overlap by the header of one. */
 const SEARCH_BYTES = 4 * 1024 * 1024;
-const NAME = /^(\d{12})\.zst$/;
+const NAME = /^(\d{12})(-snapshot)?\.zst$/;
 
 export interface Segment {
   readonly path: string;
@@ -40,14 +40,33 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
+/** The segment that begins a log with a snapshot: its name alone makes earlier segments obsolete. */
+export function snapshotPath(folder: string, entry: number): string {
+  return segmentPath(folder, entry).replace('.zst', '-snapshot.zst');
+}
+
 /** The segments of a log, oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
+  const all = allSegments(folder);
+  const begin = all.findLast(({ isSnapshot }) => isSnapshot);
+  return all.filter((one) => begin === undefined || one === begin || one.firstEntry > begin.firstEntry);
+}
+
+/** The segments that a snapshot has replaced, and that a crash left. @throws LogFailure */
+export function obsoleteSegments(folder: string): Segment[] {
+  const kept = new Set(listSegments(folder).map(({ path }) => path));
+  return allSegments(folder).filter(({ path }) => !kept.has(path));
+}
+
+function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean })[] {
   try {
     return readdirSync(folder)
       .sort()
       .flatMap((name) => {
-        const digits = NAME.exec(name)?.[1];
-        return digits === undefined ? [] : [{ path: join(folder, name), firstEntry: Number(digits) }];
+        const [, digits, snapshot] = NAME.exec(name) ?? [];
+        if (digits === undefined) return [];
+        const isSnapshot = snapshot !== undefined;
+        return [{ path: join(folder, name), firstEntry: Number(digits), isSnapshot }];
       });
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return [];

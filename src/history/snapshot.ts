@@ -1,6 +1,6 @@
 /**
- * The snapshot: the entry that starts a new log (`rebuild --log`). It has all rows of `detections.db` as ordinary lines
- * (row-lines.ts, effects.ts), so the new log is read like any other.
+ * The snapshot: the entry that starts a rewritten log (compact.ts), in place of the last one that is in it. It has all
+ * rows of `detections.db` as ordinary lines (row-lines.ts, effects.ts), so the log is read like any other.
  *
  * | line | for |
  * |---|---|
@@ -20,12 +20,14 @@ import { ordinalOf } from '../store/stream-place.ts';
 import { ENDED_TABLE, LOGGED_TABLES } from './apply-log.ts';
 import { givenOf } from './detection-rows.ts';
 import { effectsOfRows } from './effects.ts';
-import { type Commit, SNAPSHOT } from './format.ts';
+import { type Commit, type Mark, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
 
 export interface SnapshotOptions {
   readonly nowMs: number;
+  /** Of the last entry that is in the database: the snapshot takes its place. */
+  readonly mark: Mark;
   /** Whether the database was found equal to its log. If not, a rescored detection must look like its newest version. */
   readonly isProven: boolean;
   readonly between: () => Promise<void>;
@@ -78,13 +80,13 @@ const STREAM_ROW = /^\{"id":"([^"]+)"/;
 /**
  * Writes the snapshot, and makes it durable.
  *
- * @param db nobody else writes to it
+ * @param db a view on one state of it: in a transaction, or nobody else writes
  * @throws DatabaseDamage if a row is not what this program writes; LogFailure
  */
 export async function writeSnapshot(
   db: Database,
   log: LogWriter,
-  { nowMs, isProven, between, onProgress }: SnapshotOptions,
+  { nowMs, mark, isProven, between, onProgress }: SnapshotOptions,
 ): Promise<Commit> {
   const lines = new RowLines(db, isProven);
   db.exec(`${DROP_ORDER}; ${CREATE_ORDER}; ${INSERT_ORDER}`);
@@ -104,7 +106,7 @@ export async function writeSnapshot(
   }
   appendSome(log, lines.rest());
   for (const table of LOGGED_TABLES) if (table !== EPOCHS) appendTable(db, log, table);
-  return log.commit('', { kind: SNAPSHOT }, nowMs);
+  return log.commit('', { kind: SNAPSHOT }, nowMs, mark);
 }
 
 class RowLines {

@@ -1,3 +1,7 @@
+/**
+ * Writes answers, with the headers that every one has (contract: Endpoints): X-Request-Id, Cache-Control,
+ * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
+ */
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
 import type { Exchange } from './exchange.ts';

@@ -52,7 +52,7 @@ export const SUBSCRIPTIONS = [
         next: [
           `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`,
         ],
-        warning: hadRows(context, id) ? hadRowsText(id, account_id) : null,
+        warning: hadRows(context, id) ? hadRowsText(id) : null,
       };
     },
     text,
@@ -122,7 +122,6 @@ function hadRows({ detections }: Context, id: number): boolean {
   }
 }
 
-/** Rows in the archive have the number alone: they go to whoever has it when they are replayed. */
-function hadRowsText(id: number, account: string): string {
-  return `an earlier subscription ${id} was removed. Files in archive/ may still contain its rows, and ingest replay gives them to account ${account}. If they are another customer's, replay only files from after the removal: wirewatch ingest replay --from TIME. For the time, run: wirewatch audit`;
+function hadRowsText(id: number): string {
+  return `an earlier subscription ${id} was removed. This one begins empty: ingest replay leaves out its rows in files that were applied before now`;
 }

@@ -1,6 +1,7 @@
 /** Every operation, in the order of the help. */
 import { ACCOUNTS } from './accounts.ts';
 import { AUDIT } from './audit.ts';
+import { COMPACT } from './compact.ts';
 import { CONSOLE_OPERATIONS } from './console.ts';
 import { INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
@@ -25,6 +26,7 @@ export const OPERATIONS: readonly Operation[] = [
   AUDIT,
   ...CONSOLE_OPERATIONS,
   ...PROCESS_OPERATIONS,
+  COMPACT,
   ...LAB,
 ];
 

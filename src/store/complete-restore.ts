@@ -15,7 +15,7 @@ import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
 export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log'];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|log(-new)?|(alerts|verified)\.json)$/;
+const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */
 export function stateFiles(folder: DataFolder): string[] {
@@ -77,11 +77,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(
-      (file) =>
-        file === name ||
-        // Otherwise the next start would put a new log of `rebuild --log` in place.
-        file === `${name}-new` ||
-        (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
+      (file) => file === name || (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
     );
     steps.push(...own.map(moveAside));
     steps.push(() => {

@@ -52,6 +52,8 @@ const MODES = {
       'foreign_keys = ON',
       `cache_size = -${WRITER_CACHE_KIB}`,
       `journal_size_limit = ${WAL_BYTES_MAX}`,
+      // Always: what an earlier change left in the free part of a page, no later removal would find.
+      'secure_delete = ON',
     ],
   },
   /** In the file's own journal mode: for locks, and to roll back a journal. */
@@ -179,22 +181,20 @@ export function openContent(content: Buffer | ':memory:'): Database {
 /** Nothing of it has to survive. */
 const SCRATCH_OPTIONS: ModeOptions = {
   driver: {},
-  // With its name: other databases may be attached.
-  pragmas: [
-    'main.synchronous = OFF',
-    'main.locking_mode = EXCLUSIVE',
-    `main.cache_size = -${SCRATCH_CACHE_KIB}`,
-  ],
+  pragmas: ['synchronous = OFF', `cache_size = -${SCRATCH_CACHE_KIB}`],
 };
 const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 
 /**
  * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
  * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
+ *
+ * @param attachTo a connection to which it is attached
  */
 export function openScratch(
   root: string,
   schema: Schema,
+  attachTo: { readonly db: Database; readonly name: string } | null = null,
 ): { readonly db: Database; readonly close: () => void } {
   for (const name of readdirSync(root)) if (SCRATCH.test(name)) tryRemove(join(root, name));
   const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
@@ -205,6 +205,7 @@ export function openScratch(
       db.unsafeMode(true).pragma('journal_mode = OFF');
       db.unsafeMode(false);
       makeSchema(db, schema);
+      attachTo?.db.prepare(`ATTACH ? AS ${attachTo.name}`).run(path);
     });
     const close = () => {
       db.close();

@@ -11,7 +11,7 @@ CREATE TABLE log_mark (
 ) STRICT;
 `;
 
-const selectMark = (schema: string) => `SELECT entry, id FROM ${schema}.log_mark`;
+const SELECT_MARK = 'SELECT entry, id FROM log_mark';
 const UPSERT_MARK = `
   INSERT INTO log_mark (one, entry, id) VALUES (1, :entry, :id)
   ON CONFLICT (one) DO UPDATE SET entry = excluded.entry, id = excluded.id`;
@@ -22,9 +22,8 @@ export interface LogMark {
   readonly id: string;
 }
 
-/** @param schema `live` for an attached database */
-export function readLogMark(db: Database, schema: 'main' | 'live' = 'main'): LogMark | null {
-  return db.prepare<unknown[], LogMark>(selectMark(schema)).get() ?? null;
+export function readLogMark(db: Database): LogMark | null {
+  return db.prepare<unknown[], LogMark>(SELECT_MARK).get() ?? null;
 }
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */

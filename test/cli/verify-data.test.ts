@@ -1,16 +1,18 @@
-/** `wirewatch verify` and `rebuild`, and the scrub of a running appliance. */
+/** `wirewatch verify` and `compact`, and the scrub of a running appliance. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { listSegments } from '../../src/history/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
@@ -77,7 +79,7 @@ describe('stopped', () => {
   test('damage elsewhere is named: the log, access.db, its spare copy, the secret', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
-      [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log.*restore BACKUP/s],
+      [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*wirewatch compact.*restore BACKUP/s],
       [join(data, 'access.db'), flip, /access damaged: 1\n {2}\S+access\.db: .*spare copy/s],
       [
         join(data, 'access.db-spare'),
@@ -97,18 +99,13 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('rebuild rebuilds the database, rebuild --log the log', async () => {
-    changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
-    assert.match(
-      cli('rebuild').stdout,
-      /^Rebuilt .* from [\d,]+ log entries: 300 detections, 300 versions\.$/m,
-    );
-    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
+  test('a damaged log: compact writes it anew', async () => {
     flip(firstSegment('log'));
-    const rebuilt = JSON.parse(cli('rebuild', '--log', '--json').stdout);
-    assert.deepEqual([rebuilt.rebuilt, rebuilt.detections], ['log', 300]);
-    assert.ok(existsSync(rebuilt.kept));
+    const { stdout } = cli('compact');
+    assert.match(stdout, /^Rewrote the log\. It begins with entry \d+: 300 detections, 300 versions, in /m);
+    assert.match(stdout, /^The old log was damaged: 1 x log damaged/m);
     assert.equal(cli('verify').status, 0);
+    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     const serving = await installation.serve();
     await drop(serving, 5);
     await serving.stop();
@@ -124,20 +121,22 @@ describe('stopped', () => {
   });
 
   test('no installation: exit code 78', () => {
-    for (const command of ['verify', 'rebuild'])
+    for (const command of ['verify', 'compact'])
       assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);
   });
 });
 
 describe('beside a running appliance', () => {
-  test('verify finds nothing while it ingests; rebuild is refused', async () => {
+  test('verify finds nothing while it ingests, nor after compact', async () => {
     const serving = await installation.serve();
     const drops = drop(serving, 2000);
     assert.equal(cli('verify').status, 0);
     await drops;
-    const { status, stderr } = cli('rebuild');
-    assert.equal(status, 1);
-    assert.match(stderr, /Wirewatch is using/);
+    const more = drop(serving, 2000);
+    const compacted = JSON.parse(cli('compact', '--json').stdout);
+    assert.ok(compacted.detections >= 2300 && compacted.damage === null, JSON.stringify(compacted));
+    await more;
+    assert.equal(cli('verify').status, 0);
     await serving.stop();
     content = contentOfDetections(installation.data);
   });
@@ -162,25 +161,25 @@ describe('beside a running appliance', () => {
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });
 
-  test('damage to the log is an alert until a new log is started; ingest continues', async () => {
-    const { kept } = JSON.parse(cli('rebuild', '--log', '--json').stdout);
-    assert.ok(existsSync(kept));
+  test('damage to the log is an alert until the log is written anew; ingest continues', async () => {
     const serving = await installation.serve();
     await drop(serving, 5);
-    const [segment] =
-      readFileSync(join(installation.data, 'verified.json'), 'utf8').match(/"entry": \d+/) ?? [];
-    const path = join(installation.data, 'log', `${String(segment?.slice(9)).padStart(12, '0')}.zst`);
-    flip(path);
+    flip(listSegments(join(installation.data, 'log'))[0]?.path ?? '');
     assert.equal(cli('verify').status, 1);
     await serving.logged('the damage report', ({ msg }) => msg === 'the log is damaged');
-    assert.match(installation.cli(['alert', 'list']).stdout, /log damaged/);
+    const alerts = () => installation.cli(['alert', 'list']).stdout;
+    assert.match(alerts(), /log damaged.*wirewatch compact/s);
+    await drop(serving, 5);
+    assert.match(cli('compact').stdout, /The old log was damaged/);
+    await until('the end of the alert', () => !alerts().includes('log damaged'));
+    assert.equal(cli('verify').status, 0);
     await drop(serving, 5);
     await serving.stop();
     // It is the segment that a start would continue.
-    await assert.rejects(installation.begin().listening(), /is damaged at byte .*rebuild --log/s);
-    cli('rebuild', '--log');
+    flip(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
+    await assert.rejects(installation.begin().listening(), /is damaged at byte .*wirewatch compact/s);
+    assert.equal(cli('compact').status, 0);
     const healed = await installation.serve();
-    assert.doesNotMatch(installation.cli(['alert', 'list']).stdout, /log damaged/);
     await healed.stop();
     assert.equal(cli('verify').status, 0);
   });

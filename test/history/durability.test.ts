@@ -55,7 +55,7 @@ function fill(): void {
 }
 
 /** Notes that may be lost: without them, files are checked again, or work is repeated. */
-const MAY_BE_LOST = /(purged\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
+const MAY_BE_LOST = /(verified\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
 /** Files that SQLite syncs itself. */
 const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
 
@@ -216,12 +216,15 @@ test('the secret is on the disk before anything is signed with it', async () => 
   assertPlaced(calls, folder.secret);
 });
 
-test('a rewritten segment is on the disk before it replaces the old one', async () => {
+test('a rewritten log is on the disk before the old one goes', async () => {
   fill();
   await history.remove(7002);
-  const calls = await diskCallsOf(() => history.purge());
-  assert.ok(calls.filter((call) => 'to' in call && call.to.endsWith('.zst')).length > 2);
-  assertDurable(calls, history.folder.log, 'purged');
+  const calls = await diskCallsOf(() => history.compact());
+  const at = calls.findIndex((call) => 'to' in call && call.to.endsWith('-snapshot.zst'));
+  const deletedAt = calls.findIndex((call) => call.call === 'remove' && call.path.endsWith('.zst'));
+  assert.ok(at >= 0 && deletedAt > at);
+  assertDurable(calls.slice(0, deletedAt), history.folder.log, 'before a segment is deleted');
+  assertDurable(calls, history.folder.log, 'compacted');
 });
 
 describe('a backup', () => {

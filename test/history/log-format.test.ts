@@ -11,10 +11,8 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { ENDED_TABLE, LOGGED_TABLES } from '../../src/history/apply-log.ts';
 import { encodeFrame } from '../../src/history/frame.ts';
-import { rebuildLog } from '../../src/history/rebuild.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { openCopyInMemory } from '../../src/store/database.ts';
@@ -182,7 +180,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
       assert.deepEqual(readLog(folder), byId(expected));
     }));
 
-  test('prints the database content: corrected, rescored, removed and added again, purged, rebuilt', async () => {
+  test('prints the database content: corrected, rescored, removed and added again, compacted', async () => {
     const all = [7001, 7002, 7003];
     history.apply(rows(all, 90), { batchRows: 20 });
     history.apply(rows(all, 60, scored(10, 90)));
@@ -194,12 +192,7 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
     const expected = current();
     assert.equal(expected.filter((one) => Object(one).subscription_id === 7002).length, 20);
     assert.deepEqual(readLog(history.folder.log), expected);
-    assert.equal(await history.purge(), null);
-    assert.deepEqual(readLog(history.folder.log), expected);
-    history.stop();
-    openAccess(history.folder.root, { create: true, operation: { kind: 'test' } }).close();
-    const work = { folder: history.folder, program: 'test', onProgress: () => {}, between: async () => {} };
-    await rebuildLog(work, Date.now());
+    await history.compact();
     assert.equal(listSegments(history.folder.log).length, 1);
     assert.deepEqual(readLog(history.folder.log), expected);
   });

@@ -291,7 +291,7 @@ describe('an unreliable state is refused, and nothing is changed', () => {
     [
       'the log is missing',
       () => rmSync(join(installation.data, 'log'), { recursive: true }),
-      /the log is missing.*rebuild --log --data \//s,
+      /the log is missing.*wirewatch compact --data \//s,
     ],
     [
       'the log is an older one',

@@ -273,7 +273,10 @@ test('any number of refused files: a stop does not wait for them, and their log 
     const numbers = (content.ingest_file ?? []).map((row) => Number(Object(row).number));
     assert.equal(numbers.length, 1000);
     assert.equal(Math.max(...numbers), count);
-    installation.cli(['rebuild']);
+    rmSync(join(installation.data, 'detections.db'));
+    const third = await installation.serve();
+    await third.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await third.stop();
     assert.deepEqual(contentOfDetections(installation.data).ingest_file, content.ingest_file);
   } finally {
     installation.remove();

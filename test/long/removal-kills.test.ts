@@ -1,33 +1,37 @@
-/** `subscription remove`, killed at each step of writing to the log and to the spare copy of access.db, and repeated. */
+/** `subscription remove` and `compact`, killed at each step on the log and on the spare copy of access.db, and repeated. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { findSubscription, isBeingRemoved } from '../../src/auth/subscriptions.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
+import { recoverDetections } from '../../src/history/recover.ts';
+import { listSegments } from '../../src/history/segment.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { copyFolder } from '../support/copy-folder.ts';
+import { assertSameContent, contentOfDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 
 /**
- * Kills the program before its n-th step on a segment, its draft, the note of purged segments, or the spare copy, which
- * follows each commit of access.db.
+ * Kills the program before its n-th step on a segment, the draft of a snapshot, or the spare copy, which follows each
+ * commit of access.db.
  */
 const KILL = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
   let left = Number(process.env.WIREWATCH_TEST_KILL_AT);
   const pathOf = (file) => typeof file === 'number' ? fs.readlinkSync('/proc/self/fd/' + file) : String(file);
-  for (const name of ['openSync', 'writeFileSync', 'writeSync', 'fsyncSync', 'renameSync']) {
+  for (const name of ['openSync', 'writeFileSync', 'writeSync', 'fsyncSync', 'renameSync', 'rmSync']) {
     const real = fs[name];
     fs[name] = (file, ...args) => {
       const isStep = name !== 'openSync' || args[0] === 'w';
-      const isOurs = /\\/(log\\/(?:\\d+\\.zst|purged\\.json)|\\.access\\.db-spare)/.test(pathOf(file));
+      const isOurs = /\\/(log\\/(?:draft|(?:draft\\/)?\\d+(?:-snapshot)?\\.zst)|\\.access\\.db-spare)/.test(pathOf(file));
       if (isStep && isOurs) left -= 1;
       if (isStep && isOurs && left === 0) process.kill(process.pid, 'SIGKILL');
       return real(file, ...args);
@@ -63,6 +67,62 @@ function isFree(data: string, subscription: number): boolean {
   return findSubscription(access, subscription) === null && !isBeingRemoved(access, subscription);
 }
 
+/** Nothing is left of a compaction. */
+function assertTidy(data: string): void {
+  const names = readdirSync(join(data, 'log'));
+  assert.deepEqual(
+    names.sort(),
+    listSegments(join(data, 'log')).map(({ path }) => basename(path)),
+  );
+}
+
+test('a compaction, killed before each step, leaves the old log or the new one', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  try {
+    await fill(installation);
+    const serving = await installation.serve();
+    const name = fileName('newswire', nextWindowMs());
+    putFile(installation.drop, name, ndjson([newRow()]));
+    await serving.logged(`${name} to be applied`, (line) => line.file === name);
+    assert.equal(await serving.stop(), 0);
+    const namesIn = (data: string) => listSegments(join(data, 'log')).map(({ path }) => basename(path));
+    const names = namesIn(installation.data);
+    const content = contentOfDetections(installation.data);
+    const seen = { old: 0, new: 0 };
+    let steps = 0;
+    for (let isKilled = true; isKilled; steps += 1) {
+      const data = join(work, 'data');
+      rmSync(data, { recursive: true, force: true });
+      copyFolder(installation.data, data);
+      const settings = { NODE_OPTIONS, WIREWATCH_TEST_KILL_AT: String(steps + 1) };
+      isKilled = (await runProgram(['compact', '--data', data], settings).ended) === null;
+      const isNew = namesIn(data)[0] !== names[0];
+      seen[isNew ? 'new' : 'old'] += 1;
+      if (isNew) assert.equal(namesIn(data).length, 1);
+      else assert.deepEqual(namesIn(data), names);
+      // Only the log says what the database must be.
+      for (const name of readdirSync(data)) if (/^detections\.db/.test(name)) rmSync(join(data, name));
+      const made = await recoverDetections({
+        folder: dataFolder(data),
+        program: 'test',
+        onProgress: () => {},
+        between: async () => {},
+      });
+      made.log.close();
+      made.db.close();
+      assertSameContent(contentOfDetections(data), content, `killed before step ${steps + 1}`);
+      assertTidy(data);
+    }
+    assert.ok(seen.old > 5 && seen.new > 2, JSON.stringify(seen));
+  } finally {
+    installation.remove();
+    rmSync(work, { recursive: true, force: true });
+  }
+});
+
 test('killed before each step, a removal is completed by the next command, and the log gives an equal database', {
   skip: NO_PRELOAD,
 }, async () => {
@@ -86,10 +146,7 @@ test('killed before each step, a removal is completed by the next command, and t
       assert.ok(code === 0 || /subscription 7002 does not exist/.test(again.stderr()), again.stderr());
       assert.equal(linesOf(data, 7002), 0, `killed before step ${steps + 1}`);
       assert.equal(linesOf(data, 7001), 2);
-      assert.deepEqual(
-        readdirSync(join(data, 'log')).filter((name) => name.endsWith('.tmp')),
-        [],
-      );
+      assertTidy(data);
       const verify = runProgram(['verify', '--data', data]);
       assert.equal(
         await verify.ended,

@@ -14,7 +14,7 @@ import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
-import { rebuildLog } from '../../src/history/rebuild.ts';
+import { compactStopped } from '../../src/history/compact.ts';
 import { type Recovered, recoverDetections } from '../../src/history/recover.ts';
 import type { StreamPosition } from '../../src/history/version-epoch.ts';
 import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
@@ -249,9 +249,7 @@ class World {
       this.#current = prng.pick(this.#machines);
       said.push(`go back to ${this.#current.slice(-1)}`);
     } else if (kind === 'new log') {
-      // Its name has seconds.
-      this.#trueMs += SECOND_MS;
-      await rebuildLog(this.#rebuildOptions, this.#now()).catch((error: Error) => {
+      await compactStopped({ ...this.#rebuildOptions, nowMs: this.#now() }).catch((error: Error) => {
         if (!error.message.includes('still empty')) throw error;
       });
       said.push(kind);

@@ -282,7 +282,7 @@ describe('it does not start', () => {
     damageLog();
     const damaged = start();
     assert.equal(damaged.status, 78);
-    assert.match(damaged.stderr, /rebuild --log.*restore BACKUP --replace/s);
+    assert.match(damaged.stderr, /wirewatch compact.*restore BACKUP --replace/s);
   });
 
   test('a damaged log: new logs lose nothing, nor does a backup that has what is damaged', async () => {
@@ -297,7 +297,7 @@ describe('it does not start', () => {
     assert.match(run('damaged'), /is intact/, restored);
     assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
     damageLog();
-    assert.match(runExample('operations', 'new-logs', {}), /Rebuilt the log/);
+    assert.match(runExample('operations', 'new-logs', {}), /Rewrote the log/);
     assert.match(run('damaged'), /is intact/);
     assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
   });

@@ -71,6 +71,7 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
     ['session end', { id: 'x' }],
     ['backup', {}],
     ['verify', {}],
+    ['compact', {}],
   ]);
 }
 

@@ -89,7 +89,7 @@ test('root opens nothing in the folder of another user, and says how to run as t
       ['window', 'reset', 'newswire', '--all'],
       ['backup', join(folder, 'backup')],
       ['restore', folder],
-      ['rebuild'],
+      ['compact'],
       ['verify'],
     ]) {
       const run = runProgram([...args, '--data', data], { WIREWATCH_LOG_FILE: log });
@@ -230,7 +230,7 @@ test('files are accessible to their user only, even in a readable folder and wit
     serving.kill('SIGTERM');
     assert.equal(await serving.ended, 0);
     rmSync(join(data, 'access.db'));
-    await cli('rebuild');
+    await cli('compact');
     await cli('account', 'set', 'a', '--name', 'B');
     assert.deepEqual(readable(), []);
   });

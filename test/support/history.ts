@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filterColumns, renderMatch } from '../../src/detection/match.ts';
+import type { Compacted } from '../../src/history/compact.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
-import { finishRemovals, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
+import { compactNow, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
@@ -25,8 +26,8 @@ export interface History {
   /** Closes everything and opens it again, as a start does. */
   restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
   remove(subscription: number): Promise<void>;
-  /** Purges removed rows from the log. @param between see LongWork */
-  purge(between?: () => Promise<void>): Promise<string | null>;
+  /** Rewrites the log. @param between see LongWork. @throws if it was refused */
+  compact(between?: () => Promise<void>): Promise<Compacted>;
   /** Closes the database and the log, as a stop does. */
   stop(): void;
   delete(): void;
@@ -98,14 +99,11 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     async remove(subscription) {
       await removeSubscription(current().writer, subscription, { between: async () => {}, tell: () => {} });
     },
-    purge(between = async () => {}) {
-      const removals = {
-        writer: current().writer,
-        folder: folder.log,
-        log: () => {},
-        setCondition: () => {},
-      };
-      return finishRemovals(removals, { between, tell: () => {} });
+    async compact(between = async () => {}) {
+      const work = { between, tell: () => {} };
+      const outcome = await compactNow(current().writer, { folder, program: 'test' }, work);
+      if (!outcome.ok) throw new Error(outcome.reason);
+      return outcome.compacted;
     },
     stop,
     delete() {

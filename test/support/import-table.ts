@@ -51,16 +51,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
   ],
   windows: ['counted.ts', 'detection', 'store', 'time.ts'],
-  history: [
-    'clock.ts',
-    'counted.ts',
-    'detection',
-    'own-process.ts',
-    'pace.ts',
-    'refused.ts',
-    'store',
-    'time.ts',
-  ],
+  history: ['counted.ts', 'detection', 'own-process.ts', 'pace.ts', 'refused.ts', 'store', 'time.ts'],
   ingest: [
     'auth',
     'bounded-map.ts',

@@ -38,7 +38,7 @@ export function alertActions(
     case 'backup overdue':
       return [{ operation: 'backup', given: {} }];
     case 'log damaged':
-      return [{ operation: 'verify', given: {} }];
+      return [{ operation: 'compact', given: {} }];
     default:
       return pausedSince !== null && name === 'ingest stalled'
         ? [{ operation: 'ingest resume', given: {} }]

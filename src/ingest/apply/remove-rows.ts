@@ -1,19 +1,29 @@
 /**
- * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log. By then no client
- * sees them and no row for them is accepted.
+ * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log, by compaction
+ * (history/compact.ts). By then no client sees them and no row for them is accepted.
  *
  * The log records the removal once, before the first row goes. There may be millions of rows, so they go in bounded
  * transactions without log entries, and waiting windows are read in between. After a crash it starts again with the rows
  * that are left. `stream` keeps its row of a removed stream, so that positions and ordinals are never reused.
  */
 import { closeRemovals, openRemovals } from '../../auth/removal.ts';
+import { now } from '../../clock.ts';
 import { counted } from '../../counted.ts';
+import {
+  type Compacted,
+  compact,
+  hasRemovedRows,
+  inTurns,
+  progressText,
+  REMOVE,
+} from '../../history/compact.ts';
 import { endedStreams } from '../../history/detection-rows.ts';
 import { isLogError } from '../../history/log-error.ts';
-import { notePurged, purgedStreams, purgeLog } from '../../history/purge.ts';
-import { reasonOf } from '../../refused.ts';
+import { Refused, reasonOf } from '../../refused.ts';
+import { checkpoint } from '../../store/checkpoint.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
+import type { DataFolder } from '../../store/folder.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { isFileError } from '../file-errors.ts';
 import type { Log, SetCondition } from '../reporting.ts';
@@ -82,86 +92,86 @@ export async function removeSubscription(
   if (streams.some(({ removed }) => removed === 0)) {
     const applier = writer.begin();
     applier.removeSubscription(subscription);
-    writer.commit(applier, { kind: 'remove', subscription });
+    writer.commit(applier, { kind: REMOVE, subscription });
   }
   return deleteRows(db, endedStreams(db, subscription), work);
 }
 
-/**
- * Completes the open removals, and closes them. After a crash in between, nothing is left to do but close them: a
- * subscription cannot be added as long as its removal is open.
- */
-export async function serveRemovals(
-  removals: Removals,
-  work: LongWork,
-): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
-  const subscriptions = removals.access.use((access) => openRemovals(access));
-  let removed: RemovedRows = { detections: 0, versions: 0 };
-  for (const subscription of subscriptions) {
-    const { detections, versions } = await removeSubscription(removals.writer, subscription, work);
-    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
-  }
-  const left_in_log = await finishRemovals(removals, work);
-  if (subscriptions.length > 0) removals.access.useLogged((access) => closeRemovals(access, subscriptions));
-  return { ok: true, removed, left_in_log };
-}
-
+/** What open removals need of the ingest thread. */
 export interface Removals {
   readonly access: AccessConnection;
   readonly writer: StreamWriter;
-  /** The folder of the log. */
-  readonly folder: string;
+  readonly folder: DataFolder;
+  /** The version of the program. */
+  readonly program: string;
   readonly log: Log;
   readonly setCondition: SetCondition;
 }
 
 /**
- * Deletes the remaining rows of removed subscriptions from the database and the log: after a removal, and if a stop, a
- * restore or a full disk interrupted one.
+ * Completes all open removals with one compaction of the log, and closes them: until then a subscription cannot be added
+ * again. It does the same for what a restored log has of removed rows.
  *
- * @returns why the log still has such rows; null if it has none
+ * @returns `left_in_log`: why the log still has such rows, and the removals stay open; null if it has none
  */
-export async function finishRemovals(
-  { writer, folder, log, setCondition }: Omit<Removals, 'access'>,
+export async function serveRemovals(
+  removals: Removals,
+  work: LongWork,
+): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
+  const { access, writer, folder, log, setCondition } = removals;
+  const subscriptions = access.use((db) => openRemovals(db));
+  let removed: RemovedRows = { detections: 0, versions: 0 };
+  for (const subscription of subscriptions) {
+    const { detections, versions } = await removeSubscription(writer, subscription, work);
+    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
+  }
+  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(removals, work) : null;
+  if (left_in_log !== null)
+    log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
+      detail: left_in_log,
+    });
+  setCondition('removal incomplete', left_in_log);
+  if (left_in_log === null && subscriptions.length > 0)
+    access.useLogged((db) => closeRemovals(db, subscriptions));
+  return { ok: true, removed, left_in_log };
+}
+
+/** @returns why it was not done; null: it was */
+async function compactForRemoval(
+  { writer, folder, program }: Removals,
   work: LongWork,
 ): Promise<string | null> {
-  const { db } = writer;
-  const ended = endedStreams(db);
-  const purged = purgedStreams(folder);
-  const left = ended.filter((ordinal) => !purged.has(ordinal));
-  if (left.length === 0) return null;
-  await deleteRows(db, left, work);
+  // What an interrupted removal, or a restore, left of them.
+  await deleteRows(writer.db, endedStreams(writer.db), work);
+  const between = inTurns(work.between);
+  const outcome = await compactNow(writer, { folder, program }, { ...work, between });
+  return outcome.ok ? null : outcome.reason;
+}
+
+/** Compacts the log beside the appliance. */
+export async function compactNow(
+  writer: StreamWriter,
+  { folder, program }: Pick<Removals, 'folder' | 'program'>,
+  { between, tell }: LongWork,
+): Promise<{ ok: true; compacted: Compacted } | { ok: false; reason: string }> {
+  writer.applyPending();
   writer.closeSegment();
-  const { between, tell } = work;
-  const onProgress = (done: number, total: number) =>
-    tell(`removing rows from the log: segment ${done} of ${total}`);
+  const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));
   try {
-    await purgeLog({ folder, between, onProgress });
+    return {
+      ok: true,
+      compacted: await compact({ folder, program, nowMs: now(), between, onProgress }),
+    };
   } catch (error) {
-    if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
-    const detail = reasonOf(error);
-    log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
-      detail,
-    });
-    setCondition('removal incomplete', detail);
-    return detail;
-  }
-  notePurged(folder, ended);
-  setCondition('removal incomplete', null);
-  return null;
-}
-
-async function deleteRows(db: Database, ordinals: readonly number[], work: LongWork): Promise<RemovedRows> {
-  // Otherwise the rows stay readable in the free space of the file (https://sqlite.org/pragma.html#pragma_secure_delete).
-  db.pragma('secure_delete = ON');
-  try {
-    return await deleteInSteps(db, ordinals, work);
-  } finally {
-    db.pragma('secure_delete = OFF');
+    const isExpected =
+      error instanceof Refused || isLogError(error) || isDiskFull(error) || isFileError(error);
+    if (!isExpected) throw error;
+    return { ok: false, reason: reasonOf(error) };
   }
 }
 
-async function deleteInSteps(
+/** SQLite overwrites them: see `secure_delete` in store/database.ts. */
+async function deleteRows(
   db: Database,
   ordinals: readonly number[],
   { between, tell }: LongWork,
@@ -181,6 +191,8 @@ async function deleteInSteps(
       }
     }
   }
+  // Until then the file itself still has them.
+  checkpoint(db);
   return removed;
 }
 

@@ -1,5 +1,6 @@
 /** Which work serves which request. */
-import { type Removals, serveRemovals } from '../apply/remove-rows.ts';
+import { inTurns } from '../../history/compact.ts';
+import { compactNow, type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import type { FileStore } from '../drop/finished-file.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import type { FileRecord } from '../file-record.ts';
@@ -40,6 +41,8 @@ export function handleRequests({
         return gap(files.writer, request, files.now);
       case 'remove':
         return serveRemovals(removals, { between, tell });
+      case 'compact':
+        return compactNow(files.writer, removals, { between: inTurns(between), tell });
     }
   };
 }

@@ -1,4 +1,11 @@
-/** Replay: reads archived files again, under the present settings and subscriptions. */
+/**
+ * Replay: reads archived files again, under the present settings and subscriptions.
+ *
+ * The rows of a file have the number of a subscription alone. If it was removed, and added again after the file was
+ * applied, they may be those of another customer: they are left out, and not counted.
+ */
+
+import { removedSubscriptions } from '../../history/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, REREAD } from '../apply/backfill.ts';
 import type { LongWork } from '../apply/remove-rows.ts';
@@ -19,6 +26,7 @@ export async function replay(
   { between, tell }: LongWork,
 ): Promise<RequestOutcome> {
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
+  const removed = removedSubscriptions(files.writer.db);
   const records = archivedFiles(files.writer.db, bounds.from, bounds.to);
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);
@@ -37,9 +45,10 @@ export async function replay(
     if (parsed.kind !== 'export' || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
+    const { streams, former } = exports.streamsAt(removed, record.finished_at ?? record.taken_at);
     const read = (rows_to_skip: number) =>
-      exports.read(source, parsed.file, destination, { ...REREAD, rows_to_skip });
-    let unknown_rows: UnknownRows = {};
+      exports.read(source, parsed.file, destination, { ...REREAD, streams, rows_to_skip });
+    let unknown_rows: Record<string, number> = {};
     const result = await applyInParts(writer, read, {
       operation: operationOf(record),
       between,
@@ -51,6 +60,7 @@ export async function replay(
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
+    for (const stream of former) delete unknown_rows[stream];
     noteUnknownRows(files, record, unknown_rows);
     return null;
   }

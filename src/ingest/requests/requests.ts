@@ -3,6 +3,7 @@
  * them, and whoever asked is told so.
  */
 import type { ExportName } from '../../detection/content-type.ts';
+import type { Compacted } from '../../history/compact.ts';
 import { formatMs } from '../../time.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
@@ -32,7 +33,9 @@ export type IngestRequest =
    * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. Without the
    * request, the ingest thread deletes them all the same.
    */
-  | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
+  | { readonly kind: 'remove'; readonly subscriptions: readonly number[] }
+  /** Rewrites the log: see history/compact.ts. */
+  | { readonly kind: 'compact' };
 
 export interface ReplayCounts extends ApplyCounts {
   files: number;
@@ -52,6 +55,7 @@ export type RequestOutcome =
   | { readonly ok: true }
   /** What was deleted since the last start of the request; and why the log still has rows of it, or null. */
   | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
+  | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
 
 export type HandleRequest = (
@@ -68,6 +72,7 @@ export function withTimes(request: IngestRequest): object {
       return { ...request, window_start: formatMs(request.window_start) };
     case 'replay':
     case 'remove':
+    case 'compact':
       return request;
   }
 }

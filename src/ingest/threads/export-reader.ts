@@ -1,6 +1,8 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Worker } from 'node:worker_threads';
+import { listSubscriptions } from '../../auth/subscriptions.ts';
+import { type StreamName, streamParts } from '../../detection/content-type.ts';
 import { startWorker } from '../../packed.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
@@ -58,6 +60,27 @@ export class ExportReader {
 
   isEnabled({ export: exportName }: Pick<ExportFileName, 'export'>): boolean {
     return this.#options.settings.enabled_exports.includes(exportName);
+  }
+
+  /**
+   * The streams of a file that was first applied at a time, epoch milliseconds.
+   *
+   * @param removed subscriptions that were removed, perhaps to be added again
+   * @returns `former`: the streams of such subscriptions that were added later
+   */
+  streamsAt(removed: ReadonlySet<number>, ms: number): Record<'streams' | 'former', StreamName[]> {
+    const added = new Map(
+      this.#options.access.use(listSubscriptions).map(({ id, created_at }) => [id, created_at]),
+    );
+    const isFormer = (stream: StreamName) => {
+      const { subscription_id } = streamParts(stream);
+      return removed.has(subscription_id) && (added.get(subscription_id) ?? 0) > ms;
+    };
+    const { streams } = this.#subscribers();
+    return {
+      streams: streams.filter((stream) => !isFormer(stream)),
+      former: streams.filter(isFormer),
+    };
   }
 
   /** @param label what the progress calls the file */

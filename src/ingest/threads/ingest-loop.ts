@@ -17,7 +17,7 @@ import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
-import { finishRemovals, type Removals, serveRemovals } from '../apply/remove-rows.ts';
+import { type Removals, serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { ChangedFiles } from '../drop/changed-files.ts';
@@ -85,7 +85,9 @@ export class Ingester {
   readonly #asked: Asked[] = [];
   /** Of calls that wait until nothing is left to do. */
   readonly #resting: (() => void)[] = [];
-  /** Monotonic milliseconds. */
+  /** The open removals that the last attempt left. */
+  #removalsTried = '';
+  /** When they are tried again: monotonic milliseconds. */
   #removalsNextMs = 0;
   #isStopping = false;
   /** Of the write-ahead log after the last checkpoint. */
@@ -118,7 +120,8 @@ export class Ingester {
     // Only windows prove that it is behind: delivery times stay ahead after a clock that was.
     const filesNow = () => Math.max(now(), newestWindowEnd(db));
     this.#files = { drop, writer, now: filesNow, log };
-    this.#removals = { access: this.#access, writer, folder, log, setCondition };
+    const { program } = settings;
+    this.#removals = { access: this.#access, writer, folder: this.#folder, program, log, setCondition };
     this.#exports = new ExportReader({
       access: this.#access,
       settings,
@@ -221,12 +224,6 @@ export class Ingester {
       await this.#disk.retrying(() => this.#unfinished.takeOrphaned());
       // The file of one may be among those from the archive.
       await this.#unfinished.resumeBackfills(this.#disk);
-      if (performance.now() >= this.#removalsNextMs) {
-        await this.#disk.retrying(() =>
-          finishRemovals(this.#removals, { between: this.#between, tell: () => {} }),
-        );
-        this.#removalsNextMs = performance.now() + paced(HOUR_MS);
-      }
       await this.#serveRequests();
       const rescanMs = this.#settings.rescan_seconds * SECOND_MS;
       if (this.#settings.mode === 'alone') {
@@ -267,19 +264,29 @@ export class Ingester {
         this.#log('info', 'request served', { request: withTimes(request), outcome });
         resolve(outcome);
       });
+      if (request.kind === 'remove') this.#noteRemovals();
       this.#asked.shift();
       this.#check();
     }
-    // Whoever removed something may not wait for it, or be about to ask.
-    if (this.#access.use((access) => openRemovals(access)).length === 0) return;
+    // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
+    const open = String(this.#access.use((access) => openRemovals(access)));
+    const isTried = open === this.#removalsTried && performance.now() < this.#removalsNextMs;
+    if (isTried) return;
     const tell = (progress: string) => {
       for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);
     };
     const work = { between: this.#between, tell };
     await this.#disk.retrying(async () => {
       const outcome = await serveRemovals(this.#removals, work);
-      this.#log('info', 'removal completed', { outcome });
+      if (open !== '' && outcome.left_in_log === null) this.#log('info', 'removal completed', { outcome });
     });
+    this.#noteRemovals();
+  }
+
+  /** Those that are left are tried again in an hour. */
+  #noteRemovals(): void {
+    this.#removalsTried = String(this.#access.use((access) => openRemovals(access)));
+    this.#removalsNextMs = performance.now() + paced(HOUR_MS);
   }
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */

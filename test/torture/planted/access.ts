@@ -50,7 +50,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/threads/ingest-loop.ts', [
     [
-      '    if (this.#access.use((access) => openRemovals(access)).length === 0) return;\n',
+      '    if (isTried) return;\n',
       '    if (true) return;\n',
       'a removal continues without its request',
       'removal-request',

@@ -38,26 +38,11 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'spare-copy',
     ],
   ]),
-  ...faultsIn('history/purge.ts', [
-    [
-      '  fsyncSync(file);\n',
-      '',
-      'a rewritten segment is synced before it replaces the old one',
-      'durability',
-    ],
-    ['      syncFolder(folder);\n', '', 'the name of a rewritten segment is synced', 'durability'],
-  ]),
   ...faultsIn('history/replace-log.ts', [
     [
-      '-new`);\n  syncFolder(dirname(log));\n',
-      '-new`);\n',
-      'the name of a new log is synced before the old log is renamed',
-      'durability',
-    ],
-    [
-      '  renameSync(fresh, log);\n  syncFolder(dirname(log));\n',
-      '  renameSync(fresh, log);\n',
-      'the name of a new log is synced',
+      '  syncFolder(log);\n  tidyLog',
+      '  tidyLog',
+      'a rewritten log has its name before the old one goes',
       'durability',
     ],
   ]),

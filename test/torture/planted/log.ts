@@ -157,25 +157,53 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
     ['this.#isWithinEntry = true', '', 'an incomplete entry is not applied with others', 'pending-entry'],
   ]),
-  ...faultsIn('history/purge.ts', [
-    ['.toReversed()', '', 'the newest segment is rewritten first', 'purge'],
-    ['    if (kept !== null) this.#isChanged = true;\n', '', 'a rewritten entry states its frames', 'purge'],
+  ...faultsIn('history/compact.ts', [
     [
-      '  if (!reader.isWhole) throw',
-      '  if (false) throw',
-      'a damaged segment is not rewritten',
-      'purge-segments',
+      '    const damage = damageOf(folder, found);\n',
+      '    const damage = null;\n',
+      'a log is rewritten only from a database that equals it',
+      'compact',
     ],
     [
-      '  if (freeBytes(path) >= bytes) return;\n',
-      '  return;\n',
-      'a purge leaves disk space for ingest',
-      'purge-segments',
+      '    if (damage !== null) requireSound(db, folder);\n',
+      '',
+      'beside a damaged log the database is checked by itself',
+      'compact',
+    ],
+    [
+      '  requireAll(folder, newestEntry(segments) - mark.entry);\n',
+      '',
+      'entries that the database lacks are not given up',
+      'compact',
+    ],
+    ["  db.exec('BEGIN');\n", '', 'a snapshot is of one moment', 'compact-online'],
+  ]),
+  ...faultsIn('history/segment.ts', [
+    [
+      ' || one.firstEntry > begin.firstEntry',
+      ' || one.firstEntry >= 0',
+      'a snapshot makes earlier segments obsolete',
+      'compact',
     ],
   ]),
   ...faultsIn('ingest/apply/remove-rows.ts', [
-    ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
-    ['  notePurged(folder, ended);\n', '', 'a log is purged only once', 'purge-segments'],
+    [
+      '  writer.closeSegment();\n',
+      '',
+      'entries since a snapshot have segments of their own',
+      'compact-online',
+    ],
+  ]),
+  ...faultsIn('store/database.ts', [
+    ["      'secure_delete = ON',\n", '', 'removed rows are nowhere in the database file', 'compact-online'],
+  ]),
+  ...faultsIn('ingest/requests/replay.ts', [
+    [
+      '...REREAD, streams, rows_to_skip',
+      '...REREAD, rows_to_skip',
+      'a replay brings no removed rows back',
+      'removal',
+    ],
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
@@ -185,18 +213,12 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'backup',
     ],
   ]),
-  ...faultsIn('backup/log-copy.ts', [
+  ...faultsIn('backup/branch.ts', [
     [
-      '    if (!isStill()) throw',
-      '    if (false) throw',
-      'a segment rewritten during the copy is copied again',
-      'purge-backup',
-    ],
-    [
-      '...indexes.slice(0, first).reverse()',
-      '...indexes.slice(0, first)',
-      'a rewritten log is copied newest first',
-      'purge-backup',
+      '  return beginOf(branch.log) === beginOf(data.log) && placeOf',
+      '  return placeOf',
+      'a rewritten log begins a new branch of a backup',
+      'backup',
     ],
   ]),
   ...faultsIn('backup/continue-log.ts', [

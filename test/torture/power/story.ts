@@ -158,7 +158,7 @@ class Recorder {
     await this.#command('ingest', 'replay');
     await this.#end();
 
-    await this.#command('rebuild', '--log');
+    await this.#command('compact');
     await this.#changeKeys();
     await this.#begin();
     await this.#windows(1);

@@ -1,17 +1,24 @@
-/** Rebuilding the database from the log, and the log from the database: equal column by column. */
+/** Rewriting the log: it gives the same database, column by column, whatever interrupts it. */
 
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openAccess } from '../../src/auth/open-access.ts';
+import { type Compacted, compactStopped } from '../../src/history/compact.ts';
 import { entriesAfter, findTail } from '../../src/history/log-reader.ts';
-import { type RebuiltLog, rebuildDatabase, rebuildLog } from '../../src/history/rebuild.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { findEntry, listSegments } from '../../src/history/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
@@ -55,7 +62,7 @@ async function fill(history: History): Promise<void> {
   history.apply(newRows(6000, 5), epoch(3, 'left'));
 }
 
-describe('rebuild', () => {
+describe('on a stopped installation', () => {
   let history: History;
   let copy: string;
   let content: Content;
@@ -63,7 +70,6 @@ describe('rebuild', () => {
     history = await createHistory();
     await fill(history);
     history.stop();
-    openAccess(history.folder.root, { create: true, operation: { kind: 'test' } }).close();
     content = contentOfDetections(history.folder.root);
     copy = `${history.folder.root}-copy`;
     cpSync(history.folder.root, copy, { recursive: true });
@@ -84,61 +90,35 @@ describe('rebuild', () => {
   const options = () => ({
     folder: history.folder,
     program: 'test',
+    nowMs: NOW,
     onProgress: () => {},
     between: async () => {},
   });
-  const newLog = (): Promise<RebuiltLog> => rebuildLog(options(), NOW);
+  const newLog = (): Promise<Compacted> => compactStopped(options());
   const assertSame = (what = '') =>
-    assertSameContent(withoutMark(contentOfDetections(history.folder.root)), withoutMark(content), what);
+    assertSameContent(contentOfDetections(history.folder.root), content, what);
 
   async function assertClean(): Promise<void> {
     const { findings, not_compared } = await scrub(options());
     assert.deepEqual({ findings, not_compared }, { findings: [], not_compared: null });
   }
 
-  test('the rebuilt database is equal, and is another file', async () => {
-    restoreFolder();
-    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
-    db.exec("UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'; DELETE FROM delivery");
-    db.close();
-    const { entries, detections, versions } = await rebuildDatabase(options());
-    assert.equal(entries, findTail(history.folder.log).last?.entry);
-    assert.equal(detections, content.detection?.length);
-    assert.equal(versions, content.stream_row?.length);
-    assertSame();
-    await assertClean();
-    assert.ok(!existsSync(history.folder.damage));
-  });
-
-  test('without a log, or with a damaged or short one, nothing is changed', async () => {
-    for (const [reason, damage] of [
-      [/contains no log/, () => rmSync(history.folder.log, { recursive: true })],
-      [/is damaged at byte/, () => flip(listSegments(history.folder.log)[0]?.path ?? '')],
-      [/ends with entry/, () => rmSync(listSegments(history.folder.log).at(-1)?.path ?? '')],
-      [/begins with entry/, () => rmSync(listSegments(history.folder.log)[0]?.path ?? '')],
-    ] as const) {
-      restoreFolder();
-      damage();
-      await assert.rejects(rebuildDatabase(options()), reason);
-      assertSame();
-      assert.ok(!existsSync(history.folder.damage));
-    }
-  });
-
   test('a new log gives the same database, and continues', async () => {
     restoreFolder();
     const before = findTail(history.folder.log).last;
-    const { entry, kept, detections } = await newLog();
-    assert.equal(entry, (before?.entry ?? 0) + 1);
-    assert.equal(detections, content.detection?.length);
-    assert.equal(kept, `${history.folder.log}-until-20261121T000000Z`);
-    assert.ok(listSegments(kept).length > 1);
+    const { entry, detections, versions, bytes, bytes_before, damage } = await newLog();
+    assert.equal(entry, before?.entry);
+    assert.deepEqual(
+      [detections, versions, damage],
+      [content.detection?.length, content.stream_row?.length, null],
+    );
+    assert.ok(bytes > 0 && bytes < bytes_before);
     const [first] = entriesOf(history.folder.log);
     assert.deepEqual(
-      [first?.entry, first?.after, first?.operation],
-      [entry, before?.id, { kind: 'snapshot' }],
+      [first?.entry, first?.id, first?.after, first?.operation],
+      [entry, before?.id, null, { kind: 'snapshot' }],
     );
-    assert.deepEqual(readdirSync(history.folder.log), [`${String(entry).padStart(12, '0')}.zst`]);
+    assert.deepEqual(readdirSync(history.folder.log), [`${String(entry).padStart(12, '0')}-snapshot.zst`]);
     assertSame();
     await assertClean();
     rmSync(history.folder.detections);
@@ -155,47 +135,40 @@ describe('rebuild', () => {
     assertSameContent(contentOfDetections(history.folder.root), later);
   });
 
-  test('two logs that are replaced within a second are both kept', async () => {
+  test('twice, with nothing in between', async () => {
     restoreFolder();
     const [first, second] = [await newLog(), await newLog()];
-    assert.equal(second.kept, `${history.folder.log}-until-20261121T000001Z`);
-    for (const { kept } of [first, second]) assert.ok(listSegments(kept ?? '').length > 0);
+    assert.equal(second.entry, first.entry);
+    assertSame();
     await assertClean();
   });
 
-  test('a database from before the new log is rebuilt from it', async () => {
+  test('an older database is made anew from it', async () => {
     restoreFolder();
     await newLog();
-    cpSync(join(copy, 'detections.db'), history.folder.detections);
-    const { madeAnew, applied } = await history.restart();
-    assert.deepEqual([madeAnew, applied], [null, 0], 'it must contain the start of the log');
-    history.stop();
-    assertSame('of the moment at which the log was begun');
     const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
     db.exec("UPDATE log_mark SET entry = entry - 1, id = 'other'");
     db.close();
     assert.match(String((await history.restart()).madeAnew), /older than the first entry of the log/);
     history.stop();
-    assertSame('older');
+    assertSame();
   });
 
   test('a damaged log is replaced', async () => {
     for (const at of [0, 1, -1]) {
       restoreFolder();
       flip(listSegments(history.folder.log).at(at)?.path ?? '');
-      await newLog();
+      assert.match(String((await newLog()).damage), /log damaged/);
       await assertClean();
+      rmSync(history.folder.detections);
       await history.restart();
       history.stop();
       assertSame(`segment ${at}`);
     }
   });
 
-  test('entries of a damaged log that the database lacks are counted as lost', async () => {
+  test('a damaged log with entries that the database lacks stays, unless it is moved away', async () => {
     const root = restoreFolder();
-    const none = await newLog();
-    assert.equal(none.entries_lost, 0);
-    restoreFolder();
     const older = readFileSync(join(root, 'detections.db'));
     await history.restart();
     history.apply(newRows(7000, 5));
@@ -211,8 +184,11 @@ describe('rebuild', () => {
     const bytes = readFileSync(segment.path);
     bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
     writeFileSync(segment.path, bytes);
-    const { entries_lost } = await newLog();
-    assert.ok(entries_lost >= 2);
+    await assert.rejects(newLog(), /the damaged log has [2-9] entries that detections\.db lacks/);
+    assert.deepEqual(readFileSync(segment.path), bytes);
+    renameSync(history.folder.log, `${history.folder.log}-away`);
+    assert.equal((await newLog()).entry, mark.entry);
+    await assertClean();
   });
 
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
@@ -234,17 +210,14 @@ describe('rebuild', () => {
       db.exec(sql);
       db.close();
       if (isLogDamaged) flip(listSegments(history.folder.log)[0]?.path ?? '');
-      const names = readdirSync(history.folder.root).filter((name) => /log/.test(name));
+      const names = readdirSync(history.folder.log);
       await assert.rejects(newLog(), reason);
-      assert.deepEqual(
-        readdirSync(history.folder.root).filter((name) => /log/.test(name)),
-        names,
-        sql,
-      );
+      assert.deepEqual(readdirSync(history.folder.log), names, sql);
     }
     restoreFolder();
     writeFileSync(history.folder.damage, 'x\n');
-    await assert.rejects(newLog(), /is damaged, so no log can be created from it/);
+    flip(listSegments(history.folder.log)[0]?.path ?? '');
+    await assert.rejects(newLog(), /is damaged, so the log cannot be rewritten from it/);
   });
 
   test('rows of a removed subscription are not copied', async () => {
@@ -267,65 +240,41 @@ describe('rebuild', () => {
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
   });
 
-  test('a later removal removes rows from a new log', async () => {
-    restoreFolder();
-    await newLog();
-    await history.restart();
-    history.apply(newRows(9000, 20));
-    await history.remove(7001);
-    await history.remove(7002);
-    assert.equal(await history.purge(), null);
-    history.stop();
-    await assertClean();
-    const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines);
-    assert.deepEqual(
-      lines.filter((line) => /^\{"\w+":"[ti]\.700[12]\./.test(line)),
-      [],
-    );
-    const removed = contentOfDetections(history.folder.root);
-    assert.ok((removed.detection?.length ?? 0) > 100, 'other entries must stay');
-    rmSync(history.folder.detections);
-    await history.restart();
-    history.stop();
-    assertSameContent(contentOfDetections(history.folder.root), removed);
-  });
-
-  test('a crash at any moment leaves one of the two logs, complete', async () => {
+  test('a crash at any moment leaves the old log or the new one', async () => {
     restoreFolder();
     await newLog();
     const begun = `${history.folder.root}-begun`;
     cpSync(history.folder.root, begun, { recursive: true });
-    const { root, log } = history.folder;
-    const until = '-until-20261121T000000Z';
+    const { log } = history.folder;
+    const [snapshot] = listSegments(join(begun, 'log'));
+    const place = () => cpSync(snapshot?.path ?? '', join(log, basename(snapshot?.path ?? '')));
     const states: [what: string, leave: () => void][] = [
-      ['the draft is written', () => cpSync(join(begun, 'log'), `${log}-draft`, { recursive: true })],
-      ['it was accepted', () => cpSync(join(begun, 'log'), `${log}-new`, { recursive: true })],
+      ['half of the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? '').subarray(0, 9000))],
+      ['the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? ''))],
+      ['it was renamed', place],
       [
-        'the old one was moved',
+        'some of the old segments are deleted',
         () => {
-          renameSync(log, `${log}${until}`);
-          cpSync(join(begun, 'log'), `${log}-new`, { recursive: true });
-        },
-      ],
-      [
-        'the new one was moved',
-        () => {
-          renameSync(log, `${log}${until}`);
-          cpSync(join(begun, 'log'), log, { recursive: true });
+          for (const [index, { path }] of listSegments(log).entries()) if (index % 2 === 0) rmSync(path);
+          place();
         },
       ],
     ];
+    const makeDraft = (bytes: Buffer) => {
+      mkdirSync(join(log, 'draft'));
+      writeFileSync(join(log, 'draft', basename(snapshot?.path ?? '').replace('-snapshot', '')), bytes);
+    };
     try {
       for (const [what, leave] of states) {
         restoreFolder();
         leave();
         await history.restart();
-        openAccess(root, { operation: { kind: 'test' } }).close();
         history.stop();
         assertSame(what);
         await assertClean();
-        assert.ok(!existsSync(`${log}-new`) && existsSync(log), what);
-        rmSync(dataFolder(root).detections);
+        assert.ok(!existsSync(join(log, 'draft')), what);
+        assert.ok(listSegments(log).length === readdirSync(log).length, what);
+        rmSync(history.folder.detections);
         await history.restart();
         history.stop();
         assertSame(`${what}, and then made anew`);

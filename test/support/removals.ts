@@ -1,11 +1,9 @@
-/** A log with several streams, from which tests remove subscriptions; created for each test. */
+/** A log with several streams, from which tests remove subscriptions. */
 import assert from 'node:assert/strict';
-import { cpSync, rmSync, statSync } from 'node:fs';
-import { afterEach, beforeEach } from 'node:test';
+import { cpSync, rmSync } from 'node:fs';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { recoverDetections } from '../../src/history/recover.ts';
 import { scrub } from '../../src/history/scrub.ts';
-import { listSegments } from '../../src/history/segment.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
 import { createHistory, type History, type HistoryRow } from './history.ts';
@@ -14,8 +12,6 @@ import { createHistory, type History, type HistoryRow } from './history.ts';
 export class Stopping extends Error {}
 
 export let history: History;
-beforeEach(() => startHistory(1024));
-afterEach(() => history.delete());
 
 /** Replaces the history by an empty one. */
 export async function startHistory(segmentBytes: number): Promise<void> {
@@ -103,38 +99,20 @@ export async function assertEqual(what: string): Promise<void> {
   assertSameContent(await contentOfLog(), expected, what);
 }
 
-export const streamOf = (row: unknown) => {
-  const { ordinal, subscription_id, sequence, removed } = Object(row);
-  return { ordinal, subscription_id, sequence, removed };
-};
-
-/** The entry numbers of all lines about detections of a subscription. */
-export function linesOf(subscription: number): number[] {
-  const found: number[] = [];
-  let entry = 1;
-  for (const { part } of entriesAfter(history.folder.log, null)) {
-    for (const line of part.lines)
-      if (new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`).test(line)) found.push(entry);
-    if (part.kind === 'commit') entry = part.commit.entry + 1;
-  }
-  return found;
+/** How many lines of the log are about detections of a subscription. */
+export function linesOf(subscription: number): number {
+  const beginning = new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`);
+  const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines);
+  return lines.filter((line) => beginning.test(line)).length;
 }
 
-export const commits = () =>
-  [...entriesAfter(history.folder.log, null)].flatMap(({ part }) =>
-    part.kind === 'commit'
-      ? [[part.commit.entry, part.commit.id, part.commit.at, part.commit.operation]]
-      : [],
-  );
-export const segments = () =>
-  listSegments(history.folder.log).map(({ path }) => [path, statSync(path).ino, statSync(path).size]);
-
-/** Interrupts a purge at its n-th step, as a stop does. @returns whether the purge has this step */
-export async function purgeUntil(turn: number): Promise<boolean> {
+/** Interrupts a compaction at its n-th step, as a stop does. @returns whether it has this step */
+export async function compactUntil(turn: number, atStep = async () => {}): Promise<boolean> {
   let turns = 0;
   try {
-    await history.purge(async () => {
+    await history.compact(async () => {
       turns += 1;
+      await atStep();
       if (turns === turn) throw new Stopping();
     });
     return false;
