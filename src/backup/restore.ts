@@ -16,10 +16,10 @@ import {
   stateFiles,
 } from '../store/complete-restore.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
-import type { Now } from '../time.ts';
+import { formatCompact, type Now } from '../time.ts';
 import { makeNewState, type NewState } from './restored-state.ts';
 import { findSource } from './source.ts';
 
@@ -37,11 +37,16 @@ export interface RestoreOptions {
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
-export interface Restored extends NewState {
+export interface Restored extends Omit<NewState, 'gone'> {
   /** The backup that was restored. */
   readonly source: string;
   /** The folder with the previous contents; null if there were none. */
   readonly replaced: string | null;
+  /**
+   * Detections that clients may have, and that no longer exist: nothing withdraws them. `file` has their ids, one a line;
+   * null: there are none.
+   */
+  readonly gone: { readonly count: number; readonly file: string } | null;
 }
 
 export type RestoreOutcome =
@@ -73,10 +78,11 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     rmSync(stage.root, { recursive: true, force: true });
     mkdirSync(stage.root, { mode: 0o700 });
     try {
-      const made = await makeSound(options, source, stage, folder);
+      const { gone, ...made } = await makeSound(options, source, stage, folder);
       for (const name of readdirSync(stage.root))
         if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
       syncFolder(stage.root);
+      const listed = listGone(folder, gone, now());
       // From here on the new state is the effective one, whatever happens.
       renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
       isUntouched = false;
@@ -84,7 +90,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       const aside = completeRestore(folder) ?? null;
       return {
         kind: 'restored',
-        restored: { ...made, source, replaced: pathOf(folder, aside) },
+        restored: { ...made, source, replaced: pathOf(folder, aside), gone: listed },
       };
     } finally {
       rmSync(stage.root, { recursive: true, force: true });
@@ -121,6 +127,13 @@ async function makeSound(
       cause: error,
     });
   }
+}
+
+function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number): Restored['gone'] {
+  if (gone.length === 0) return null;
+  const file = join(root, `gone-${formatCompact(nowMs)}.txt`);
+  writeWhole(file, gone.map((id) => `${id}\n`).join(''));
+  return { count: gone.length, file };
 }
 
 function pathOf({ root }: DataFolder, name: string | null): string | null {

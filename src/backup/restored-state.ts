@@ -6,22 +6,20 @@
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
 
-import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { REMOVE } from '../history/compact.ts';
-import { type Commit, isObject, type Mark, parse } from '../history/format.ts';
+import type { Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
-import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
+import { findTail, placeOf } from '../history/log-reader.ts';
 import { recoverDetections } from '../history/recover.ts';
-import { bytesOf, listSegments } from '../history/segment.ts';
-import { epochTimes } from '../history/version-epoch.ts';
+import { epochTimes, monthBeforeEnd } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
-import { Refused } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
@@ -30,6 +28,7 @@ import { type Ended, readEnded } from '../store/revocations.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { type Continued, continueLog } from './continue-log.ts';
+import { type Cut, cutLog, NOTHING_CUT, type Replaced, replacedHistory } from './given-out.ts';
 import { copyLog } from './log-copy.ts';
 import { loadSource } from './source.ts';
 
@@ -70,6 +69,8 @@ export interface NewState {
   readonly raised: boolean;
   /** Files in the archive without a record. */
   readonly orphans: readonly string[];
+  /** Detections that clients may have, and that are not here: they cannot be withdrawn. */
+  readonly gone: readonly string[];
 }
 
 const COUNTS = `
@@ -146,57 +147,11 @@ function hasEnd(live: DataFolder, stage: DataFolder, { last, rest }: Continued):
   return place === 'known' || place === 'before';
 }
 
-/** Facts of the part of the backup's history that is discarded. */
-interface Cut {
-  readonly entries: number;
-  /** The last position that it gave out. */
-  readonly position: number;
-  /** Version epochs in it. */
-  readonly epochs: readonly AbandonedEpoch[];
-}
-
-interface AbandonedEpoch {
-  readonly at: number;
-  /** After which it delivered; 0: an earlier history of which it knew, and which delivered. */
-  readonly position: number;
-  /** What changed after this position was announced again, and clients may have read only a part of that. */
-  readonly announced_after: number;
-}
-
-/** Facts of the data folder's own history, if it does not continue that of the backup. */
-interface Replaced extends Omit<Cut, 'entries'> {
-  /** The last position that both histories have; infinite: one of them continues the other. */
-  readonly parted: number;
-}
-
 interface Parting {
   readonly cut: Cut;
   readonly replaced: Replaced | null;
   /** Whether access.db is that of the data folder, and so knows of every removal. */
   readonly isLater: boolean;
-}
-
-const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: [] };
-
-/** Truncates a log after the last entry that was written at or before a time. */
-function cutLog(log: string, untilMs: number): Cut {
-  let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
-  for (const { segment, part } of entriesAfter(log, null)) {
-    if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
-    kept = { path: segment.path, end: part.end, mark: part.commit };
-  }
-  if (kept === null) throw new Refused('failed', `it contains nothing from before ${formatMs(untilMs)}`);
-  let entries = 0;
-  const given = new Given();
-  for (const { part } of entriesAfter(log, kept.mark)) {
-    if (part.kind === 'commit') entries += 1;
-    given.add(part.lines);
-  }
-  const { path, end } = kept;
-  for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);
-  // The recovery that follows puts what is left into a new file, and syncs it.
-  truncateSync(path, end);
-  return { entries, position: given.position, epochs: given.epochs };
 }
 
 /**
@@ -252,7 +207,7 @@ async function makeDetections(
   { stage, drop, untilMs, now, onProgress }: NewStateOptions,
   lost: 'until' | 'backup' | null,
   { cut, replaced, isLater }: Parting,
-): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans'>> {
+): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
     folder: stage,
@@ -260,6 +215,7 @@ async function makeDetections(
     onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });
+  const undone = new Set([...cut.undone, ...(replaced?.undone ?? [])]);
   try {
     const counts = db.prepare<[], { detections: number; stream_rows: number }>(COUNTS).get();
     if (lost !== null) {
@@ -275,8 +231,9 @@ async function makeDetections(
         orphans: lost === 'until' ? 'left' : 'to read',
         position: Math.max(cut.position, replaced?.position ?? 0),
         abandoned: abandoned.map(({ at }) => at),
+        undone,
         parted: Math.min(
-          replaced?.parted ?? Number.POSITIVE_INFINITY,
+          replaced?.parted ?? (lost === 'backup' ? monthBeforeEnd(db) : Number.POSITIVE_INFINITY),
           ...abandoned.map((known) => known.announced_after),
         ),
       };
@@ -288,7 +245,9 @@ async function makeDetections(
       }
     }
     const orphans = lost === null ? [] : orphanedFiles(db, drop);
-    return { state_of, detections: 0, stream_rows: 0, ...counts, orphans };
+    const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
+    const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
+    return { state_of, detections: 0, stream_rows: 0, ...counts, orphans, gone };
   } finally {
     log.close();
     closeDetections(db);
@@ -311,87 +270,4 @@ function removedSince(db: Database, stage: DataFolder, end: string | null): numb
     .all()
     .map(({ id }) => id)
     .filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
-}
-
-/** The positions and version epochs that a log gave out. */
-class Given {
-  /** The last position. */
-  position = 0;
-  /** The last position of a row. */
-  delivered = 0;
-  readonly #epochs = new Map<number, AbandonedEpoch>();
-
-  get epochs(): readonly AbandonedEpoch[] {
-    return [...this.#epochs.values()];
-  }
-
-  add(lines: readonly string[]): void {
-    for (const line of lines) {
-      // Lines of detections say nothing more of positions.
-      if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) continue;
-      const value = parse(line);
-      const row = isObject(value) && isObject(value.row) ? value.row : {};
-      this.delivered = Math.max(this.delivered, Number(row.last_position ?? 0));
-      this.position = Math.max(this.position, this.delivered, Number(row.position ?? 0));
-      if (row.number !== undefined)
-        this.#epochs.set(Number(row.number), {
-          at: Number(row.at),
-          position: Number(row.position),
-          announced_after: Number(row.announced_after ?? Number.POSITIVE_INFINITY),
-        });
-    }
-  }
-}
-
-/**
- * @param live the data folder
- * @returns null: nothing shows that it is of the same installation, or it is damaged before they part; cursors will show
- *   the rest
- */
-function replacedHistory(live: DataFolder, { stage, onProgress }: NewStateOptions): Replaced | null {
-  const { log } = live;
-  const otherBytes = bytesOf(listSegments(stage.log));
-  const total = otherBytes + bytesOf(listSegments(log));
-  const given = new Given();
-  let parted: number | null = null;
-  let last: Mark | null = null;
-  let [isParted, bytesRead] = [false, 0];
-  const others = commitsOf(stage.log);
-  let other = others.next().value;
-  try {
-    for (const { part, bytes } of entriesAfter(log, null)) {
-      given.add(part.lines);
-      if (part.kind !== 'commit') continue;
-      last = part.commit;
-      while (other !== undefined && other.commit.entry < part.commit.entry) {
-        bytesRead = other.bytes;
-        other = others.next().value;
-      }
-      onProgress('comparing the logs', bytesRead + bytes, total);
-      if (other?.commit.entry !== part.commit.entry) continue;
-      isParted ||= other.commit.id !== part.commit.id;
-      if (!isParted) parted = given.delivered;
-    }
-  } catch (error) {
-    if (!(error instanceof LogDamage)) throw error;
-    if (!isParted) return null;
-  } finally {
-    others.return(undefined);
-  }
-  if (parted === null) return null;
-  // An epoch that delivered nothing has issued no position, cursor or version. Without it, a copy that is restored again
-  // and again does not use up the positions.
-  const isComplete = last !== null && last.id === readLogMarkOf(live.detections)?.id;
-  const delivered = isComplete ? given.delivered : Number.POSITIVE_INFINITY;
-  const epochs = given.epochs.filter(({ position }) => position === 0 || position < delivered);
-  return {
-    parted: isParted && parted < delivered ? parted : Number.POSITIVE_INFINITY,
-    position: Math.max(given.delivered, ...epochs.map(({ position }) => position)),
-    epochs,
-  };
-}
-
-function* commitsOf(log: string): Generator<{ commit: Commit; bytes: number }, undefined, undefined> {
-  for (const { part, bytes } of entriesAfter(log, null))
-    if (part.kind === 'commit') yield { commit: part.commit, bytes };
 }

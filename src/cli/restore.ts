@@ -66,6 +66,8 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}${ORIGIN_TEXTS[restored.log]}.`,
     detectionsText(restored, untilMs),
+    restored.gone !== null &&
+      `${counted(restored.gone.count, 'detection')} that clients may have ${restored.gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${restored.gone.file}: send it to your customers, if the detections were wrong.`,
     restored.access !== 'continued' && accessText(restored),
     orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
@@ -87,7 +89,7 @@ function detectionsText({ raised, log, access, state_of }: Restored, untilMs: nu
     untilMs === null
       ? `Changes after ${log === 'from the backup' ? 'the end of the backup' : state_of} are lost, and clients may have seen them.`
       : `Changes after ${formatMs(untilMs)} are discarded, and clients may have seen them.`;
-  return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. They may receive some detections again.`;
+  return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. What they have in a version that is gone is announced again; where that is not known, what changed in the last 31 days of the log.`;
 }
 
 function accessText({ access_state_of }: Restored): string {

@@ -10,6 +10,7 @@
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
+import { DAY_MS } from '../time.ts';
 
 /** How far positions move ahead: a year of microseconds. */
 const EPOCH_POSITIONS = 3.2e13;
@@ -73,6 +74,17 @@ const selectAnnounced = preparedOnce<{ is_announced: number }>(`
 const selectBefore = preparedOnce<{ position: number }>(`
   SELECT last_position AS position FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`);
 
+/** How much is announced again where it is not known what clients have missed. */
+const UNKNOWN_PART_MS = 31 * DAY_MS;
+const selectMonthBefore = preparedOnce<{ position: number | null }>(`
+  SELECT max(last_position) AS position FROM delivery
+  WHERE delivered_at <= (SELECT max(delivered_at) FROM delivery) - ${UNKNOWN_PART_MS}`);
+
+/** The position after which the changes of the last 31 days of the log begin: clients may have missed those. */
+export function monthBeforeEnd(db: Database): number {
+  return selectMonthBefore(db).get()?.position ?? 0;
+}
+
 /** When the epochs began, in order; epoch milliseconds. Versions are raised once for each. */
 export function epochTimes(db: Database): number[] {
   return selectTimes(db)
@@ -92,8 +104,8 @@ export function epochAt(db: Database, position: number): number {
  * whose loss was known when the next epoch began. Others are made good once an epoch has announced again all that their
  * clients may have missed, in versions above theirs.
  *
- * @returns the last position that its history certainly has in common with this one, 0: none is certain; null if the
- *   cursor proves nothing
+ * @returns the last position that its history has in common with this one, where none is certain: as
+ *   {@link monthBeforeEnd}; null if the cursor proves nothing
  */
 export function partingOf(db: Database, { position, epoch }: StreamPosition): number | null {
   const lastBefore = (limit: number) => selectBefore(db).get(limit)?.position ?? 0;
@@ -102,7 +114,9 @@ export function partingOf(db: Database, { position, epoch }: StreamPosition): nu
   const end = known === undefined ? null : (selectNext(db).get(known?.number ?? 0)?.position ?? null);
   if (end !== null && position <= end) return null;
   const parted =
-    known === undefined || known?.position === 0 ? 0 : lastBefore(Math.min(position, end ?? position));
+    known === undefined || known?.position === 0
+      ? monthBeforeEnd(db)
+      : lastBefore(Math.min(position, end ?? position));
   return selectAnnounced(db).get({ position, parted, number: numberOfEpoch(epoch) }) === undefined
     ? parted
     : null;

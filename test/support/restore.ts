@@ -1,4 +1,4 @@
-/** An appliance with 51 detections, and a backup of the first 50. */
+/** An appliance with 51 detections, and a backup of the first 50. Since then the first one got another headline. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
+import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
 
 export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
@@ -19,6 +20,9 @@ export let work: string;
 export let backup: string;
 /** A copy of the data folder with 51 detections. */
 export let stopped: string;
+/** The first detection, and the 51st. */
+export let first: Row;
+export let added: Row;
 /** A time before the 51st detection. */
 export let backedUpAtMs: number;
 showLogOfFailures(() => appliance?.serving());
@@ -26,13 +30,17 @@ before(async () => {
   work = mkdtempSync(join(tmpdir(), 'wirewatch-restore-'));
   backup = join(work, 'backup');
   appliance = await startAppliance();
-  const rows = Array.from({ length: 50 }, () => newRow());
+  first = newRow({ article_headline: 'right' });
+  const rows = [first, ...Array.from({ length: 49 }, () => newRow())];
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
   appliance.cli(['backup', backup]);
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
   // Entries have times in whole seconds.
   await sleep(1100 - (Date.now() % 1000));
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const window = nextWindowMs();
+  added = newRow();
+  const wrong = { ...first, article_headline: 'WRONG', last_scored_at: formatMs(window + 60_000) };
+  await appliance.dropped(fileName('newswire', window), ndjson([added, wrong]));
   stopped = await stoppedCopy('stopped');
 });
 after(async () => {

@@ -85,6 +85,12 @@ export interface ApplyOptions {
   readonly epochsMs: readonly number[];
 }
 
+/** See `Epoch`. */
+interface Reissued {
+  readonly parted: number;
+  readonly undone?: ReadonlySet<string>;
+}
+
 /**
  * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit.
  *
@@ -139,10 +145,10 @@ export class Applier {
   }
 
   /**
-   * Announces every detection that changed after a position again, in a new version: it is unknown which versions clients
-   * have. Call it first in a transaction.
+   * Announces every detection that changed after a position again, in a new version, and those that are named: it is unknown
+   * which versions clients have. Call it first in a transaction.
    */
-  reissue(db: Database, after: number): void {
+  reissue(db: Database, { parted: after, undone = new Set() }: Reissued): void {
     const end = this.#position;
     const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(after);
     const changed = db.prepare<unknown[], { id: string; position: number }>(SELECT_CHANGED);
@@ -152,11 +158,16 @@ export class Applier {
         if (batch.length > 0) this.#log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
         reached = batch.at(-1)?.position;
       }
+    for (const id of undone) {
+      const line = this.#reissue(id);
+      if (line !== '') this.#log.append(line);
+    }
   }
 
   #reissue(id: string): string {
     const stored = this.#statements.rows.find(id);
-    if (stored === undefined) return '';
+    // It does not exist here, or was announced already.
+    if (stored === undefined || stored.epochs === this.#options.epochsMs.length) return '';
     return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
   }
 

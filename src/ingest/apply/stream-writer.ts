@@ -44,6 +44,8 @@ export interface Epoch {
    * Infinite: they have seen all.
    */
   readonly parted: number;
+  /** Detections that are announced again besides: clients have seen later versions of them, which are gone. */
+  readonly undone?: ReadonlySet<string>;
 }
 
 export interface StreamWriterOptions {
@@ -110,7 +112,7 @@ export class StreamWriter {
         licensed,
         epochsMs: epochTimes(db),
       });
-      if (epoch !== null) applier.reissue(db, epoch.parted);
+      if (epoch !== null) applier.reissue(db, epoch);
       return applier;
     } catch (error) {
       this.rollback();

@@ -244,11 +244,15 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'restore-damaged',
     ],
     [
-      'position === 0 || position < delivered);',
-      'position >= 0);',
-      'a state that delivered nothing leaves no epoch',
+      "(lost === 'backup' ? monthBeforeEnd(db) : Number.POSITIVE_INFINITY)",
+      'Number.POSITIVE_INFINITY',
+      'where it is not known what clients missed, the last 31 days are announced again',
       'restore',
     ],
+    ['        undone,\n', '', 'what a restore undoes is announced again', 'restore'],
+  ]),
+  ...faultsIn('backup/given-out.ts', [
+    ['      if (id !== undefined) this.undone.add(id);\n', '', 'what exists no more is listed', 'restore'],
   ]),
   ...faultsIn('history/version-epoch.ts', [
     [
