@@ -72,8 +72,10 @@ export function startApplianceIngest(
   const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
   const healing = afterDamage(surroundings, log);
   const interrupted = afterAccessErrors(access, conditions, log);
-  const passing = (fault: Error) =>
-    isDamage(fault) ? healing(fault) : isOfAccess(fault) && !isWriteLost(fault) ? interrupted(fault) : null;
+  const passing = (fault: Error) => {
+    if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
+    return isDamage(fault) ? healing(fault) : null;
+  };
   const ingest = superviseIngest(settings, onEvent, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);

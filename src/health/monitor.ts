@@ -255,6 +255,8 @@ class Checks {
     const { conditions, detections } = this.#options;
     if (conditions.has('database damaged') || this.#fileId === null) return;
     try {
+      // It was made anew, and not read since.
+      if (detections.reader() !== this.#reader) return;
       if (fileId(detections.path) !== this.#fileId) {
         conditions.set('database damaged', `${detections.path}: the file was replaced by another`);
         return;

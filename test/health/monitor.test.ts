@@ -196,6 +196,22 @@ describe('the monitor', () => {
     return waitFor(() => conditions.has('database damaged'));
   });
 
+  test('a database that was made anew, and is read anew, is no damage', async () => {
+    start();
+    copyFileSync(store.path, `${store.path}.copy`);
+    renameSync(`${store.path}.copy`, store.path);
+    const anew = openDatabase(store.path, 'read');
+    reader = () => anew;
+    try {
+      // The file is looked at before the ledger is read.
+      nowMs += MINUTE_MS;
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      assert.deepEqual(names(), []);
+    } finally {
+      anew.close();
+    }
+  });
+
   test('a file that is no longer a database is found without a request', () => {
     store.writer.pragma('wal_checkpoint(TRUNCATE)');
     start();

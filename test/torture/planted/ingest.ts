@@ -312,8 +312,8 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'key-store-errors',
     ],
     [
-      'isDamage(fault) ? healing(fault) :',
-      '',
+      'return isDamage(fault) ? healing(fault) : null;',
+      'return null;',
       'a damaged database is made anew while Wirewatch runs',
       'health-program',
     ],
