@@ -15,6 +15,7 @@ import { nullOfFileError } from '../file-errors.ts';
 import { compareFiles } from '../format/file-name.ts';
 import type { ExportSource } from '../format/unpacking.ts';
 import {
+  ForeignFolder,
   inDrop,
   inFolder,
   isDraft,
@@ -101,7 +102,8 @@ export class DropFolder {
       makeFolder(this.root);
       inFolder(this.root, '', syncFolder);
     } catch (error) {
-      if (mayBeMissing && !isErrorCode(error, 'ENOTDIR')) return;
+      const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
+      if (mayBeMissing && !isWrong) return;
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',
