@@ -151,7 +151,6 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       'address',
       'control.sock',
       'detections.db',
-      'detections.db-identity',
       'lock',
       'lock-serve',
       'lock-state',
