@@ -46,7 +46,9 @@ export function superviseIngest(
   async function last(): Promise<Error | null> {
     let interrupted: string | null = null;
     for (;;) {
-      const fault = (await current.ended) ?? interruption;
+      const met = await current.ended;
+      // What interrupted it must be made good, whatever it met while it stopped.
+      const fault = interruption ?? met;
       const passes = fault === null || isStopping ? null : passing(fault);
       if (fault === null || passes === null) return isStopping ? null : fault;
       if (interrupted !== fault.message) passes.onInterrupted();
