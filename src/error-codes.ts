@@ -1,4 +1,4 @@
-/** The error codes that clients see, with their status and title (contract: Errors): the only place that lists them. */
+/** The error codes that clients see, with their status and title: the only place that lists them. */
 
 export interface ProblemKind {
   readonly status: number;
@@ -79,7 +79,7 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** Status of each error code of the token endpoint (contract: OAuthError; RFC 6749, 5.2). */
+/** Status of each error code of the token endpoint (RFC 6749, 5.2). */
 export const OAUTH_ERRORS = {
   invalid_request: 400,
   invalid_client: 401,

@@ -1,6 +1,6 @@
 /**
  * Intervals of checks and retries that the program chooses itself. Tests shorten them by the factor WIREWATCH_HASTE;
- * intervals of the contract, a protocol or a setting are not changed.
+ * intervals of the API, a protocol or a setting are not changed.
  */
 const haste = Math.max(1, Number(process.env.WIREWATCH_HASTE) || 1);
 

@@ -1,4 +1,4 @@
-/** The names of time zones (contract: GET /v1/detections, `time_zone`; Me, `time_zone` of a subscription). */
+/** The names of time zones (GET /v1/detections, `time_zone`). */
 import { BoundedMap } from './bounded-map.ts';
 
 /** The short names of the tz database; the other ones that the runtime knows are ambiguous abbreviations. */

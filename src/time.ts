@@ -1,7 +1,7 @@
 /**
  * Instants and windows as text and as integers.
  *
- * Inside the program a time is an integer since the epoch, UTC, with its unit in its name. The contract's `timestamp` has
+ * Inside the program a time is an integer since the epoch, UTC, with its unit in its name. The API's `timestamp` has
  * whole seconds and a `Z`; a window is ten minutes, `[start, end)`.
  */
 
@@ -10,7 +10,7 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Length of an export window (contract: States and transitions). */
+/** Length of an export window. */
 export const WINDOW_MS = 10 * MINUTE_MS;
 
 /** The clock, injected wherever a rule depends on the time: epoch milliseconds. */
@@ -60,12 +60,12 @@ export function parseSeconds(text: string): number | null {
   return ms === null ? null : Math.floor(ms / SECOND_MS);
 }
 
-/** Formats epoch seconds as the contract's timestamp, `2026-11-21T10:10:00Z`. */
+/** Formats epoch seconds as the API's timestamp, `2026-11-21T10:10:00Z`. */
 export function formatSeconds(seconds: number): string {
   return `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
 }
 
-/** Formats epoch milliseconds as the contract's timestamp, truncated. */
+/** Formats epoch milliseconds as the API's timestamp, truncated. */
 export function formatMs(ms: number): string {
   return formatSeconds(Math.floor(ms / SECOND_MS));
 }

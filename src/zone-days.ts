@@ -1,5 +1,5 @@
 /**
- * Where days begin and end in a time zone (contract: GET /v1/detections, `from`, `to`, `time_zone`). The only user of
+ * Where days begin and end in a time zone (GET /v1/detections, `from`, `to`, `time_zone`). The only user of
  * Temporal.
  *
  * A day is text, `2026-11-21`. It begins with the first instant at which a clock in the zone shows it: later than 00:00

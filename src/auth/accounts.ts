@@ -1,5 +1,5 @@
 /**
- * Accounts: the customers of this installation (contract: Me, Authentication).
+ * Accounts: the customers of this installation.
  *
  * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
  */

@@ -1,5 +1,5 @@
 /**
- * Whether a request may be answered (contract: Authentication, 5 and 6): decided for every request from the current
+ * Whether a request may be answered: decided for every request from the current
  * state of the store.
  *
  * The order is 401, or 503 if the store cannot be read; then 403 for the account, then for the address. The rate limit

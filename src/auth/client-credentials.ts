@@ -1,5 +1,5 @@
 /**
- * Issues a token for a proven key (contract: POST /oauth/token; RFC 6749, 4.4).
+ * Issues a token for a proven key (POST /oauth/token; RFC 6749, 4.4).
  *
  * A key that may not be used gets no token; since it was proven, the answer may say why.
  */

@@ -1,5 +1,5 @@
 /**
- * API keys as text: created, parsed and hashed (contract: Authentication).
+ * API keys as text: created, parsed and hashed.
  *
  * `<prefix>_live_<id>_<secret>`: the id has 12 characters of `a-z2-7`, the secret 52. 45 of those are random (225
  * bits); the last 7 are a checksum of everything before them, which detects a badly copied key without the database.

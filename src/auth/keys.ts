@@ -1,5 +1,5 @@
 /**
- * The stored keys: created, changed, rotated and revoked (contract: Authentication). Only the hash of a secret is
+ * The stored keys: created, changed, rotated and revoked. Only the hash of a secret is
  * stored. key.ts has the text form, authorize.ts the verification.
  *
  * `db` is a writer on access.db; times are epoch milliseconds.

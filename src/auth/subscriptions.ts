@@ -1,5 +1,5 @@
 /**
- * Subscriptions of the accounts (contract: Me).
+ * Subscriptions of the accounts.
  *
  * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
  */

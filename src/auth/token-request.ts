@@ -1,6 +1,6 @@
 /**
- * Parses a token request: the form, and the client's credentials from the form or from HTTP Basic. Pure (contract:
- * POST /oauth/token; RFC 6749, 2.3.1, 3.2 and 4.4.2).
+ * Parses a token request: the form, and the client's credentials from the form or from HTTP Basic. Pure (RFC 6749,
+ * 2.3.1, 3.2 and 4.4.2).
  */
 
 /** Not yet verified; a missing part is empty. */

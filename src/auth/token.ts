@@ -1,5 +1,5 @@
 /**
- * Access tokens: issued and parsed (contract: Token; Authentication, 5). Pure, apart from the secret of the data folder.
+ * Access tokens: issued and parsed. Pure, apart from the secret of the data folder.
  *
  * `<prefix>_token_<key id>_<52 characters>`: the 52 characters are, in base64url, the time of issue (6 bytes,
  * milliseconds), the scopes (1 byte), and an HMAC of all that with the hash of the key (32 bytes). Nothing is stored: a

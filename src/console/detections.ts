@@ -213,7 +213,7 @@ function Versions({ of }: { of: readonly Version[] }): VNode {
     ${of.length > columns.length && showAll}`;
 }
 
-/** The dotted path of every value, as the contract names fields. */
+/** The dotted path of every value, as the API names fields. */
 function pathsOf(value: unknown, path = ''): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
   return Object.entries(value).flatMap(([name, member]) => pathsOf(member, path ? `${path}.${name}` : name));

@@ -1,4 +1,4 @@
-/** Bands of match strength (contract: Detection, `strength.band`). */
+/** Bands of match strength. */
 import type { ContentType } from './content-type.ts';
 
 /** In order of strength; the same word is the same step for both content types, an index into this list. */

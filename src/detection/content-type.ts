@@ -42,7 +42,7 @@ export function perExport<Value>(make: (name: ExportName) => Value): Record<Expo
   return { newswire: make('newswire'), imagewire: make('imagewire') };
 }
 
-/** The greatest subscription, publisher or article number (contract: 999,999,999,999,999). */
+/** The greatest subscription, publisher or article number (999,999,999,999,999). */
 export const NUMBER_MAX = 999_999_999_999_999;
 
 /** A stream, one subscription's detections of one content type: `7001:text`. */

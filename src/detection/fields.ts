@@ -1,5 +1,5 @@
 /**
- * The field table: every field of a detection, once, in the contract's order (contract: Detection), with the column of
+ * The field table: every field of a detection, once, in the API's order, with the column of
  * the export files that it comes from.
  *
  * Rendering, `fields` and its projection, the schema endpoint, the OpenAPI document, the columns of export files, their
@@ -168,7 +168,7 @@ export const FIELD_TABLE = [
 
 export const FIELDS: readonly Field[] = FIELD_TABLE;
 
-/** Members that hold fields and may be asked for whole (contract: `fields`). */
+/** Members that hold fields and may be asked for whole. */
 export const OBJECT_PATHS = ['source', 'strength', 'article', 'article.publisher'] as const;
 
 /** Objects that are null as a whole where their `id` is unknown. */
@@ -192,7 +192,7 @@ type TypeOf<F extends Entry> = F['column'] extends { readonly kind: infer Kind e
   : F['type'];
 type ValueOf<F extends Entry> = ValueOfType[TypeOf<F>] | (F['nullable'] extends true ? null : never);
 
-/** One row of an export, checked: column names as in files, times as the contract writes them. */
+/** One row of an export, checked: column names as in files, times as the API writes them. */
 export type ExportRow = {
   [F in Extract<Entry, { readonly column: object }> as F['column']['name']]:
     | ValueOf<F>
@@ -240,7 +240,7 @@ function derived<const Path extends string, const Type extends FieldType, const 
   return { path, type, nullable: false, content_types, description, column: null } as const;
 }
 
-/** Null in this version of the contract. */
+/** Null in this version of the API. */
 function unknown<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
   path: Path,
   type: Type,

@@ -1,4 +1,4 @@
-/** Detection ids (contract: Detection, `id`). */
+/** Detection ids. */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName, TYPE_RULES } from './content-type.ts';
 
 export const DETECTION_ID_PATTERN = detectionIdPattern(

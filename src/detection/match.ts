@@ -1,5 +1,5 @@
 /**
- * A match as a detection shows it: everything but `id`, `version` and `event` (contract: Detection).
+ * A match as a detection shows it: everything but `id`, `version` and `event`.
  *
  * A match is rendered once, when its row is read from an export, and kept as text; `id`, `version` and `event`
  * are put before it when it is stored. So serving a page copies bytes and renders nothing.
@@ -24,7 +24,7 @@ export const BASE_URL_MARK = '\u0001';
 const OWN_ADDRESS_RENDERED = '"image_url":"\\u0001/';
 const OWN_ADDRESS_STORED = `"image_url":"${BASE_URL_MARK}/`;
 
-/** Members in the contract's order; a member that the content type lacks is absent. */
+/** Members in the API's order; a member that the content type lacks is absent. */
 export interface Match extends Omit<DetectionMembers, 'id' | 'version' | 'event' | 'content_type'> {
   content_type: ContentType;
 }

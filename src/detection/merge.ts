@@ -133,7 +133,7 @@ function toKnown(scoring: Scoring, version: number, licensed: boolean): Known {
   };
 }
 
-/** Both sides are timestamps in the one spelling of the contract, or canonical forms: text order is their order. */
+/** Both sides are timestamps in the one spelling of the API, or canonical forms: text order is their order. */
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

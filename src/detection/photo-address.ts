@@ -1,6 +1,6 @@
 /**
  * The appliance's own address of a photo, signed, so that the link works for anyone who holds it and nobody can
- * make one for another photo (contract: `source.image_url`). The signature has no expiry.
+ * make one for another photo. The signature has no expiry.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { createSeal, decodeBase64url, type Seal } from '../seal.ts';

@@ -1,8 +1,8 @@
-/** The machine-readable description of a detection, made from the field table (contract: Schema). */
+/** The machine-readable description of a detection, made from the field table. */
 import type { ContentType } from './content-type.ts';
 import { columnOf, FIELDS, type FieldType } from './fields.ts';
 
-/** One field as the schema lists it, members in the contract's order. */
+/** One field as the schema lists it, members in the API's order. */
 export interface SchemaField {
   readonly path: string;
   /** Its column in files. */

@@ -25,7 +25,7 @@ export type SampleFile = {
   trailer?: boolean;
 };
 
-/** In the contract's names; a backfill has no window. */
+/** In the API's names; a backfill has no window. */
 export type WrittenFile = { file: string; export: ExportName; window_start: string | null; rows: number };
 
 export type WriteOptions = {

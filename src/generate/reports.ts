@@ -39,7 +39,7 @@ const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 /** What changes when a detection is reported again; `steady`: nothing. */
 const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
 
-/** Match strengths cover all bands, with their exact thresholds (contract: Detection, `strength.band`). */
+/** Match strengths cover all bands, with their exact thresholds. */
 const EXACT = perContentType((contentType) => [
   0,
   ...SCALES[contentType].thresholds,

@@ -62,7 +62,7 @@ export interface MonitorOptions {
 }
 
 const CHECK_EVERY_MS = paced(SECOND_MS);
-/** Contract: GET /v1/health, rule 2. */
+/** As GET /v1/health promises. */
 const STALL_CHECK_EVERY_MS = 5 * MINUTE_MS;
 /** Some alerts open and close with time, without a change of the database. */
 const LEDGER_EVERY_MS = MINUTE_MS;

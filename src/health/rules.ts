@@ -1,11 +1,11 @@
-/** The rules of health (contract: GET /v1/health), and when ingest counts as stalled. Pure. */
+/** The rules of health (GET /v1/health), and when ingest counts as stalled. Pure. */
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { type Alert, isPageWorthy } from './alert-texts.ts';
 
 export const HEALTH_STATUSES = ['ok', 'degraded'] as const;
 
-/** Contract: Health. */
+/** As GET /v1/health promises. */
 export interface Health {
   readonly status: (typeof HEALTH_STATUSES)[number];
   readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;

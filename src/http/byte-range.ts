@@ -10,7 +10,7 @@ const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 /**
  * @param size of the file in bytes, at least 1
  * @returns null: send the complete file: without the header, or if it is malformed, of another unit, with
- *   several ranges, or outside the file, for which the contract has no status. A server may ignore all of these (RFC
+ *   several ranges, or outside the file, for which the API has no status. A server may ignore all of these (RFC
  *   9110, 14.2), and clients cannot depend on a 416 (15.5.17).
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {

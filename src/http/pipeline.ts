@@ -1,6 +1,6 @@
 /**
  * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
- * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
+ * account and address, rate, scope, parameters, daily allowance, the detection itself.
  *
  * Every error becomes a problem document here: nothing is ever rejected into the router.
  */

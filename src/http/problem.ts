@@ -1,4 +1,4 @@
-/** The bodies of errors: problem documents (contract: Problem; RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
+/** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
 import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import type { RefusedCode } from '../refused.ts';

@@ -1,5 +1,5 @@
 /**
- * Writes answers, with the headers that every one has (contract: Endpoints): X-Request-Id, Cache-Control,
+ * Writes answers, with the headers that every one has: X-Request-Id, Cache-Control,
  * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
  */
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
@@ -10,7 +10,7 @@ import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
-/** All its answers, problems too, carry `Pragma: no-cache` (contract: Token; RFC 6749, 5.1). */
+/** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Which endpoint a path and method belong to. Paths are exact and case-sensitive; a trailing slash is another path.
  *
- * The router is more forgiving than the contract (`/v1/me/`, HEAD where only GET is served), so this table decides, and
+ * The router is more forgiving than the API (`/v1/me/`, HEAD where only GET is served), so this table decides, and
  * the router only sees what the table accepts.
  */
 import type { IncomingMessage } from 'node:http';

@@ -1,7 +1,7 @@
 /**
  * The basic schemas from which those of all bodies are made.
  *
- * Objects are closed: a member that the contract does not name is an error, and the tests check every response that way.
+ * Objects are closed: a member that the API does not name is an error, and the tests check every response that way.
  * The printed document opens them, because a later version may add members.
  */
 import {

@@ -260,7 +260,7 @@ function fromRow(row: Row): FileRecord {
   return { ...row, report: JSON.parse(row.report) };
 }
 
-/** A file's record in the contract's names. */
+/** A file's record in the API's names. */
 export interface FileDocument {
   readonly number: number;
   readonly file: string;

@@ -1,7 +1,7 @@
 /**
  * Grades a client after the lab's exam: a pure function over the report and the record of the exam itself.
  *
- * The rules are those of the contract (Client procedures, Retry) and of the manual's client-guide. No grade depends on
+ * The rules are those of the manual's client guide. No grade depends on
  * the speed of the machine: a wait is measured from one request's arrival to the next, which a slow machine only
  * lengthens.
  */

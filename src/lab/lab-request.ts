@@ -162,7 +162,7 @@ export class LabRequest implements Intervention {
     return this.#begun.endpoint === 'createToken' ? TOKEN_ERRORS[this.#code ?? ''] : undefined;
   }
 
-  /** Health reports this error in its body (contract: GET /v1/health). */
+  /** Health reports this error in its body (GET /v1/health). */
   #isOfHealth(): boolean {
     return this.#begun.endpoint === 'getHealth' && this.#code === 'unavailable';
   }

@@ -1,4 +1,4 @@
-/** The numbers that the contract fixes (contract: Limits). Those that an operator can set are settings. */
+/** The numbers that the API fixes. Those that an operator can set are settings. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 
 /** Rows of a page: `limit`. */

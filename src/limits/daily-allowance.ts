@@ -1,5 +1,5 @@
 /**
- * The daily row allowance of accounts and keys (contract: Limits; Errors, `daily_allowance`).
+ * The daily row allowance of accounts and keys.
  *
  * A request is accepted while the used rows are below the allowance, and is then served completely. The allowance is the
  * current one of the account and the key; only the rows are stored.

@@ -1,5 +1,5 @@
 /**
- * Rows read by each account and key, by UTC day (contract: Limits, Daily row allowance). Counted in memory;
+ * Rows read by each account and key, by UTC day. Counted in memory;
  * usage-keeper.ts has them written.
  *
  * The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that were already used

@@ -1,5 +1,5 @@
 /**
- * Requests per minute, counted in memory by key, address or client id (contract: Limits).
+ * Requests per minute, counted in memory by key, address or client id.
  *
  * The windows are fixed: each begins with the first request after the previous one, so `reset` is exact, and after it
  * the full allowance is available. With a sliding window, a client that waited for the reset could send one request, and

@@ -1,5 +1,5 @@
 /**
- * Requests per minute to the token endpoint, by address and by client id (contract: Limits), counted in memory before
+ * Requests per minute to the token endpoint, by address and by client id, counted in memory before
  * anything is verified.
  *
  * A client id is public. So that others cannot use up the limit of its owner, it has two windows: one for networks that

@@ -1,5 +1,5 @@
 /**
- * The schema of a detection, made from the field table (contract: Detection).
+ * The schema of a detection, made from the field table.
  *
  * With `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a
  * response to a request without `fields` (test/support/checked-fetch.ts).

@@ -1,4 +1,4 @@
-/** The named schemas of the document: all response bodies (contract: Resources and their fields). */
+/** The named schemas of the document: all response bodies. */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { CHANGES } from '../http/endpoints/changes.ts';

@@ -41,7 +41,7 @@ export interface KeysStatus {
   })[];
 }
 
-/** Clients should poll every hour (contract: Incremental loading); one missed poll is tolerated. */
+/** Clients should poll every hour; one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
 /** As many as a page of the API reads; the statement for more would be compiled each time. */
 const STREAMS_AT_ONCE = 20;

@@ -263,7 +263,7 @@ async function releaseWindow(
   return { document: { export: exportName, window_start, status, file, outcome, reason }, text };
 }
 
-/** A window in the contract's names. */
+/** A window in the API's names. */
 function windowDocument(
   { export: exportName, window_start, status, since, file }: ExportWindow,
   held_file: string | null,

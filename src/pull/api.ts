@@ -1,5 +1,5 @@
 /**
- * A client of the Detection Reporting API: one request at a time, with retries (contract: Retry). Every answer is
+ * A client of the Detection Reporting API: one request at a time, with retries. Every answer is
  * checked against its schema, so nothing else is ever stored.
  */
 
@@ -13,7 +13,7 @@ import { DAY_MS, SECOND_MS } from '../time.ts';
 export const TextOrNull = Type.Union([Type.String(), Type.Null()]);
 export const ContentType = Type.Union(CONTENT_TYPES.map((name) => Type.Literal(name)));
 
-/** Keeps members that are not named here (contract: Versioning: clients ignore unknown fields). */
+/** Keeps members that are not named here. */
 export const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
 export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
 

@@ -1,5 +1,5 @@
 /**
- * The procedures of the contract (Client procedures): the gap-free full copy, month by month back to `data_starts`, and
+ * The procedures of the manual's client guide: the gap-free full copy, month by month back to `data_starts`, and
  * incremental loading.
  *
  * A full copy begins the change stream at the `as_of` of its first page, before it reads on, and later continues from

@@ -1,4 +1,4 @@
-/** The head of the streams, and the time up to which exports were read (contract: ChangesPage, `as_of`). */
+/** The head of the streams, and the time up to which exports were read. */
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';

@@ -1,5 +1,5 @@
 /**
- * A page of the change stream (contract: GET /v1/detections/changes).
+ * A page of the change stream (GET /v1/detections/changes).
  *
  * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a cursor could pass a row committed between
  * them. The SQL names the streams of the key, so rows of others are never read.

@@ -1,4 +1,4 @@
-/** The parameters of the change stream (contract: GET /v1/detections/changes). */
+/** The parameters of the change stream (GET /v1/detections/changes). */
 import { Type } from '@sinclair/typebox';
 import type { StreamPosition } from '../history/version-epoch.ts';
 import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';

@@ -1,4 +1,4 @@
-/** The parameters that the list endpoints share (contract: Common detection filters). */
+/** The parameters that the list endpoints share. */
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';

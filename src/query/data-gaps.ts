@@ -1,4 +1,4 @@
-/** Export windows that have contributed no detections (contract: Me, `data_gaps`; States and transitions). */
+/** Export windows that have contributed no detections. */
 import { type ContentType, TYPE_RULES } from '../detection/content-type.ts';
 import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce } from '../store/database.ts';

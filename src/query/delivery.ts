@@ -1,5 +1,5 @@
 /**
- * Where `since` starts (contract: GET /v1/detections/changes): with the first transaction that became visible at or
+ * Where `since` starts (GET /v1/detections/changes): with the first transaction that became visible at or
  * after it.
  *
  * The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may

@@ -1,4 +1,4 @@
-/** A domain as the filters take it (contract: Common detection filters, `domain`). */
+/** A domain as the filters take it. */
 import { domainToASCII } from 'node:url';
 
 const DOMAIN_CHARACTERS_MAX = 253;

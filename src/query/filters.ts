@@ -1,5 +1,5 @@
 /**
- * The filters on detections as SQL (contract: Common detection filters).
+ * The filters on detections as SQL.
  *
  * The SQL fits the tables of stream rows and of current detections. Values are always bound; the text depends only on
  * which filters are sent.

@@ -1,4 +1,4 @@
-/** An instant in a query (contract: `since`, `from`, `to`): ISO 8601 with `Z` or an offset; `t` and `z` as in RFC 3339. */
+/** An instant in a query: ISO 8601 with `Z` or an offset; `t` and `z` as in RFC 3339. */
 import { parseInstant } from '../time.ts';
 
 /** Up to nine fractional digits: Python writes six, Go and Java nine. They are cut to milliseconds. */

@@ -1,4 +1,4 @@
-/** One detection by its id (contract: GET /v1/detections/{id}). */
+/** One detection by its id (GET /v1/detections/{id}). */
 import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { type Database, preparedOnce } from '../store/database.ts';

@@ -1,5 +1,5 @@
 /**
- * Reads a query string, strictly (contract: Strict parameters), by a table that is also the document's: what a parameter
+ * Reads a query string, strictly, by a table that is also the document's: what a parameter
  * takes, how a value is read, and how that is described is one entry.
  *
  * An unknown parameter, an empty value and a single-valued parameter given twice are refused, each by its name:

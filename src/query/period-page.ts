@@ -1,5 +1,5 @@
 /**
- * A page of the period endpoint (contract: GET /v1/detections): current detections, by `first_detected_at` in either
+ * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either
  * direction, within one second by ascending id.
  *
  * No index has both orders, so a page has up to three parts: the rest of the second in which it begins, whole seconds,

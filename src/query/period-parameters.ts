@@ -1,4 +1,4 @@
-/** The parameters of the period endpoint (contract: GET /v1/detections). */
+/** The parameters of the period endpoint (GET /v1/detections). */
 import { Type } from '@sinclair/typebox';
 import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX } from '../limits/contract-limits.ts';
 import { zoneName } from '../time-zone.ts';

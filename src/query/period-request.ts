@@ -1,6 +1,6 @@
 /**
  * Resolves a request for a period: the streams that it reads, the time zone of its dates, and the hash that ties its
- * cursors to it (contract: GET /v1/detections).
+ * cursors to it (GET /v1/detections).
  */
 import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';

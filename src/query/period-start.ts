@@ -1,4 +1,4 @@
-/** When the records of streams begin (contract: Me, `data_starts`; GET /v1/detections, rule 3). */
+/** When the records of streams begin (GET /v1/detections). */
 import type { StreamName } from '../detection/content-type.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { begunSql } from './period-sql.ts';

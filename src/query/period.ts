@@ -1,4 +1,4 @@
-/** Resolves a period and limits its length (contract: GET /v1/detections). Pure. */
+/** Resolves a period and limits its length (GET /v1/detections). Pure. */
 import { counted, grouped } from '../counted.ts';
 import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
 import { DAY_MS, formatSeconds, SECOND_MS } from '../time.ts';

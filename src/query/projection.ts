@@ -1,5 +1,5 @@
 /**
- * A part of a detection: the parameter `fields` (contract: Common detection filters).
+ * A part of a detection: the parameter `fields`.
  *
  * Members keep the order of the complete detection; `id` and `version` are always returned. A field that the content type
  * lacks stays absent, and so does an object without any requested field.

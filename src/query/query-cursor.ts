@@ -1,5 +1,5 @@
 /**
- * Cursors of the period endpoint (contract: Cursors, QueryCursor).
+ * Cursors of the period endpoint.
  *
  * A cursor holds a place in a walk, the period and time zone that the walk began with, and a hash of the account and the
  * request: used with another request it would skip or repeat detections. It does not hold what the key reads, which may change

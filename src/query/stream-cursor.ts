@@ -1,5 +1,5 @@
 /**
- * Cursors of the change stream (contract: Cursors).
+ * Cursors of the change stream.
  *
  * A cursor holds a position in the order of arrival and the epoch that issued it, and nothing else, so it is valid with
  * any filter, and outlives keys and accounts. It is one encrypted block: positions count the changes of all customers and contain the time, so in the

@@ -1,4 +1,4 @@
-/** The streams that a request reads: those of its key that it selects (contract: Common detection filters). */
+/** The streams that a request reads: those of its key that it selects. */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
 import type { StreamSelection } from './common-parameters.ts';
 import { invalid } from './parameters.ts';

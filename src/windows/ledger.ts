@@ -1,4 +1,4 @@
-/** The ledger of export windows and their statuses (contract: States and transitions). */
+/** The ledger of export windows and their statuses. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';

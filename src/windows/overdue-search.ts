@@ -1,5 +1,5 @@
 /**
- * The search for windows whose file never came (contract: States and transitions).
+ * The search for windows whose file never came.
  *
  * Call it only when no file is left to be read: a file that waits has arrived. After a year's stop tens of thousands of
  * windows become missing at once, so the search works in groups, one transaction each.

@@ -19,7 +19,7 @@ export interface NotRead {
 }
 
 export interface Reach {
-  /** End of the newest finished window, as the contract writes times; null: none is. */
+  /** End of the newest finished window, as the API writes times; null: none is. */
   readonly newest_done: string | null;
   /** How long after its end that window was read, in seconds; null without one. */
   readonly newest_late_seconds: number | null;

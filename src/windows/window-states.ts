@@ -1,5 +1,5 @@
 /**
- * How the status of a window changes (contract: States and transitions). Pure.
+ * How the status of a window changes. Pure.
  *
  * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
  * missing. Windows before the first current one that an export finished have no status: a new installation

@@ -2,7 +2,7 @@
  * The protocol between the console's server and its app: every endpoint, with the type of its answer. It imports only
  * types, so both halves can use it. Customers, detections, history, manual and lab are in api-records.ts.
  *
- * All paths begin with `/console/`. Answers are JSON. Times are UTC text with a `Z`, as in the contract. `next` is the
+ * All paths begin with `/console/`. Answers are JSON. Times are UTC text with a `Z`, as in the API. `next` is the
  * `after` of a list's next page; null at its end. Every request but `POST session` needs `Authorization: Bearer SECRET`
  * with the secret of a session. Errors are problems: 400 a parameter is wrong, 401 no session, 403 the request came from another site or the session may only
  * read, 404 not found, 409 the action is not possible (the detail says why and what to do), 429 too many attempts to log
@@ -164,7 +164,7 @@ export interface FilesPage {
 
 export type FileEntry = FileDocument;
 
-/** A detection as clients see it (contract: Detection), with `event` in the live stream. */
+/** A detection as clients see it, with `event` in the live stream. */
 export interface DetectionEntry {
   readonly id: string;
   readonly version: number;

@@ -1,4 +1,4 @@
-/** GET /v1/me: account, key, subscriptions, data starts, export gaps and limits (contract: Me). */
+/** GET /v1/me: account, key, subscriptions, data starts, export gaps and limits. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { SCOPES } from '../../auth/scopes.ts';

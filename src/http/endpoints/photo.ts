@@ -1,6 +1,6 @@
 /**
- * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed (contract:
- * `source.image_url`). The signature never expires, and no other credential is needed.
+ * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed. The signature never expires,
+ * and no other credential is needed.
  *
  * A wrong signature and a missing photo have one answer, so that nobody learns which photos exist.
  */

@@ -1,5 +1,5 @@
 /**
- * POST /oauth/token: an access token for a client's credentials (contract: POST /oauth/token; RFC 6749, 4.4 and 5).
+ * POST /oauth/token: an access token for a client's credentials (RFC 6749, 4.4 and 5).
  *
  * Its own errors are `{error, error_description}`; 413, 429 and faults are problem documents, as everywhere.
  */

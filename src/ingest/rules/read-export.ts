@@ -25,7 +25,7 @@ import type { RawEntry } from '../format/raw-rows.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../format/unpacking.ts';
 import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 
-/** Of the times in a file, as the contract writes times. */
+/** Of the times in a file, as the API writes times. */
 export interface TimeBounds {
   /** The earliest `first_detected_at`. */
   readonly earliest: string;

@@ -15,7 +15,7 @@ export interface IngestSettings {
   readonly bad_rows: 'fail' | 'skip';
   readonly failed_windows: 'hold' | 'read';
   readonly archive_days: number;
-  /** As the contract writes times. */
+  /** As the API writes times. */
   readonly earliest_time: string;
   readonly enabled_exports: readonly ExportName[];
   /** The key that signs the addresses of photos. */
