@@ -12,6 +12,7 @@ import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { FileTimes } from './support/file-times.ts';
 import { startsProgram, testFiles, testsByName } from './support/test-files.ts';
 
 const TESTS = import.meta.dirname;
@@ -83,13 +84,25 @@ function isOfExecutable(file: string): boolean {
   return ROOMS_OF_EXECUTABLE.includes(room) && startsProgram(file, TESTS);
 }
 
+/** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
+const TEST_MINUTES_MAX = 40;
+
 async function runFiles(files: string[]): Promise<void> {
+  const execArgv = [...TEXT_IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   // One more than the number of processors, since tests also wait for threads, timers and the disk.
-  const tests = run({ files, concurrency: availableParallelism() + 1, execArgv: TEXT_IMPORTS });
+  const tests = run({ files, concurrency: availableParallelism() + 1, execArgv });
+  const times = new FileTimes(TESTS);
+  tests.on('test:dequeue', ({ name, file }) => {
+    if (file !== undefined && path.resolve(name) === file) times.begin(file);
+  });
+  tests.on('test:complete', ({ file }) => {
+    if (file !== undefined) times.end(file);
+  });
   tests.on('test:fail', () => {
     process.exitCode = 1;
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
+  if (files.length > 1) process.stdout.write(times.text());
 }
 
 await main();
