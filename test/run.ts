@@ -3,8 +3,8 @@
  *
  * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without .test.ts. By
  * default, runs all tests except those in test/long; with --long, only those. With --executable, then also runs tests
- * that start the program, on dist/wirewatch instead of the bundle, with an empty environment and in an empty folder
- * (test/support/command.ts): those of rooms that its packing can break. WIREWATCH_PROGRAM names another executable.
+ * for which it matters (OF_EXECUTABLE) on dist/wirewatch instead of the bundle, with an empty environment and in an empty
+ * folder (test/support/command.ts). WIREWATCH_PROGRAM names another executable.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { FileTimes } from './support/file-times.ts';
-import { startsProgram, testFiles, testsByName } from './support/test-files.ts';
+import { testFiles, testsByName } from './support/test-files.ts';
 
 const TESTS = import.meta.dirname;
 const DIST = path.join(TESTS, '..', 'dist');
@@ -24,7 +24,8 @@ async function main(): Promise<void> {
     allowPositionals: true,
   });
   const byName = testsByName(TESTS);
-  const named = positionals.map((name) => byName.get(name) ?? path.resolve(name));
+  const filesOf = (names: readonly string[]) => names.map((name) => byName.get(name) ?? path.resolve(name));
+  const named = filesOf(positionals);
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
   // Shared by the test processes: types are stripped from each source once, and the template installation is created
   // once.
@@ -37,7 +38,7 @@ async function main(): Promise<void> {
     if (values.long === true) await runFiles(named.length > 0 ? named : testFiles(TESTS, 'long'));
     if (values.executable === true) {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
-      await runFiles(named.length > 0 ? named : inOrder().filter(isOfExecutable));
+      await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE));
     }
     if (values.long !== true && values.executable !== true)
       await runFiles(named.length > 0 ? named : inOrder());
@@ -61,28 +62,27 @@ function inOrder(): string[] {
   return [...files.filter(isFirst), ...files.filter((file) => !isFirst(file))];
 }
 
-/** Assets, threads, the addon, child processes, the terminal and the environment are others in the executable. */
-const ROOMS_OF_EXECUTABLE = [
-  'admin',
-  'appliance',
-  'build',
+/**
+ * What packing can break: assets, threads, the addon, child processes, the terminal, the environment and the data folder
+ * each have a test here, beside those of test/long/executable that are about the file itself.
+ */
+const OF_EXECUTABLE = [
+  'administration-port',
   'check',
-  'cli',
-  'config',
-  'executable',
-  'generate',
-  'lab',
-  'manual',
-  'operations',
+  'command-line',
+  'completion',
+  'data-folder',
+  'demo',
+  'generate-command',
+  'healthcheck',
+  'lab-start',
+  'log-on-terminal',
   'samples',
-  'setup',
-  'store',
+  'service-setup',
+  'start-and-stop',
+  'terminal-output',
+  'verify-data',
 ];
-
-function isOfExecutable(file: string): boolean {
-  const [room = ''] = path.relative(TESTS, file).split(path.sep);
-  return ROOMS_OF_EXECUTABLE.includes(room) && startsProgram(file, TESTS);
-}
 
 /** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
 const TEST_MINUTES_MAX = 40;

@@ -19,11 +19,25 @@ interface TypeRules {
   readonly id_letter: string;
   /** The greatest `strength.score`. */
   readonly score_max: number;
+  /** Whether `source.image_url` may be an address of the appliance itself. */
+  readonly has_own_address: boolean;
 }
 
 export const TYPE_RULES: Readonly<Record<ContentType, TypeRules>> = {
-  text: { export: 'newswire', match_type: 'sentence_fingerprint', id_letter: 't', score_max: 100 },
-  image: { export: 'imagewire', match_type: 'image_fingerprint', id_letter: 'i', score_max: 99 },
+  text: {
+    export: 'newswire',
+    match_type: 'sentence_fingerprint',
+    id_letter: 't',
+    score_max: 100,
+    has_own_address: false,
+  },
+  image: {
+    export: 'imagewire',
+    match_type: 'image_fingerprint',
+    id_letter: 'i',
+    score_max: 99,
+    has_own_address: true,
+  },
 };
 
 export function isContentType(value: string): value is ContentType {
@@ -35,11 +49,20 @@ export function isExportName(value: string): value is ExportName {
 }
 
 export function perContentType<Value>(make: (contentType: ContentType) => Value): Record<ContentType, Value> {
-  return { text: make('text'), image: make('image') };
+  return recordOf(CONTENT_TYPES, make);
 }
 
 export function perExport<Value>(make: (name: ExportName) => Value): Record<ExportName, Value> {
-  return { newswire: make('newswire'), imagewire: make('imagewire') };
+  return recordOf(EXPORT_NAMES, make);
+}
+
+function recordOf<Name extends string, Value>(
+  names: readonly Name[],
+  make: (name: Name) => Value,
+): Record<Name, Value> {
+  const record: Partial<Record<Name, Value>> = {};
+  for (const name of names) record[name] = make(name);
+  return record as Record<Name, Value>;
 }
 
 /** The greatest subscription, publisher or article number (999,999,999,999,999). */

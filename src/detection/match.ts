@@ -41,7 +41,7 @@ export interface RenderOptions {
  * `article.url` is as in the row.
  */
 export function renderRow(contentType: ContentType, row: ExportRow, options: RenderOptions): string {
-  const isOwnPhoto = contentType === 'image' && row.source_image_url === null;
+  const isOwnPhoto = TYPE_RULES[contentType].has_own_address && row.source_image_url === null;
   const values: Values = {
     ...row,
     source_image_url: isOwnPhoto
@@ -194,6 +194,8 @@ function renderValue({ type, column, members, nullBy }: Member, values: Values):
 
 /** Without the opening brace, the base address replaced by its mark. */
 function stored(contentType: ContentType, json: string): string {
-  const text = contentType === 'image' ? json.replace(OWN_ADDRESS_RENDERED, OWN_ADDRESS_STORED) : json;
+  const text = TYPE_RULES[contentType].has_own_address
+    ? json.replace(OWN_ADDRESS_RENDERED, OWN_ADDRESS_STORED)
+    : json;
   return text.slice(1);
 }

@@ -4,7 +4,7 @@
  * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a cursor could pass a row committed between
  * them. The SQL names the streams of the key, so rows of others are never read.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
+import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { epochAt, partingOf, type StreamPosition } from '../history/version-epoch.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
@@ -237,7 +237,7 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
 function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
   if (page?.data == null) return NOTHING;
   const { places } = requireChecksums(page.data, page, low);
-  const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
+  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   return {
     data: withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data,
     rows: page.rows,

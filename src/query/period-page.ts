@@ -7,7 +7,7 @@
  * never have more rows than a page may read, so sorting them stays cheap, though a backfill may have given a million
  * detections the same second.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
+import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import type { Checksums, StoredText } from '../store/row-checksum.ts';
@@ -198,7 +198,7 @@ function readPart(
   if (part?.data == null || part.second === null) return { data: [], rows: 0, last: null };
   const texts = detectionsOf(part.data, part);
   const id = lastId(texts);
-  const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
+  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   const data = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
   return { data: [data], rows: part.rows, last: { second: part.second, id } };
 }

@@ -16,7 +16,7 @@ const CALLS = [
 ];
 
 tortureTest(faults, {
-  share: 0.003,
+  share: 0.001,
   fired: [
     ...CALLS.map((call) => `EIO from ${call}`),
     'ENOSPC from pwrite64',

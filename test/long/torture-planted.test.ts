@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { tortureTest } from '../support/torture-test.ts';
 import { planted } from '../torture/planted.ts';
 
-const FAULTS_MIN = 50;
+const FAULTS_MIN = 20;
 
 tortureTest(planted, {
   seed: 1,
-  share: 0.2,
+  share: 0.08,
   fired: ['planted', 'caught'],
   check: ({ planted, caught }) => {
     assert.ok(Number(planted) >= FAULTS_MIN, `${planted}`);

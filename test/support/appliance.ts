@@ -182,8 +182,11 @@ export interface Appliance extends Installation {
   stop(): Promise<void>;
 }
 
-export async function startAppliance(settings: Readonly<Record<string, string>> = {}): Promise<Appliance> {
-  const installation = createInstallation(settings);
+export async function startAppliance(
+  settings: Readonly<Record<string, string>> = {},
+  isOwn = false,
+): Promise<Appliance> {
+  const installation = createInstallation(settings, isOwn);
   let serving = await installation.serve().catch((error) => {
     installation.remove();
     throw error;

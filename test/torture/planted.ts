@@ -7,10 +7,11 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { transform } from 'esbuild';
+import { copyProject } from '../support/project-copy.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
@@ -23,8 +24,6 @@ import { LOG_FAULTS } from './planted/log.ts';
 import { READ_FAULTS } from './planted/reads.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
-/** Not copied; node_modules is linked. */
-const NOT_COPIED = new Set(['node_modules', 'dist', '.git', 'wirewatch-data', 'wirewatch-demo']);
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 /** Much longer than any of these tests takes. */
 const TEST_MS = 10 * 60_000;
@@ -58,7 +57,7 @@ export async function plantFaults(
   );
   const tests = [...new Set(faults.map(({ test }) => test))];
   const copies = Array.from({ length: Math.min(2, availableParallelism()) }, (_, index) =>
-    makeCopy(join(folder, `copy-${index}`)),
+    copyProject(join(folder, `copy-${index}`)),
   );
   await inEach(copies, tests, async (copy, test) => {
     bundle(copy, test);
@@ -102,12 +101,6 @@ function chosen(faults: readonly PlantedFault[], seed: number, share: number): P
     .sort((a, b) => a.at - b.at)
     .slice(0, Math.ceil(faults.length * share))
     .map(({ fault }) => fault);
-}
-
-function makeCopy(copy: string): string {
-  cpSync(PROJECT, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
-  symlinkSync(join(PROJECT, 'node_modules'), join(copy, 'node_modules'));
-  return copy;
 }
 
 /** Processes a list, with one worker per copy. */

@@ -1,0 +1,122 @@
+/**
+ * The rooms know no content type by name: a copy of the project whose field table has a third one compiles, ingests its
+ * export, and serves, shows and removes its detections. Only src/detection is changed.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Overview } from '../../src/admin/console/api.ts';
+import type { DetectionsPage } from '../../src/admin/console/api-records.ts';
+import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
+import { createKey, startAppliance } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
+import { ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { copyProject } from '../support/project-copy.ts';
+
+/** All that a content type is; the generator of samples says besides what its exports look like. */
+const CHANGES: readonly [file: string, find: string, replace: string][] = [
+  ['detection/content-type.ts', "['text', 'image']", "['text', 'image', 'video']"],
+  ['detection/content-type.ts', "['newswire', 'imagewire']", "['newswire', 'imagewire', 'videowire']"],
+  ['detection/content-type.ts', "  imagewire: 'image',", "  imagewire: 'image',\n  videowire: 'video',"],
+  [
+    'detection/content-type.ts',
+    '  image: {',
+    "  video: { export: 'videowire', match_type: 'frame_fingerprint', id_letter: 'v', score_max: 10, has_own_address: false },\n  image: {",
+  ],
+  ['detection/band.ts', '  image: {', "  video: { lowest: 'low', thresholds: [5] },\n  image: {"],
+  ['generate/sources.ts', 'imagewire: 10', 'imagewire: 10, videowire: 1'],
+  ['generate/sources.ts', '  image: [', '  video: [4.99],\n  image: ['],
+  ['lab/feed.ts', 'imagewire: 180', 'imagewire: 180, videowire: 0'],
+];
+
+test('a third content type is one more line in each table of src/detection', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const { WIREWATCH_PROGRAM } = process.env;
+  try {
+    process.env.WIREWATCH_PROGRAM = programWithVideo(folder);
+    await drive();
+  } finally {
+    if (WIREWATCH_PROGRAM === undefined) delete process.env.WIREWATCH_PROGRAM;
+    else process.env.WIREWATCH_PROGRAM = WIREWATCH_PROGRAM;
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** @returns the path of a command that runs the changed program */
+function programWithVideo(folder: string): string {
+  const copy = copyProject(join(folder, 'copy'));
+  for (const [file, find, replace] of CHANGES) {
+    const path = join(copy, 'src', file);
+    const source = readFileSync(path, 'utf8');
+    assert.equal(source.split(find).length, 2, `${file}: ${find}`);
+    writeFileSync(path, source.replace(find, replace));
+  }
+  const options = { cwd: copy, stdio: 'pipe', encoding: 'utf8' } as const;
+  writeFileSync(join(copy, 'src.json'), JSON.stringify({ extends: './tsconfig.json', include: ['src'] }));
+  execFileSync(
+    process.execPath,
+    ['node_modules/typescript/bin/tsc', '--noEmit', '--project', 'src.json'],
+    options,
+  );
+  execFileSync(process.execPath, ['build/bundle.mjs'], options);
+  const program = join(folder, 'wirewatch');
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${copy}/dist/main.cjs' "$@"\n`);
+  chmodSync(program, 0o755);
+  return program;
+}
+
+async function drive(): Promise<void> {
+  const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` }, true);
+  try {
+    const key = createKey(appliance.cli, 'agency', '7001');
+    // By a name that test/support/checked-fetch.ts does not know: its document has two content types.
+    const url = appliance.serving().url.replace('127.0.0.1', 'localhost');
+    const read = async <Body>(path: string): Promise<Body> => {
+      const response = await fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${key}` } });
+      assert.equal(response.status, 200, await response.clone().text());
+      return JSON.parse(await response.text());
+    };
+    const windowMs = nextWindowMs();
+    const row = newRow({ strength_score: 7.5 });
+    const id = `v.7001.${row.source_internal_id}.${row.article_id}`;
+    const nameOf = (startMs: number) => `videowire.${formatWindowStart(startMs)}.ndjson`;
+    await appliance.dropped(nameOf(windowMs), ndjson([row]));
+    const higher = await appliance.dropped(nameOf(nextWindowMs()), ndjson([newRow({ strength_score: 11 })]));
+    assert.equal(higher.errors_total, 1, 'the greatest score is that of the type');
+
+    type Page = { data: { id: string; content_type: string; match_type: string; strength: object }[] };
+    const since = formatMs(Date.now() - DAY_MS);
+    const stream = await read<Page>(`/v1/detections/changes?since=${since}&content_type=video`);
+    assert.deepEqual(
+      stream.data.map(({ match_type, strength, ...one }) => [one.id, match_type, strength]),
+      [[id, 'frame_fingerprint', { score: 7.5, band: 'medium' }]],
+    );
+    const [from, to] = [formatMs(windowMs), formatMs(windowMs + WINDOW_MS)];
+    const period = await read<Page>(`/v1/detections?from=${from}&to=${to}&content_type=video`);
+    assert.deepEqual(
+      period.data.map((one) => one.id),
+      [id],
+    );
+    assert.equal((await read<Page['data'][0]>(`/v1/detections/${id}`)).content_type, 'video');
+
+    const ui = await openConsole(appliance);
+    const overview = await ui.get<Overview>('overview');
+    assert.equal(overview.database.versions, 1);
+    assert.deepEqual(Object.keys(overview.exports), ['newswire', 'imagewire', 'videowire']);
+    const { detections } = await ui.get<DetectionsPage>('detections/live?content_type=video');
+    assert.deepEqual(
+      detections.map((one) => one.id),
+      [id],
+    );
+
+    appliance.cli(['verify']);
+    appliance.cli(['subscription', 'remove', '7001', '--yes']);
+    assert.equal((await ui.get<Overview>('overview')).database.versions, 0);
+  } finally {
+    await appliance.stop();
+  }
+}
