@@ -2,7 +2,7 @@
  * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
  *
  * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without .test.ts. By
- * default, runs all tests except those in test/long; with --long, only those. With --executable, then also runs tests
+ * default, runs all tests except those that take minutes; with --long, only those. With --executable, then also runs tests
  * for which it matters (OF_EXECUTABLE) on dist/wirewatch instead of the bundle, with an empty environment and in an empty
  * folder (test/support/command.ts). WIREWATCH_PROGRAM names another executable.
  */
@@ -35,13 +35,13 @@ async function main(): Promise<void> {
   // It is set if a test runs this script, and would change the reporter's output.
   delete process.env.NODE_TEST_CONTEXT;
   try {
-    if (values.long === true) await runFiles(named.length > 0 ? named : testFiles(TESTS, 'long'));
+    if (values.long === true) await runFiles(named.length > 0 ? named : inOrder('long'));
     if (values.executable === true) {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
       await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE));
     }
     if (values.long !== true && values.executable !== true)
-      await runFiles(named.length > 0 ? named : inOrder());
+      await runFiles(named.length > 0 ? named : inOrder('short'));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -54,11 +54,20 @@ const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=Experimen
  * Files with long waits, for locks and timeouts. They start first: otherwise the run would wait only for them at the
  * end.
  */
-const FIRST = ['exam', 'several-processes', 'tls', 'pull', 'slow-clients'];
+const FIRST = [
+  'exam',
+  'several-processes',
+  'tls',
+  'pull',
+  'slow-clients',
+  'torture-faults',
+  'torture-planted',
+  'torture-kill',
+];
 
-function inOrder(): string[] {
+function inOrder(which: 'long' | 'short'): string[] {
   const isFirst = (file: string) => FIRST.includes(path.basename(file, '.test.ts'));
-  const files = testFiles(TESTS, 'short');
+  const files = testFiles(TESTS, which);
   return [...files.filter(isFirst), ...files.filter((file) => !isFirst(file))];
 }
 

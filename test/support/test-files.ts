@@ -5,16 +5,43 @@ import path from 'node:path';
 const LONG = `long${path.sep}`;
 
 /**
+ * Tests that lie in the room of what they test, but take long: real browsers, clients that wait for seconds, kills at
+ * many moments, processes beside each other. Each rule that they show of the whole program has a short test besides.
+ */
+const LONG_IN_ROOMS = new Set([
+  'backup-faults',
+  'backup-interrupted',
+  'backup-schedule',
+  'console-actions',
+  'console-customers',
+  'console-demo',
+  'console-overdue',
+  'console-tls',
+  'console-views',
+  'exam',
+  'log',
+  'pull',
+  'recovery-drafts',
+  'restore-crash',
+  'several-processes',
+  'start-advice',
+]);
+
+/**
  * The test files of a project, in the order of their names.
  *
  * @param tests the folder of all tests
- * @param which `long`: those in `test/long`, which take minutes; `short`: the others
+ * @param which `long`: those in `test/long` and of {@link LONG_IN_ROOMS}, which take minutes; `short`: the others
  */
 export function testFiles(tests: string, which: 'long' | 'short'): string[] {
   return globSync('**/*.test.ts', { cwd: tests })
-    .filter((file) => file.startsWith(LONG) === (which === 'long'))
+    .filter((file) => isLong(file) === (which === 'long'))
     .sort()
     .map((file) => path.join(tests, file));
+}
+
+function isLong(file: string): boolean {
+  return file.startsWith(LONG) || LONG_IN_ROOMS.has(path.basename(file, '.test.ts'));
 }
 
 /** The path of each test file by its name without `.test.ts`. */
