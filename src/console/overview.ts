@@ -2,8 +2,16 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Overview as Answer, ExportName, Jobs, WindowMap } from '../admin/console/api.ts';
-import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
+import type {
+  AlertDocument,
+  Overview as Answer,
+  Customers,
+  DetectionsPage,
+  ExportName,
+  Jobs,
+  OpenWindow,
+  WindowMap,
+} from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { MINUTE_MS, WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
@@ -12,6 +20,7 @@ import { detectionRows, onTop, titleOf } from './detections.ts';
 import { firstError, NOT_APPLIED, outcome } from './files.ts';
 import { bytes, chunks, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
+import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
@@ -20,7 +29,6 @@ import { cellsOf, drawn } from './window-map.ts';
 const NEWEST = 6;
 const FOLLOWERS = 5;
 const FILES = 5;
-const ALERT_ACTIONS = 3;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
@@ -37,7 +45,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
     (answer) => html`${health(answer)}
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
-        ${answer.alerts.length > 0 && alerts(answer)}
+        ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
         ${panel('Exports', known(answer, exportsOf(answer, windows.pages[0])), { help: 'export-format', aside: all('windows', 'All windows') })}
         ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
@@ -172,17 +180,19 @@ function tile(question: string, href: string, name: MarkName, [answer, more]: An
     <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
 
-function alerts({ alerts: all }: Answer): VNode {
-  const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: Answer['alerts'][number]) =>
-    html`<article class="alert" key=${`${name} ${detail}`}>
+function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
+  const one = (alert: AlertDocument) => {
+    const { name, page_worthy, since, detail, what_to_do } = alert;
+    return html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
         ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
         ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}
       </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${what_to_do}</p>
-      ${actions(of.slice(0, ALERT_ACTIONS), { isAlone: true })}
+      ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
+  };
   return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
 }
 
@@ -250,8 +260,8 @@ function followers(customers: Customers): VNode {
   return table(
     { label: 'Followers', rows, key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
     ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
-    ['Follows the stream', ({ follower }) => following(follower)],
-    ['Rows today', ({ rows_today }) => count(rows_today), 'number'],
+    ['Follows the stream', following],
+    ['Rows today', ({ rows_today }) => count(rows_today ?? 0), 'number'],
   );
 }
 
