@@ -230,9 +230,9 @@ describe('the monitor', () => {
   test('opened and closed alerts are logged, and reported to whoever watches', async () => {
     start();
     let changes = 0;
-    monitor.watch(() => {
+    monitor.onChange = () => {
       changes += 1;
-    });
+    };
     conditions.set('disk full', 'no room');
     conditions.set('disk full', 'still no room');
     assert.deepEqual(opened, ['disk full']);
