@@ -11,7 +11,7 @@ import { startWorker } from '../packed.ts';
 import { reasonOf } from '../refused.ts';
 import { callsTo, serveCalls, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
-import { EVENTS, type EventName } from './console/api.ts';
+import { EVENTS, type EventName } from './console/changes.ts';
 import {
   type AskLab,
   type AskOperation,

@@ -7,7 +7,7 @@ import type { LabName } from '../operations/lab-members.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import type { EventName } from './console/api.ts';
+import type { EventName } from './console/changes.ts';
 
 /** Plain data, fixed at the start. */
 export interface OperationsSettings {

@@ -35,11 +35,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
-  const start = [
-    actionButton({ operation: 'backup', given: {} }),
-    actionButton({ operation: 'verify', given: {} }),
-    actionButton({ operation: 'compact', given: {} }),
-  ];
+  const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
     (answer) => html`${health(answer)}
@@ -58,11 +54,8 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   );
 }
 
-function pauseButton({ health }: Answer): VNode {
-  return actionButton({
-    operation: health.paused_since === null ? 'ingest pause' : 'ingest resume',
-    given: {},
-  });
+function pauseButton({ health: { paused_since } }: Answer): VNode {
+  return actionButton({ operation: paused_since === null ? 'ingest pause' : 'ingest resume', given: {} });
 }
 
 function all(view: string, text: string): VNode {
@@ -109,17 +102,12 @@ function overdueIn(map: WindowMap, exports: Answer['exports']): number {
 type Shown = readonly [mark: MarkName, answer: string];
 
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
+const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
 
 function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
   const text = gapsText(missingIn(exports), overdueIn(map, exports));
   return text === '' ? ['done', 'Nothing is missing'] : ['missing', text];
-}
-
-function behind({ keys }: Answer): Shown {
-  return keys.behind === 0
-    ? ['done', 'Nobody is behind']
-    : ['warning', `${count(keys.behind, 'key')} behind`];
 }
 
 /** The four answers, each a link to more. */
@@ -132,7 +120,8 @@ function tiles(
   const { alerts, keys } = of;
   const isReadable = of.database.unreadable === null;
   const [missingMark, missingText] = isReadable ? missing(of, windows) : NOT_KNOWN;
-  const [behindMark, behindText] = isReadable ? behind(of) : NOT_KNOWN;
+  const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
+  const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
   const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
   const [alert] = alerts;
@@ -391,11 +380,15 @@ function scrubText(of: Answer['scrub']): Children {
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
-const NO_JOBS = 'None was begun from a console since the start.';
 
 function jobTable(of: Jobs | undefined): VNode {
   return table(
-    { label: 'Jobs begun from consoles', rows: of?.jobs ?? [], key: ({ id }) => id, empty: NO_JOBS },
+    {
+      label: 'Jobs begun from consoles',
+      rows: of?.jobs ?? [],
+      key: ({ id }) => id,
+      empty: 'None since the start.',
+    },
     ['Job', ({ operation, subject }) => [operation, ' ', soft(subject)]],
     ['State', (one) => state(JOB_MARKS[one.state], one.state)],
     ['Result', ({ text }) => foreign(text), 'wide'],

@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
-import { streamParts } from '../../detection/content-type.ts';
+import { type ContentType, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
@@ -32,8 +32,40 @@ import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
-import type { DetectionEntry } from './api.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
+
+/** A detection as clients see it, with `event` in the live stream. */
+export interface DetectionEntry {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: 'created' | 'updated';
+  readonly content_type: ContentType;
+  readonly subscription_id: number;
+  readonly first_detected_at: string;
+  readonly first_detected_estimated: boolean;
+  readonly last_scored_at: string;
+  readonly exported_at: string;
+  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
+  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
+  readonly article: Readonly<Record<string, unknown>> & {
+    readonly id: number;
+    readonly url: string | null;
+    readonly domain: string | null;
+    readonly headline: string | null;
+    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
+  };
+  readonly [member: string]: unknown;
+}
+
+/** `GET detections/live` and `GET detections/search`, which make its text of stored ones. */
+export interface DetectionsPage {
+  readonly detections: readonly DetectionEntry[];
+  readonly next: string | null;
+  /** How far back a search has come: a step may find none and still have a `next`. */
+  readonly searched_to: string | null;
+  /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
+  readonly curl: string;
+}
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 /** What the API takes, too. */

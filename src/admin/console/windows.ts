@@ -15,9 +15,21 @@ import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation } from '../../windows/ledger.ts';
 import { dueAtMs, lateBeforeMs, type WindowStatus } from '../../windows/window-states.ts';
-import type { Action, WindowLetter } from './api.ts';
 import { entriesOf } from './detections.ts';
 import type { Read, Sources } from './sources.ts';
+
+/** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
+export interface Action {
+  /** Its name in the table of operations: `window reset`. */
+  readonly operation: string;
+  readonly given: Readonly<Record<string, string | number | readonly string[]>>;
+}
+
+/**
+ * `d` done; `e` done, with an empty file; `f` failed; `m` missing; `a` abandoned; `l` late: overdue although a later one
+ * was read; `w` due, or its file is being read; `n` not due yet; `-` not expected.
+ */
+export type WindowLetter = 'd' | 'e' | 'f' | 'm' | 'a' | 'l' | 'w' | 'n' | '-';
 
 const DAYS = 90;
 const OPEN_MAX = 1000;
