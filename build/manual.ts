@@ -12,7 +12,6 @@ import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
-import { ALERTS } from '../src/health/alert-texts.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/ingest/format/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
 
@@ -60,8 +59,6 @@ async function madeParts(): Promise<Map<string, string>> {
     ['commands', commandsBelow(program, program.name()).join('\n\n')],
     ['common-options', program.options.map(option).join('\n')],
     ['settings', settingsTable()],
-    ['alerts-now', alertsTable(true)],
-    ['alerts-later', alertsTable(false)],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
     ...(['limits', 'earlier', 'growth', 'peers'] as const).map(
@@ -132,18 +129,6 @@ function settingsTable(): string {
     `${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`,
   ]);
   return table(['Setting', 'Default', 'Meaning'], rows);
-}
-
-function alertsTable(isPageWorthy: boolean): string {
-  const rows = Object.entries(ALERTS)
-    .filter(([, { page_worthy }]) => page_worthy === isPageWorthy)
-    .map(([name, { opens, closes, what_to_do }]) => [
-      `**${name}**`,
-      sentence(opens),
-      sentence(closes),
-      what_to_do,
-    ]);
-  return table(['Alert', 'Opens when', 'Closes when', 'What to do'], rows);
 }
 
 function columnsTable(): string {

@@ -19,7 +19,7 @@ import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
-import { type Monitor, startMonitor } from './health/monitor.ts';
+import { Monitor } from './health/monitor.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/interventions.ts';
 import { type RunningServer, startServer } from './http/server.ts';
@@ -132,7 +132,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics }, undo);
   await ingest.begun;
   const health = watchHealth(config, stores, log);
-  undo.defer(health.close);
+  undo.defer(() => health.close());
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
   const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
   const { metrics } = counters;
@@ -321,7 +321,7 @@ function keepUsage(
 
 function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
   const { folder, detections, access, conditions } = stores;
-  return startMonitor({
+  return new Monitor({
     detections: { path: folder.detections, reader: detections },
     access: { path: folder.access, check: access.check },
     conditions,
@@ -368,7 +368,7 @@ function startOperations(
     },
   });
   undo.defer(() => operations.close());
-  health.watch(() => operations.changed(['overview']));
+  health.onChange = () => operations.changed(['overview']);
   return operations;
 }
 

@@ -25,7 +25,7 @@ export interface ThreadCalls<C extends Calls<C>> {
 
 /** The caller's end. @param what names the thread in errors, such as `the reader thread` */
 export function callsTo<C extends Calls<C>, Event = never>(
-  worker: Worker,
+  worker: Worker | MessagePort,
   what: string,
   onEvent: (event: Event) => void = () => {},
 ): ThreadCalls<C> {
@@ -37,6 +37,8 @@ export function callsTo<C extends Calls<C>, Event = never>(
   const reject = (call: PromiseWithResolvers<never>) => call.reject(fault ?? new Error(`${what} has ended`));
   worker.on('message', (message) => {
     if ('event' in message) return onEvent(message.event);
+    // A call by the other end, of what this one serves.
+    if ('name' in message) return;
     const call = waiting.get(message.id);
     waiting.delete(message.id);
     if ('error' in message) call?.reject(revived(message.error));
@@ -65,14 +67,15 @@ export function callsTo<C extends Calls<C>, Event = never>(
   };
 }
 
-/** The thread's end. */
+/** The end that is called; both ends of a port may serve the other. */
 export function serveCalls<C extends Calls<C>>(
-  port: MessagePort,
+  port: Worker | MessagePort,
   handlers: {
     readonly [Name in keyof C]: (...sent: Parameters<C[Name]>) => Answer<C[Name]> | Promise<Answer<C[Name]>>;
   },
 ): void {
   port.on('message', async ({ id, name, argument }) => {
+    if (name === undefined) return;
     const answer = async () => ({ id, answer: await handlers[name as keyof C](...([argument] as never)) });
     if (id === null) await answer();
     else port.postMessage(await answer().catch((error) => ({ id, error: plain(error) })));

@@ -7,11 +7,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
 import { type ListenerOptions, openListener } from '../http/listener.ts';
+import { openApiDocument } from '../openapi/document.ts';
+import { adminDocument } from '../operations/openapi.ts';
+import { consoleFiles } from '../packed.ts';
 import { Console, type ConsoleOptions } from './console/console.ts';
 import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { Metrics } from './metrics.ts';
-import { type Content, createPages } from './pages.ts';
 
 export interface AdminOptions extends GaugeSources, Pick<ListenerOptions, 'limits' | 'conditions' | 'log'> {
   readonly metrics: Metrics;
@@ -50,11 +52,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     subject: 'the administration ',
     advice: 'Choose another with [admin] host and port, or port 0 to leave it off.',
   });
-  const answers: Answers = {
-    names: () => [...own, ...certificateNames(listener.pair()?.subjectAltName)],
-    find: createPages(options.metrics),
-    console: new Console(options.console),
-  };
+  const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
+  const answers = { names, metrics: options.metrics, console: new Console(options.console) };
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
@@ -80,8 +79,9 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 interface Answers {
+  /** The host names that are accepted. */
   readonly names: () => readonly string[];
-  readonly find: (path: string) => Promise<Content | null>;
+  readonly metrics: Metrics;
   readonly console: Console;
 }
 
@@ -109,12 +109,45 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     response.writeHead(302, { Location: `/#/manual/${topic}` }).end();
     return;
   }
-  const content = await answers.find(path);
+  const content = await pageAt(path, answers.metrics);
   if (content === null) refuse(404, 'There is nothing here. See /');
   else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
     refuse(405, 'Only GET and HEAD.');
   } else send(request, response, 200, content);
+}
+
+interface Content {
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** A constant page is made at its first request, not at the start. */
+const MAKERS: ReadonlyMap<string, () => Content> = new Map([
+  ['/', () => app('index.html', 'text/html; charset=utf-8')],
+  ['/app.js', () => app('app.js', 'text/javascript; charset=utf-8')],
+  ['/style.css', () => app('style.css', 'text/css; charset=utf-8')],
+  ['/openapi.json', () => json(openApiDocument())],
+  ['/openapi-admin.json', () => json(adminDocument())],
+]);
+const made = new Map<string, Content>();
+
+async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
+  if (path === '/metrics') return { contentType: metrics.contentType, body: await metrics.text() };
+  const page = made.get(path) ?? MAKERS.get(path)?.() ?? null;
+  if (page !== null) made.set(path, page);
+  return page;
+}
+
+function json(document: object): Content {
+  return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
+}
+
+/** A file of the console. */
+function app(name: string, contentType: string): Content {
+  const body = consoleFiles()[name];
+  if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);
+  return { contentType, body };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, status: number, content: Content): void {

@@ -11,9 +11,7 @@ import { FILE_OUTCOMES, type ProcessedFile, ROW_OUTCOMES } from '../ingest/file-
 import { LIMITS } from '../limits/limit-names.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
-import { accountGauges } from './account-gauges.ts';
-import { type GaugeReader, type GaugeSources, gauges, onceATurn } from './gauges.ts';
-import { processMetrics } from './process-metrics.ts';
+import { GAUGES, type GaugeSources, readGauges } from './gauges.ts';
 
 /** A light request takes 0.1 ms, the largest page a few ms; seconds mean that something is wrong. */
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -39,9 +37,13 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
     labelNames: ['version', 'commit'],
     registers: [registry],
   }).set({ version: VERSION, commit: COMMIT }, 1);
+  let setGauges = async () => {};
   return {
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    async text() {
+      await setGauges();
+      return registry.metrics();
+    },
     answered(endpoint, status, seconds, rows) {
       traffic.answered(endpoint, status, seconds, rows);
       counts.add('requests', 1);
@@ -56,7 +58,9 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
       const read = created + updated + rescored + unchanged;
       if (file.outcome === 'applied' && read > 0) counts.add('rows_ingested', read);
     },
-    addGauges: (sources) => addGauges(registry, sources),
+    addGauges(sources) {
+      setGauges = gaugesOf(registry, sources);
+    },
   };
 }
 
@@ -109,29 +113,21 @@ function countersOf(registry: Registry) {
     new Counter({ name, help, labelNames, registers: [registry] });
 }
 
-function addGauges(registry: Registry, sources: GaugeSources): void {
-  const shared = { ...sources, status: onceATurn(sources.status) };
-  const all = [...gauges(shared), ...accountGauges(sources), ...processMetrics()];
-  for (const { name, help, labels, read } of all) {
-    const options = { name, help, labelNames: [...labels], registers: [registry], collect };
-    const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);
-    async function collect() {
-      const value = await readSafely(sources, read);
+/** @returns sets them to the values of now */
+function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
+  const metrics = GAUGES.map(({ key, name, help, labels }) => {
+    const options = { name, help, labelNames: labels, registers: [registry] };
+    return { key, labels, metric: name.endsWith('_total') ? new Counter(options) : new Gauge(options) };
+  });
+  return async () => {
+    const values = await readGauges(sources);
+    for (const { key, labels, metric } of metrics) {
+      const value = values.get(key) ?? null;
       metric.reset();
       // One without labels would be 0 after the reset.
       if (value === null && labels.length === 0) metric.remove();
-      const values = typeof value === 'number' ? [{ labels: {}, value }] : (value ?? []);
-      for (const one of values) metric.inc(one.labels, one.value);
+      const readings = typeof value === 'number' ? [[value] as const] : (value ?? []);
+      for (const [one, ...of] of readings) metric.labels(...of).inc(one);
     }
-  }
-}
-
-/** What cannot be read has no value; the alerts say why. */
-async function readSafely({ monitor }: GaugeSources, read: GaugeReader['read']) {
-  try {
-    return await read();
-  } catch (error) {
-    monitor.noteFault(error);
-    return null;
-  }
+  };
 }

@@ -16,7 +16,6 @@ import type { Operations } from './thread-client.ts';
 
 export interface OpenAdminOptions extends Pick<AdminOptions, 'monitor' | 'dailyRows' | 'keyUses' | 'log'> {
   readonly config: Config;
-  readonly kind: InstallationKind;
   readonly folder: DataFolder;
   readonly secret: Buffer;
   readonly conditions: Conditions;
@@ -75,7 +74,7 @@ async function readStatus(operations: Operations): Promise<Status | null> {
 }
 
 function consoleOptions(
-  { kind, secret, operations, lab, log, run }: OpenAdminOptions,
+  { secret, operations, lab, log, run }: OpenAdminOptions,
   access: FileReader,
 ): ConsoleOptions {
   const isOpen: IsSessionOpen = ({ id, epoch }) => {
@@ -87,12 +86,5 @@ function consoleOptions(
     }
     throw new NotReadable();
   };
-  return {
-    operations,
-    sessions: new Sessions(secret, isOpen, run),
-    isDemo: kind === 'demo',
-    lab,
-    log,
-    now: Date.now,
-  };
+  return { operations, sessions: new Sessions(secret, isOpen, run), lab, log };
 }

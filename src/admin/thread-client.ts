@@ -3,22 +3,20 @@
  * it again at once, or a timer if a console waits for changes.
  */
 import type { Worker } from 'node:worker_threads';
-import type { Actor } from '../auth/actor.ts';
 import type { Denials } from '../auth/denials.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
-import type { Live, Way } from '../operations/operation.ts';
+import type { Live } from '../operations/operation.ts';
 import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
-import { Refused, reasonOf } from '../refused.ts';
-import { callsTo, type ThreadCalls } from '../thread-call.ts';
+import { reasonOf } from '../refused.ts';
+import { callsTo, serveCalls, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
-import { EVENTS, type EventName } from './console/api.ts';
+import { EVENTS, type EventName } from './console/changes.ts';
 import {
-  type Ask,
   type AskLab,
-  type LabSaid,
+  type AskOperation,
+  type MainCalls,
   type OperationsCalls,
-  type OperationsEvent,
   type OperationsSettings,
   problem,
   type Told,
@@ -41,21 +39,13 @@ export interface OperationsOptions {
   readonly live: () => Live;
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
-  /** Called when something failed that was not refused. */
   /** Called when the spare copy of access.db could not be brought up to date. */
   readonly onSpareStale: (reason: string) => void;
+  /** Called when something failed that was not refused. */
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
-export interface Asking {
-  /** As it stands in an address: `key-create`. */
-  readonly path: string;
-  /** Its members, as JSON. */
-  readonly given: unknown;
-  readonly way: Way;
-  readonly by: Actor;
-  readonly isQuestion?: boolean;
-  readonly isAsync?: boolean;
+export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'> {
   readonly onProgress?: (text: string) => void;
 }
 
@@ -82,13 +72,12 @@ export class Operations {
   }
 
   /** Runs an operation, or asks what has to be confirmed before it. Never rejects. */
-  async run({ isQuestion = false, isAsync = false, onProgress, ...asking }: Asking): Promise<Told> {
+  async run({ onProgress, ...asking }: Asking): Promise<Told> {
     this.#lastId += 1;
     const id = this.#lastId;
     if (onProgress !== undefined) this.#progress.set(id, onProgress);
     try {
-      const kind = isQuestion ? 'question' : 'operation';
-      return await this.#ask({ kind, id, ...asking, isAsync, ...this.#asked() });
+      return await this.#ask((thread) => thread.call('operate', { id, ...asking, ...this.#asked() }));
     } finally {
       this.#progress.delete(id);
     }
@@ -96,7 +85,7 @@ export class Operations {
 
   /** Reads a view of the console. Never rejects. */
   view(path: string, query: string, mayAct: boolean): Promise<Told> {
-    return this.#ask({ kind: 'view', path, query, mayAct, ...this.#asked() });
+    return this.#ask((thread) => thread.call('view', { path, query, mayAct, ...this.#asked() }));
   }
 
   /** @param onChanged called with what changed; null: nobody listens any more */
@@ -126,24 +115,22 @@ export class Operations {
     return { unreadable: this.#options.unreadable(), live: this.#options.live() };
   }
 
-  async #ask(ask: Ask): Promise<Told> {
+  async #ask(call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>): Promise<Told> {
     if (this.#isClosed) return BUSY;
     this.#thread ??= this.#start();
     if (this.#thread.unanswered() >= WAITING_MAX) return BUSY;
-    const told = await this.#thread
-      .call('ask', ask)
-      .catch((error) => ({ ...BUSY, fault: { message: reasonOf(error), isDamage: false } }));
+    const told = await call(this.#thread).catch((error) => {
+      return { ...BUSY, fault: { message: reasonOf(error), isDamage: false } };
+    });
     if (told.fault !== undefined) this.#options.onFault(told.fault);
     return told;
   }
 
   #start(): ThreadCalls<OperationsCalls> {
-    this.#worker = this.#startThread();
-    const started = callsTo<OperationsCalls, OperationsEvent>(
-      this.#worker,
-      'the operations thread',
-      (event) => this.#receive(event, started),
-    );
+    const worker = this.#startThread();
+    this.#worker = worker;
+    const started = callsTo<OperationsCalls>(worker, 'the operations thread');
+    serveCalls<MainCalls>(worker, this.#served(started));
     void started.ended.then((fault) => {
       this.#thread = null;
       if (fault !== null && started.unanswered() === 0)
@@ -161,49 +148,23 @@ export class Operations {
     this.#onChanged(CHANGES);
   }
 
-  /** Never rejects. */
-  async #askLab(asked: AskLab): Promise<LabSaid> {
-    try {
-      return { kind: 'done', value: await this.#options.lab?.(asked) };
-    } catch (error) {
-      const code = error instanceof Refused ? error.code : null;
-      return { kind: 'failed', code, reason: reasonOf(error) };
-    }
-  }
-
-  #receive(event: OperationsEvent, thread: ThreadCalls<OperationsCalls>): void {
-    const { ingest, denials, onDenied, onSpareStale } = this.#options;
-    switch (event.kind) {
-      case 'changed':
-        this.#onChanged?.(event.names);
-        break;
-      case 'progress':
-        this.#progress.get(event.id)?.(event.text);
-        break;
-      case 'access':
-        ingest.wake();
-        break;
-      case 'stale':
-        onSpareStale(event.reason);
-        break;
-      case 'deny':
-        for (const denied of event.denied) denials.deny(denied);
+  #served(thread: ThreadCalls<OperationsCalls>): Parameters<typeof serveCalls<MainCalls>>[1] {
+    const { ingest, denials, onDenied, onSpareStale, lab } = this.#options;
+    return {
+      changed: (names) => this.#onChanged?.(names),
+      progress: ({ id, text }) => this.#progress.get(id)?.(text),
+      ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
+      lab: (asked) => lab?.(asked),
+      written: () => ingest.wake(),
+      stale: onSpareStale,
+      deny(denied) {
+        denials.deny(denied);
         onDenied();
-        break;
-      case 'forget':
-        for (const denied of event.denied) denials.forget(denied);
-        break;
-      case 'ingest': {
-        const { id, request } = event;
-        const tell = (text: string) => thread.post('ingestSaid', { id, said: { kind: 'progress', text } });
-        void ingest
-          .ask(request, tell)
-          .then((outcome) => thread.post('ingestSaid', { id, said: { kind: 'outcome', outcome } }));
-        break;
-      }
-      case 'lab':
-        void this.#askLab(event.asked).then((said) => thread.post('labSaid', { id: event.id, said }));
-    }
+      },
+      forget(denied) {
+        for (const one of denied) denials.forget(one);
+      },
+    };
   }
 }
 

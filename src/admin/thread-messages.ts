@@ -1,5 +1,4 @@
-/** The messages between the main thread and the operations thread. */
-
+/** What the main thread and the operations thread ask of each other, and tell. */
 import type { Actor, Doing } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
@@ -7,9 +6,8 @@ import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.
 import type { LabName } from '../operations/lab-members.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
-import type { RefusedCode } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import type { EventName } from './console/api.ts';
+import type { EventName } from './console/changes.ts';
 
 /** Plain data, fixed at the start. */
 export interface OperationsSettings {
@@ -27,17 +25,15 @@ interface Asked {
 
 /** A view of the console. */
 export interface AskView extends Asked {
-  readonly kind: 'view';
   /** Behind `/console/`. */
   readonly path: string;
   readonly query: string;
-  /** Whether actions are offered. */
+  /** Whether acts are offered. */
   readonly mayAct: boolean;
 }
 
-/** An operation of the table. */
+/** An operation of the table, or what has to be confirmed before it. */
 export interface AskOperation extends Asked {
-  readonly kind: 'operation' | 'question';
   /** Unique: progress names it. */
   readonly id: number;
   /** As it stands in an address: `key-create`. */
@@ -46,33 +42,45 @@ export interface AskOperation extends Asked {
   readonly given: unknown;
   readonly way: Way;
   readonly by: Actor;
+  readonly isQuestion?: boolean;
   /** Whether the answer is the job that it begins, not its outcome. */
-  readonly isAsync: boolean;
+  readonly isAsync?: boolean;
 }
 
-export type Ask = AskView | AskOperation;
-
+/** What the operations thread serves. */
 export interface OperationsCalls {
   /** Never rejects. */
-  ask(ask: Ask): Told;
-  /** What the ingest thread said to a request. */
-  ingestSaid(said: { readonly id: number; readonly said: IngestSaid }): void;
-  /** What the lab answered. */
-  labSaid(said: { readonly id: number; readonly said: LabSaid }): void;
-  /** Whether somebody listens for changes: each is an event, the names of what changed. */
+  view(ask: AskView): Told;
+  /** Never rejects. */
+  operate(ask: AskOperation): Told;
+  /** How far a request to the ingest thread has come. */
+  ingestProgress(progress: Progress): void;
+  /** Whether somebody listens for changes. */
   watch(on: boolean): void;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }
 
-export type IngestSaid =
-  | { readonly kind: 'progress'; readonly text: string }
-  | { readonly kind: 'outcome'; readonly outcome: RequestOutcome };
+/** What the main thread serves. */
+export interface MainCalls {
+  /** What the views of the console show has changed. */
+  changed(names: readonly EventName[]): void;
+  progress(progress: Progress): void;
+  ingest(asked: { readonly id: number; readonly request: IngestRequest }): RequestOutcome;
+  /** @throws Refused */
+  lab(asked: AskLab): unknown;
+  /** access.db was written. */
+  written(): void;
+  /** The spare copy of access.db could not be brought up to date. */
+  stale(reason: string): void;
+  deny(denied: Denied): void;
+  forget(denied: readonly Denied[]): void;
+}
 
-export type LabSaid =
-  | { readonly kind: 'done'; readonly value: unknown }
-  /** Without a code, it is a fault. */
-  | { readonly kind: 'failed'; readonly code: RefusedCode | null; readonly reason: string };
+interface Progress {
+  readonly id: number;
+  readonly text: string;
+}
 
 /** An operation that a lab does in the main thread. */
 export interface AskLab {
@@ -81,18 +89,6 @@ export interface AskLab {
   /** As the audit trail names it. */
   readonly operation: Doing;
 }
-
-export type OperationsEvent =
-  /** What the views of the console show has changed. */
-  | { readonly kind: 'changed'; readonly names: readonly EventName[] }
-  | { readonly kind: 'progress'; readonly id: number; readonly text: string }
-  | { readonly kind: 'ingest'; readonly id: number; readonly request: IngestRequest }
-  | { readonly kind: 'lab'; readonly id: number; readonly asked: AskLab }
-  /** access.db was written. */
-  | { readonly kind: 'access' }
-  /** The spare copy of access.db could not be brought up to date. */
-  | { readonly kind: 'stale'; readonly reason: string }
-  | { readonly kind: 'deny' | 'forget'; readonly denied: readonly Denied[] };
 
 /** An answer: JSON text. */
 export interface Told {

@@ -6,7 +6,6 @@ import type { MessagePort } from 'node:worker_threads';
 import type { Denied } from '../auth/denials.ts';
 import { now } from '../clock.ts';
 import { enabledExports } from '../config/load.ts';
-import type { RequestOutcome } from '../ingest/requests/requests.ts';
 import { changeAccess } from '../operations/access.ts';
 import { Jobs } from '../operations/jobs.ts';
 import type { Context, Operation } from '../operations/operation.ts';
@@ -19,16 +18,16 @@ import { isDamage } from '../store/database-errors.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readEnded } from '../store/revocations.ts';
-import { sendEvent, serveCalls } from '../thread-call.ts';
+import { callsTo, serveCalls } from '../thread-call.ts';
 import { MINUTE_MS } from '../time.ts';
 import { stateOf, watchChanges } from './console/changes.ts';
 import { read } from './console/reads.ts';
 import type { Sources } from './console/sources.ts';
 import {
-  type Ask,
   type AskOperation,
+  type AskView,
+  type MainCalls,
   type OperationsCalls,
-  type OperationsEvent,
   type OperationsSettings,
   problem,
   type Told,
@@ -39,19 +38,20 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const folder = dataFolder(config.dataFolder);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
-  const send = (event: OperationsEvent) => sendEvent(port, event);
-  const watch = watchChanges(folder, (names) => send({ kind: 'changed', names }));
-  const jobs = new Jobs(() => send({ kind: 'changed', names: ['jobs'] }));
-  const forget = (denied: readonly Denied[]) => send({ kind: 'forget', denied });
-  const asked = new Map<number, AskedIngest>();
-  const askedLab = new Map<number, PromiseWithResolvers<unknown>>();
+  const main = callsTo<MainCalls>(port, 'the main thread');
+  const watch = watchChanges(folder, (names) => main.post('changed', names));
+  const jobs = new Jobs(() => main.post('changed', ['jobs']));
+  const forget = (denied: readonly Denied[]) => main.post('forget', denied);
+  const onSpareStale = (reason: string) => main.post('stale', reason);
+  /** Who is told how far a request to the ingest thread has come. */
+  const tells = new Map<number, Context['tell']>();
   let lastId = 0;
 
   const readable = (unreadable: string | null) => {
     if (unreadable !== null) throw new Refused('unavailable', unreadable);
     return detections.db();
   };
-  const sourcesFor = ({ unreadable, live }: Ask): Sources => ({
+  const sourcesFor = ({ unreadable, live }: AskView): Sources => ({
     settings,
     live,
     folder,
@@ -61,7 +61,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     detections: () => readable(unreadable) ?? gone(folder.detections),
     access: () => access.db() ?? gone(folder.access),
   });
-  const onSpareStale = (reason: string) => send({ kind: 'stale', reason });
   const contextFor = (
     { unreadable, live, way, by }: AskOperation,
     { name }: Operation,
@@ -80,28 +79,25 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     change(work) {
       const operation = { kind: way, command: name, ...by };
       const result = changeAccess(folder, { operation, onSpareStale }, work, forget);
-      send({ kind: 'access' });
+      main.post('written');
       return result;
     },
     detections: () => readable(unreadable),
-    ingest: (request) =>
-      new Promise((resolve, reject) => {
-        lastId += 1;
-        asked.set(lastId, { tell, resolve, reject });
-        send({ kind: 'ingest', id: lastId, request });
-      }),
+    async ingest(request) {
+      lastId += 1;
+      const id = lastId;
+      tells.set(id, tell);
+      const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
+      if (!outcome.ok) throw new Refused('failed', outcome.reason);
+      return outcome;
+    },
     lab(name, values) {
       if (kind === 'appliance') throw new Refused('failed', NO_LAB);
-      lastId += 1;
-      const answer = Promise.withResolvers<unknown>();
-      askedLab.set(lastId, answer);
-      const operation = { kind: way, command: `lab ${name}`, ...by };
-      send({ kind: 'lab', id: lastId, asked: { name, values, operation } });
-      return answer.promise;
+      return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
     tell,
     deny(denied) {
-      send({ kind: 'deny', denied: [denied] });
+      main.post('deny', denied);
       return true;
     },
   });
@@ -109,9 +105,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   async function run(ask: AskOperation): Promise<string> {
     const operation = operationAt(ask.path);
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
-    const { given } = ask;
-    const tell = (text: string) => send({ kind: 'progress', id: ask.id, text });
-    if (ask.kind === 'question')
+    const { given, id } = ask;
+    const tell = (text: string) => main.post('progress', { id, text });
+    if (ask.isQuestion === true)
       return JSON.stringify(operation.question(contextFor(ask, operation, tell), given));
     const subject = operation.job?.(given) ?? null;
     if (subject === null)
@@ -121,17 +117,16 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       tell,
       (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
     );
-    if (!ask.isAsync) return JSON.stringify(outcomeDocument(await outcome));
+    if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
     // Its end is in the list of jobs.
     outcome.catch(() => {});
     return JSON.stringify(job);
   }
 
   /** Never rejects. */
-  async function tellOf(ask: Ask): Promise<Told> {
+  async function tellOf(answer: () => Promise<string>): Promise<Told> {
     try {
-      const body = ask.kind === 'view' ? await read(sourcesFor(ask), ask, now()) : await run(ask);
-      return { status: 200, body };
+      return { status: 200, body: await answer() };
     } catch (error) {
       const refusal = refusalDocument(error);
       if (refusal !== null) return { status: refusal.status, body: JSON.stringify(refusal) };
@@ -151,20 +146,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   }, MINUTE_MS).unref();
 
   serveCalls<OperationsCalls>(port, {
-    ask: tellOf,
-    ingestSaid({ id, said }) {
-      const waiting = asked.get(id);
-      if (said.kind === 'progress') return waiting?.tell(said.text);
-      asked.delete(id);
-      if (said.outcome.ok) waiting?.resolve(said.outcome);
-      else waiting?.reject(new Refused('failed', said.outcome.reason));
-    },
-    labSaid({ id, said }) {
-      const waiting = askedLab.get(id);
-      askedLab.delete(id);
-      if (said.kind === 'done') waiting?.resolve(said.value);
-      else waiting?.reject(said.code === null ? new Error(said.reason) : new Refused(said.code, said.reason));
-    },
+    view: (ask) => tellOf(() => read(sourcesFor(ask), ask, now())),
+    operate: (ask) => tellOf(() => run(ask)),
+    ingestProgress: ({ id, text }) => tells.get(id)?.(text),
     watch,
     async stop() {
       await endProcesses();
@@ -177,12 +161,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 const SETTLING = { operation: { kind: 'start' } };
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
-
-interface AskedIngest {
-  readonly tell: Context['tell'];
-  readonly resolve: (outcome: Extract<RequestOutcome, { ok: true }>) => void;
-  readonly reject: (refused: Refused) => void;
-}
 
 function gone(path: string): never {
   throw new Refused('unavailable', `${path} is missing. A start makes it anew: restart Wirewatch.`);

@@ -18,7 +18,7 @@ import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
 import { anyText, required, value } from '../operations/member.ts';
-import { fileTable } from '../operations/status-text.ts';
+import { fileTable } from '../operations/status-views.ts';
 import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';

@@ -6,7 +6,7 @@ import { findCopy, findSpare } from '../auth/spare-copy.ts';
 import { findSource } from '../backup/source.ts';
 import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
 import { counted, grouped } from '../counted.ts';
-import { ALERTS } from '../health/alert-texts.ts';
+import { ALERT_ADVICE } from '../health/alert-texts.ts';
 import { type ScrubResult, scrub } from '../history/scrub.ts';
 import {
   describeFindings,
@@ -140,7 +140,7 @@ function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
 }
 
 const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
-  log: ALERTS['log damaged'].what_to_do,
+  log: ALERT_ADVICE['log damaged'],
   database:
     'Check the disk. A running Wirewatch makes the database anew from the log within a minute; otherwise the next start does.',
   access:

@@ -1,11 +1,12 @@
 /** Accounts with their subscriptions and keys: rows read, followers, refused requests. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
+import type { AccountEntry, Customers as Answer, KeyEntry } from '../admin/console/api.ts';
 import { actionButton, actions } from './action.ts';
 import { count, span } from './format.ts';
 import type { Option, Texts } from './forms.ts';
 import { age, bar, type Children, foreign, soft, state } from './inline.ts';
+import { accountActions, keyActions, subscriptionActions } from './offers.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
@@ -36,12 +37,12 @@ function account(of: AccountEntry): VNode {
   const rights = { subscriptions: subscriptions.flatMap(rightOptions) };
   const make = { texts: { scopes: 'detections:read' }, choices: rights, name };
   const texts = { name, daily_rows: textOf(own), print_metadata: print_metadata ? 'on' : 'off' };
+  const isActive = suspended_at === null;
   const aside = [
     actionButton({ operation: 'subscription add', given: { account: id } }, { name }),
     actionButton({ operation: 'key create', given: { account: id } }, make),
-    actions(of.actions, { name, texts }),
+    actions(accountActions(of), { name, texts }),
   ];
-  const isActive = suspended_at === null;
   const parts = [
     facts([
       ['Account', foreign(id, 'mono')],
@@ -60,7 +61,7 @@ type Subscription = AccountEntry['subscriptions'][number];
 
 function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
   const change = (one: Subscription) =>
-    actions(one.actions, {
+    actions(subscriptionActions(one), {
       name: one.name ?? '',
       texts: { name: one.name ?? '', time_zone: one.time_zone, content_types: one.content_types.join(',') },
     });
@@ -98,10 +99,10 @@ function keyTable(
     ['Key', keyName],
     ['Reads', rights],
     ['Last used', ({ last_used_at }) => age(last_used_at)],
-    ['Follows the stream', ({ follower }) => following(follower)],
-    ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today, daily_rows), 'number'],
+    ['Follows the stream', following],
+    ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today ?? 0, daily_rows), 'number'],
     ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
-    ['Action', (key) => actions(key.actions, { name: key.name, texts: keyTexts(key), choices })],
+    ['Action', (key) => actions(keyActions(key), { name: key.name, texts: keyTexts(key), choices })],
   );
 }
 
@@ -129,14 +130,14 @@ function rights({ subscriptions, scopes, allow_addresses: from }: KeyEntry): VNo
 }
 
 /** How far it is behind, in rows and minutes, and when it was last used. */
-export function following(of: Follower | null): VNode {
-  if (of === null) return soft('never');
-  const { rows_behind: rows, minutes_behind, silent_since, behind } = of;
+export function following({ follower, status, last_used_at }: KeyEntry): VNode {
+  if (follower === null) return soft(status === 'active' ? 'never' : '–');
+  const { rows_behind: rows, minutes_behind, behind } = follower;
   const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
   const left = rows === 0 ? 'caught up' : `${count(rows, 'row')} to read`;
   const text = behind ? `${count(rows, 'row')} behind` : left;
   return html`${state(behind ? 'warning' : 'done', text + late)}<br />
-    ${soft([behind ? 'silent since ' : 'last used ', age(silent_since)])}`;
+    ${soft([behind ? 'silent since ' : 'last used ', age(last_used_at)])}`;
 }
 
 function refusal({ code, count: times, last_at }: KeyEntry['refused'][number]): VNode {

@@ -2,8 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { DetectionEntry } from '../admin/console/api.ts';
-import type { DetectionDetail, DetectionsPage } from '../admin/console/api-records.ts';
+import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api.ts';
 import { DAY_MS, utcDay } from '../time.ts';
 import { count, shown } from './format.ts';
 import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';

@@ -1,7 +1,7 @@
 /** The audit trail, and the log of operations on detections. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
+import type { AuditedChange, AuditPage, OperationsPage } from '../admin/console/api.ts';
 import { actorText } from '../auth/actor.ts';
 import { choices, PERIOD, useList } from './forms.ts';
 import { foreign, members, soft, value, when } from './inline.ts';
@@ -22,7 +22,7 @@ export function History({ route }: { route: Route }): VNode {
 }
 
 function AuditTrail({ route }: { route: Route }): VNode {
-  return useList<AuditPage, AuditEntry>({
+  return useList<AuditPage, AuditedChange>({
     label: 'Audit trail',
     help: 'operations',
     path: '/console/history/audit',
@@ -47,11 +47,11 @@ function AuditTrail({ route }: { route: Route }): VNode {
   });
 }
 
-function actor({ kind, command, ...by }: AuditEntry): VNode {
+function actor({ kind, command, ...by }: AuditedChange): VNode {
   return html`${by.actor !== null && html`${foreign(actorText(by))}<br />`}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
-function change([name, { from, to }]: [string, AuditEntry['members'][string]]): VNode {
+function change([name, { from, to }]: [string, AuditedChange['members'][string]]): VNode {
   return html`<div>${soft(name)} ${from !== undefined && from !== null && html`${value(from)} → `}${value(to)}</div>`;
 }
 

@@ -1,7 +1,7 @@
 /** A lab: its clock, its faults, and the requests that they affected. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { LabState } from '../admin/console/api-records.ts';
+import type { LabState } from '../admin/console/api.ts';
 import { actions } from './action.ts';
 import { count, instant, span } from './format.ts';
 import { foreign, members, state, when } from './inline.ts';

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { ManualTopic, ManualTopics } from '../admin/console/api-records.ts';
+import type { ManualTopic, ManualTopics } from '../admin/console/api.ts';
 import { filters } from './forms.ts';
 import { soft } from './inline.ts';
 import { Heading, read } from './parts.ts';

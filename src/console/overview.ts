@@ -2,8 +2,16 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Overview as Answer, ExportName, Jobs, WindowMap } from '../admin/console/api.ts';
-import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
+import type {
+  AlertDocument,
+  Overview as Answer,
+  Customers,
+  DetectionsPage,
+  ExportName,
+  Jobs,
+  OpenWindow,
+  WindowMap,
+} from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { MINUTE_MS, WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
@@ -12,6 +20,7 @@ import { detectionRows, onTop, titleOf } from './detections.ts';
 import { firstError, NOT_APPLIED, outcome } from './files.ts';
 import { bytes, chunks, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
+import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
@@ -20,24 +29,19 @@ import { cellsOf, drawn } from './window-map.ts';
 const NEWEST = 6;
 const FOLLOWERS = 5;
 const FILES = 5;
-const ALERT_ACTIONS = 3;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
-  const start = [
-    actionButton({ operation: 'backup', given: {} }),
-    actionButton({ operation: 'verify', given: {} }),
-    actionButton({ operation: 'compact', given: {} }),
-  ];
+  const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
     (answer) => html`${health(answer)}
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
-        ${answer.alerts.length > 0 && alerts(answer)}
+        ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
         ${panel('Exports', known(answer, exportsOf(answer, windows.pages[0])), { help: 'export-format', aside: all('windows', 'All windows') })}
         ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
@@ -50,11 +54,8 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   );
 }
 
-function pauseButton({ health }: Answer): VNode {
-  return actionButton({
-    operation: health.paused_since === null ? 'ingest pause' : 'ingest resume',
-    given: {},
-  });
+function pauseButton({ health: { paused_since } }: Answer): VNode {
+  return actionButton({ operation: paused_since === null ? 'ingest pause' : 'ingest resume', given: {} });
 }
 
 function all(view: string, text: string): VNode {
@@ -101,17 +102,12 @@ function overdueIn(map: WindowMap, exports: Answer['exports']): number {
 type Shown = readonly [mark: MarkName, answer: string];
 
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
+const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
 
 function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
   const text = gapsText(missingIn(exports), overdueIn(map, exports));
   return text === '' ? ['done', 'Nothing is missing'] : ['missing', text];
-}
-
-function behind({ keys }: Answer): Shown {
-  return keys.behind === 0
-    ? ['done', 'Nobody is behind']
-    : ['warning', `${count(keys.behind, 'key')} behind`];
 }
 
 /** The four answers, each a link to more. */
@@ -124,7 +120,8 @@ function tiles(
   const { alerts, keys } = of;
   const isReadable = of.database.unreadable === null;
   const [missingMark, missingText] = isReadable ? missing(of, windows) : NOT_KNOWN;
-  const [behindMark, behindText] = isReadable ? behind(of) : NOT_KNOWN;
+  const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
+  const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
   const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
   const [alert] = alerts;
@@ -172,17 +169,19 @@ function tile(question: string, href: string, name: MarkName, [answer, more]: An
     <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
 
-function alerts({ alerts: all }: Answer): VNode {
-  const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: Answer['alerts'][number]) =>
-    html`<article class="alert" key=${`${name} ${detail}`}>
+function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
+  const one = (alert: AlertDocument) => {
+    const { name, page_worthy, since, detail, what_to_do } = alert;
+    return html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
         ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
         ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}
       </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${what_to_do}</p>
-      ${actions(of.slice(0, ALERT_ACTIONS), { isAlone: true })}
+      ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
+  };
   return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
 }
 
@@ -250,8 +249,8 @@ function followers(customers: Customers): VNode {
   return table(
     { label: 'Followers', rows, key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
     ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
-    ['Follows the stream', ({ follower }) => following(follower)],
-    ['Rows today', ({ rows_today }) => count(rows_today), 'number'],
+    ['Follows the stream', following],
+    ['Rows today', ({ rows_today }) => count(rows_today ?? 0), 'number'],
   );
 }
 
@@ -381,11 +380,15 @@ function scrubText(of: Answer['scrub']): Children {
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
-const NO_JOBS = 'None was begun from a console since the start.';
 
 function jobTable(of: Jobs | undefined): VNode {
   return table(
-    { label: 'Jobs begun from consoles', rows: of?.jobs ?? [], key: ({ id }) => id, empty: NO_JOBS },
+    {
+      label: 'Jobs begun from consoles',
+      rows: of?.jobs ?? [],
+      key: ({ id }) => id,
+      empty: 'None since the start.',
+    },
     ['Job', ({ operation, subject }) => [operation, ' ', soft(subject)]],
     ['State', (one) => state(JOB_MARKS[one.state], one.state)],
     ['Result', ({ text }) => foreign(text), 'wide'],

@@ -6,7 +6,7 @@ import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
 import { lateAtMs, lateBeforeMs } from '../windows/window-states.ts';
-import type { Alert, AlertName } from './alert-texts.ts';
+import type { Alert } from './alert-texts.ts';
 
 /** Nobody can do anything about most abandoned windows, so their alert ends after a week. */
 const ABANDONED_SHOWN_MS = 7 * DAY_MS;
@@ -95,7 +95,7 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   return [
     ...windows.filter(isEnabled).map(windowsAlert),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
-    ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
+    ...failed.filter(isEnabled).map(failedAlert),
     ...refused.filter(({ files }) => files > 0).map(refusedAlert),
     ...skipped.filter(isEnabled).map(skippedAlert),
   ];
@@ -113,13 +113,8 @@ function windowsAlert(row: WindowsRow): Alert {
     missing: `To list the windows, run: wirewatch window list ${exportName} --status missing${expect}`,
     abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
-  return {
-    name: `${status} windows`,
-    of: exportName,
-    since,
-    detail: `${exportName}: ${which} ${status}`,
-    command: commands[status],
-  };
+  const detail = `${exportName}: ${which} ${status}`;
+  return { name: `${status} windows`, of: exportName, since, detail, command: commands[status] };
 }
 
 /** `first`, `last`: starts of windows, epoch milliseconds. */
@@ -143,26 +138,20 @@ function lateAlert(late: UnknownWindows): Alert {
 
 function refusedAlert({ files, since, name, reason, total }: RefusedRow): Alert {
   const all = total === null || total === files ? '' : ` (${grouped(total)} in all)`;
-  const which =
-    files === 1 ? `${name} was` : `${grouped(files)} files were refused${all}, most recently ${name}`;
-  return {
-    name: 'refused files',
-    of: '',
-    since,
-    detail: files === 1 ? `${which} refused: ${reason}` : `${which}: ${reason}`,
-  };
+  const detail =
+    files === 1
+      ? `${name} was refused: ${reason}`
+      : `${grouped(files)} files were refused${all}, most recently ${name}: ${reason}`;
+  return { name: 'refused files', of: '', since, detail };
 }
 
 function skippedAlert(row: SkippedRow): Alert {
   const { export: exportName, since, files, name } = row;
   const report: FileReport = JSON.parse(row.report);
   const unknown = Object.entries(report.unknown_rows ?? {});
-  const shown = unknown
-    .slice(0, STREAMS_SHOWN)
-    .map(
-      ([stream, rows]) =>
-        `${counted(rows, 'row')} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`,
-    );
+  const shown = unknown.slice(0, STREAMS_SHOWN).map(([stream, rows]) => {
+    return `${counted(rows, 'row')} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`;
+  });
   const bad = report.bad_rows ?? 0;
   const left = [
     ...shown,
@@ -179,11 +168,7 @@ function skippedAlert(row: SkippedRow): Alert {
   };
 }
 
-function filesAlert(
-  name: AlertName,
-  { export: exportName, files, since, name: file }: FilesRow,
-  what: string,
-): Alert {
-  const which = files === 1 ? file : `${grouped(files)} files, including ${file},`;
-  return { name, of: exportName, since, detail: `${exportName}: ${which} ${what}` };
+function failedAlert({ export: exportName, files, since, name }: FilesRow): Alert {
+  const which = files === 1 ? name : `${grouped(files)} files, including ${name},`;
+  return { name: 'failed files', of: exportName, since, detail: `${exportName}: ${which} failed` };
 }

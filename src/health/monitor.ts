@@ -38,16 +38,6 @@ export interface HealthSource {
   noteFault(error: unknown): void;
 }
 
-export interface Monitor extends HealthSource {
-  /** The alerts that are open now, in order. */
-  alerts(): Alert[];
-  /** Has the disks checked with the next check, as after a write that failed. */
-  suspectDisks(): void;
-  /** Has this called when an alert opens, closes or changes its detail. */
-  watch(onChange: () => void): void;
-  close(): void;
-}
-
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
   /** access.db. `check` throws if keys cannot be checked. */
@@ -74,27 +64,6 @@ const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 const SELECT_VERSION = 'PRAGMA data_version';
 const NOTHING_DONE: NewestDone = perExport(() => null);
 
-/** Checks at once, then every second until it is closed. */
-export function startMonitor(options: MonitorOptions): Monitor {
-  const checks = new Checks(options);
-  checks.report();
-  const timer = setInterval(() => checks.report(), CHECK_EVERY_MS);
-  return {
-    health: () => checks.health(),
-    alerts: () => inOrder(checks.snapshot().alerts),
-    noteFault: (error) => checks.noteFault(error),
-    suspectDisks: () => checks.suspectDisks(),
-    watch(onChange) {
-      checks.onChange = onChange;
-    },
-    close() {
-      clearInterval(timer);
-      checks.close();
-      options.alertCommand.close();
-    },
-  };
-}
-
 interface Snapshot extends Situation {
   readonly alerts: readonly Alert[];
 }
@@ -107,7 +76,9 @@ interface Ledger {
   readonly alerts: readonly Alert[];
 }
 
-class Checks {
+/** Checks at once, then every second until it is closed. */
+export class Monitor implements HealthSource {
+  /** Called when an alert opens, closes or changes its detail. */
   onChange: () => void = () => {};
   readonly #options: MonitorOptions;
   readonly #access: FileReader;
@@ -122,6 +93,7 @@ class Checks {
   #probedAt = Number.NEGATIVE_INFINITY;
   #disksCheckedAt: number;
   #isPaused = false;
+  readonly #timer: NodeJS.Timeout;
   #reported = '';
   #reportedOpen = new Map<string, Alert>();
 
@@ -130,14 +102,27 @@ class Checks {
     this.#access = createFileReader(options.access.path);
     // Not before the second check: statfs would delay the start.
     this.#disksCheckedAt = options.now() - DISK_EVERY_MS + CHECK_EVERY_MS;
+    this.#report();
+    this.#timer = setInterval(() => this.#report(), CHECK_EVERY_MS);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#access.close();
+    this.#options.alertCommand.close();
+  }
+
+  /** The alerts that are open now, in order. */
+  alerts(): Alert[] {
+    return inOrder(this.#snapshot().alerts);
   }
 
   health(): Health {
-    const snapshot = this.snapshot();
+    const snapshot = this.#snapshot();
     return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
   }
 
-  snapshot(): Snapshot {
+  #snapshot(): Snapshot {
     const { conditions, enabled, now } = this.#options;
     const nowMs = now();
     this.#checkAccess();
@@ -155,14 +140,14 @@ class Checks {
   }
 
   /** Checks, and reports what has opened and closed: in the log, to the alert command, to the console. */
-  report(): void {
+  #report(): void {
     const nowMs = this.#options.now();
     if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
       this.#probedAt = nowMs;
       this.#probeFile();
     }
     this.#checkDisks(nowMs);
-    const alerts = inOrder(this.snapshot().alerts);
+    const alerts = this.alerts();
     const text = JSON.stringify(alerts);
     if (text === this.#reported) return;
     this.#reported = text;
@@ -170,6 +155,7 @@ class Checks {
     this.onChange();
   }
 
+  /** Has the disks checked with the next check, as after a write that failed. */
   suspectDisks(): void {
     this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
   }
@@ -178,10 +164,6 @@ class Checks {
     const { conditions } = this.#options;
     if (!isDamage(error) || conditions.has('database damaged')) return;
     conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
-  }
-
-  close(): void {
-    this.#access.close();
   }
 
   #logChanges(alerts: readonly Alert[]): void {

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { normalAddress } from '../addresses.ts';
-import type { LabState } from '../admin/console/api-records.ts';
+import type { LabState } from '../admin/console/api.ts';
 import { isForeign, isHostAccepted } from '../admin/host-header.ts';
 import { answerRequest, OPERATIONS_PATH } from '../admin/operation-requests.ts';
 import type { Operations } from '../admin/thread-client.ts';

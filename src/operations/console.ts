@@ -11,14 +11,7 @@ import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { anyText, required, toggle, value } from './member.ts';
 import { act, type Context } from './operation.ts';
-import type { Outcome } from './outcome.ts';
-
-interface Link {
-  readonly url: string;
-  readonly name: string;
-  readonly read_only: boolean;
-  readonly expires_at: string;
-}
+import type { Outcome } from './problem.ts';
 
 export const CONSOLE_OPERATIONS = [
   act('console', {
@@ -29,7 +22,7 @@ export const CONSOLE_OPERATIONS = [
       end_all: toggle('end every session, and every link that was not used yet'),
     },
     examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
-    run(context, { as, read_only, end_all = false }): Outcome<Link | { readonly ended: true }> {
+    run(context, { as, read_only, end_all = false }): Outcome {
       if (!end_all) return linkInto(context, { as, read_only });
       if (as !== undefined || read_only !== undefined)
         throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
@@ -63,7 +56,7 @@ export const CONSOLE_OPERATIONS = [
 function linkInto(
   { folder, live, by: user, change }: Context,
   { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
-): Outcome<Link> {
+) {
   const { url, run } = consoleOf(folder.root, live);
   const by = { ...user, ...(as !== undefined && { as }) };
   const person: Person = { by, read_only };
@@ -89,10 +82,7 @@ function linkInto(
 }
 
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */
-function consoleOf(
-  root: string,
-  live: Context['live'],
-): NonNullable<NonNullable<Context['live']>['console']> {
+function consoleOf(root: string, live: Context['live']) {
   if (live === null)
     throw new Refused('failed', `Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
   if (live.console !== null) return live.console;

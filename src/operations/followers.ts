@@ -14,33 +14,6 @@ import { type Database, reading } from '../store/database.ts';
 import { DAY_MS, formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import type { Context } from './operation.ts';
 
-export interface FollowerState {
-  /** Changes in its streams after its last cursor. */
-  readonly rows_behind: number;
-  /** Age of the oldest of them. */
-  readonly seconds_behind: number;
-  readonly minutes_behind: number;
-  readonly behind: boolean;
-}
-
-export interface KeysStatus {
-  readonly keys: {
-    readonly active: number;
-    readonly used_in_last_day: number;
-    readonly last_used_at: string | null;
-    /** Active keys with a follower that is behind. */
-    readonly behind: number;
-    /** Why access.db cannot be read now: then nothing is known of keys. */
-    readonly unreadable: string | null;
-  };
-  /** The active keys that have read the change stream. */
-  readonly followers: readonly (FollowerState & {
-    readonly account: string;
-    readonly key_id: string;
-    readonly name: string;
-  })[];
-}
-
 /** Clients should poll every hour; one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
 /** As many as a page of the API reads; the statement for more would be compiled each time. */
@@ -53,34 +26,37 @@ const FIRST_BEHIND = `
 export function readKeysStatus(
   { access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>,
   detections: Database | null,
-): KeysStatus {
-  const nothing = { active: 0, used_in_last_day: 0, last_used_at: null, behind: 0 };
+) {
+  const keysOf = (active: number, uses: readonly number[], behind: number, unreadable: string | null) => ({
+    active,
+    used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
+    last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
+    /** Active keys with a follower that is behind. */
+    behind,
+    /** Why access.db cannot be read now: then nothing is known of keys. */
+    unreadable,
+  });
   try {
     const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
     const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
     const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
     const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
+    /** The active keys that have read the change stream. */
     const followers = active.flatMap((key) => {
       const position = usage.get(key.id)?.position ?? null;
       if (detections === null || position === null) return [];
       const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
       return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
     });
-    const keys = {
-      active: active.length,
-      used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
-      last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
-      behind: followers.filter(({ behind }) => behind).length,
-      unreadable: null,
-    };
-    return { keys, followers };
+    const behind = followers.filter((one) => one.behind).length;
+    return { keys: keysOf(active.length, uses, behind, null), followers };
   } catch (error) {
-    return { keys: { ...nothing, unreadable: reasonOf(error) }, followers: [] };
+    return { keys: keysOf(0, [], 0, reasonOf(error)), followers: [] };
   }
 }
 
 /** The streams that a key reads. */
-export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
+function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
   return key.subscriptions.flatMap(({ id, content_types }) => {
     const has = subscriptions.get(id)?.content_types ?? [];
     return has
@@ -89,13 +65,8 @@ export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscr
   });
 }
 
-/** @param position of its last cursor */
-export function followerState(
-  db: Database,
-  names: readonly StreamName[],
-  position: number,
-  nowMs: number,
-): FollowerState {
+/** The changes in its streams after its last cursor, and the age of the oldest of them. */
+function followerState(db: Database, names: readonly StreamName[], position: number, nowMs: number) {
   return reading(db, () => {
     const streams = storedStreams(db, names).filter((stream) => stream.position > position);
     let rows_behind = 0;

@@ -22,25 +22,12 @@ export interface OperationForm extends NonNullable<Operation['form']>, Pick<Oper
 
 /** Every act that the console offers, in the order of the help. */
 export function operationForms(): readonly OperationForm[] {
-  return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) =>
-    form === null
-      ? []
-      : [
-          {
-            ...form,
-            name,
-            operands,
-            members: Object.entries(members).map(formMember),
-            isJob: job !== null,
-            asks,
-          },
-        ],
-  );
-}
-
-function formMember([name, { hint, placeholder, several, isRequired, schema }]: [
-  string,
-  Member,
-]): FormMember {
-  return { name, hint, placeholder, several, required: isRequired, schema };
+  return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) => {
+    const fields = Object.entries(members).map(
+      ([member, { isRequired, hint, placeholder, several, schema }]) => {
+        return { name: member, required: isRequired, hint, placeholder, several, schema };
+      },
+    );
+    return form === null ? [] : [{ ...form, name, operands, members: fields, isJob: job !== null, asks }];
+  });
 }

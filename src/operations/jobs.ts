@@ -2,25 +2,25 @@
  * Jobs: operations that may take longer than a request. They go on when whoever asked has gone. Of each kind one runs
  * for each subject: who asks for it again waits for the same one.
  */
+import { type Static, Type } from '@sinclair/typebox';
 import { type Actor, actorText } from '../auth/actor.ts';
 import { reasonOf } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome } from './problem.ts';
 
 /** A job as it is listed. */
-export interface Job {
-  readonly id: number;
-  /** The operation: `ingest replay`. */
-  readonly operation: string;
-  /** What it works on; empty where there is only one. */
-  readonly subject: string;
-  readonly by: string;
-  readonly started_at: string;
-  readonly state: 'running' | 'done' | 'failed';
-  /** How far it is, or how it ended. */
-  readonly text: string;
-}
+export const JOB = Type.Object({
+  id: Type.Integer(),
+  /** `ingest replay` */
+  operation: Type.String(),
+  subject: Type.String({ description: 'What it works on; empty where there is only one.' }),
+  by: Type.String(),
+  started_at: Type.String({ format: 'date-time' }),
+  state: Type.Union([Type.Literal('running'), Type.Literal('done'), Type.Literal('failed')]),
+  text: Type.String({ description: 'How far it is, or how it ended.' }),
+});
+export type Job = Readonly<Static<typeof JOB>>;
 
 interface Running {
   readonly id: number;

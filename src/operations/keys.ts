@@ -35,8 +35,7 @@ const ID = required(
   }),
 );
 
-/** A key as `--json` prints it, with its use so far. */
-type UsedKey = ReturnType<ReturnType<typeof documentsOf>>;
+type UsedKey = ReturnType<ReturnType<typeof keyDocuments>>;
 
 const LIST_COLUMNS: readonly Column<UsedKey>[] = [
   { title: 'ID', value: ({ id }) => id },
@@ -97,7 +96,7 @@ export const KEYS = [
       const url =
         config.server.base_url || (live?.url ?? listeningUrl(config.server) ?? 'http://127.0.0.1:PORT');
       return {
-        value: { ...documentsOf(context)(created), key },
+        value: { ...keyDocuments(context)(created), key },
         done: `Created key ${created.id}.`,
         next: [
           scopesNote(created),
@@ -112,7 +111,7 @@ export const KEYS = [
     summary: 'list all keys',
     result: Type.Array(KEY),
     examples: ['key list', 'key list --json'],
-    run: (context) => ({ value: listKeys(context.access()).map(documentsOf(context)) }),
+    run: (context) => ({ value: listKeys(context.access()).map(keyDocuments(context)) }),
     text: listText(LIST_COLUMNS, 'There are no keys yet. To create one, see: wirewatch key create --help'),
   }),
   reading('key show', {
@@ -121,7 +120,7 @@ export const KEYS = [
     operands: ['id'],
     result: KEY,
     examples: ['key show abcdefghij23'],
-    run: (context, { id }) => ({ value: documentsOf(context)(getKey(context.access(), id)) }),
+    run: (context, { id }) => ({ value: keyDocuments(context)(getKey(context.access(), id)) }),
     text,
   }),
   act('key set', {
@@ -148,7 +147,7 @@ export const KEYS = [
       const changes = { account_id, expires_at, allow_addresses, ...given };
       requireChange('key set', changes);
       const key = context.change((db) => setKey(db, id, changes));
-      return { value: documentsOf(context)(key), done: `Changed key ${id}.` };
+      return { value: keyDocuments(context)(key), done: `Changed key ${id}.` };
     },
     text,
   }),
@@ -181,7 +180,7 @@ export const KEYS = [
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       return {
-        value: { ...documentsOf(context)(added), key, replaces: id, replaced_expires_at },
+        value: { ...keyDocuments(context)(added), key, replaces: id, replaced_expires_at },
         done: `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
         next: [
           `The key. It is shown only once:\n\n  ${key}`,
@@ -220,7 +219,7 @@ export const KEYS = [
         ending.kind === 'kept' ? ending.result.key : { ...key, revoked_at: key.revoked_at ?? context.nowMs };
       const wasRevoked = ending.kind === 'kept' && ending.result.wasRevoked;
       return {
-        value: documentsOf(context)(revoked),
+        value: keyDocuments(context)(revoked),
         done: wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`,
         warning: warningOf(ending, `key ${id} is revoked`, `wirewatch key revoke ${id} --yes`),
         failed: ending.kind === 'in memory',
@@ -246,7 +245,8 @@ function future(readAny: typeof KEY_MEMBERS.expires.read): typeof KEY_MEMBERS.ex
   };
 }
 
-function documentsOf({ folder, nowMs }: Context) {
+/** @returns makes the document of a key, with its use so far */
+export function keyDocuments({ folder, nowMs }: Pick<Context, 'folder' | 'nowMs'>) {
   const written = readUsage(folder.usage);
   // By key id; null if the file cannot be read.
   const usage = written && keyUsage(written, nowMs);

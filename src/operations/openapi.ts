@@ -1,7 +1,9 @@
 /** The OpenAPI 3.1 document of the administration API, made from the table of operations. */
 import { type TSchema, Type } from '@sinclair/typebox';
+import { JOB } from './jobs.ts';
 import { COMMA_LIST } from './member.ts';
 import { type Operation, pathOf } from './operation.ts';
+import { PROBLEM } from './problem.ts';
 import { OPERATIONS } from './table.ts';
 
 const DESCRIPTION = `Everything that an operator can do with a running Wirewatch, as requests on its administration port.
@@ -22,22 +24,6 @@ const OUTCOME_MEMBERS = {
   warning: Type.Union([Type.String(), Type.Null()], { description: 'What its user must know besides.' }),
   failed: Type.Boolean({ description: 'Whether it did not do all that was asked.' }),
 };
-const PROBLEM = Type.Object({
-  title: Type.String(),
-  status: Type.Integer(),
-  detail: Type.String({ description: 'What is wrong, what was expected, and what to do.' }),
-  code: Type.String(),
-});
-const JOB = Type.Object({
-  id: Type.Integer(),
-  operation: Type.String(),
-  subject: Type.String({ description: 'What it works on; empty where there is only one.' }),
-  by: Type.String(),
-  started_at: Type.String({ format: 'date-time' }),
-  state: Type.Union(['running', 'done', 'failed'].map((state) => Type.Literal(state))),
-  text: Type.String({ description: 'How far it is, or how it ended.' }),
-});
-
 /** The statuses of {@link PROBLEM}, with their reasons. */
 const PROBLEMS: Readonly<Record<number, string>> = {
   400: 'A member is unknown, missing or wrong: the detail names it, what was expected and what was found.',

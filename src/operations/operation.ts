@@ -16,7 +16,7 @@ import type { InstallationKind } from '../store/installation.ts';
 import type { Jobs } from './jobs.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome } from './problem.ts';
 
 /** How somebody asks for an operation: the audit trail says it. */
 export type Way = 'command' | 'console' | 'api';
@@ -121,23 +121,28 @@ export interface Form {
 }
 
 /** {@link Description} without the types of its members: what is made from the table sees this. */
-export interface Operation {
+export interface Operation
+  extends Required<
+    Pick<
+      Description<Members, unknown>,
+      | 'summary'
+      | 'members'
+      | 'operands'
+      | 'examples'
+      | 'creates'
+      | 'hasCommand'
+      | 'readsDrop'
+      | 'result'
+      | 'colours'
+    >
+  > {
   /** As a command: `key create`. */
   readonly name: string;
   readonly kind: 'act' | 'read';
-  readonly summary: string;
   readonly help: string | null;
-  readonly members: Members;
-  readonly operands: readonly string[];
-  readonly examples: readonly string[];
-  readonly creates: boolean;
-  readonly hasCommand: boolean;
-  readonly readsDrop: boolean;
   /** Whether a person is asked before it: {@link question}. */
   readonly asks: boolean;
   readonly form: Form | null;
-  readonly result: TSchema;
-  readonly colours: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
   /** The subject of its job; null if it takes no longer than a request. */
   readonly job: ((given: unknown) => string) | null;
   /** @param given its members, as JSON @throws Refused */
@@ -148,48 +153,38 @@ export interface Operation {
 }
 
 /** Changes something. */
-export function act<const Own extends Members = Record<never, never>, Value = unknown>(
-  name: string,
-  description: Description<Own, Value>,
-): Operation {
-  return described('act', name, description);
-}
-
+export const act = describing('act');
 /** Changes nothing. */
-export function reading<const Own extends Members = Record<never, never>, Value = unknown>(
-  name: string,
-  description: Description<Own, Value>,
-): Operation {
-  return described('read', name, description);
-}
+export const reading = describing('read');
 
-function described<Own extends Members, Value>(
-  kind: Operation['kind'],
-  name: string,
-  description: Description<Own, Value>,
-): Operation {
-  const { members = {} as Own, job, question, text } = description;
-  const values = (given: unknown) => readMembers(members, given);
-  return {
-    name,
-    kind,
-    summary: description.summary,
-    help: description.help ?? null,
-    members,
-    operands: description.operands ?? [],
-    examples: description.examples,
-    creates: description.creates ?? false,
-    hasCommand: description.hasCommand ?? true,
-    readsDrop: description.readsDrop ?? false,
-    asks: question !== undefined,
-    form: description.form ?? null,
-    result: description.result ?? Type.Unknown(),
-    colours: description.colours ?? {},
-    job: job === undefined ? null : (given) => job(values(given)),
-    question: (context, given) => question?.(context, values(given)) ?? null,
-    run: async (context, given) => description.run(context, values(given)),
-    // What an operation prints is what it returned, also after a way through JSON.
-    text: text === undefined ? null : (value) => text(value as Value),
+function describing(kind: Operation['kind']) {
+  return <const Own extends Members = Record<never, never>, Value = unknown>(
+    name: string,
+    description: Description<Own, Value>,
+  ): Operation => {
+    const { members = {} as Own, job, question, text } = description;
+    const values = (given: unknown) => readMembers(members, given);
+    return {
+      name,
+      kind,
+      summary: description.summary,
+      help: description.help ?? null,
+      members,
+      operands: description.operands ?? [],
+      examples: description.examples,
+      creates: description.creates ?? false,
+      hasCommand: description.hasCommand ?? true,
+      readsDrop: description.readsDrop ?? false,
+      asks: question !== undefined,
+      form: description.form ?? null,
+      result: description.result ?? Type.Unknown(),
+      colours: description.colours ?? {},
+      job: job === undefined ? null : (given) => job(values(given)),
+      question: (context, given) => question?.(context, values(given)) ?? null,
+      run: async (context, given) => description.run(context, values(given)),
+      // What an operation prints is what it returned, also after a way through JSON.
+      text: text === undefined ? null : (value) => text(value as Value),
+    };
   };
 }
 

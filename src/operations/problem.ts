@@ -1,7 +1,21 @@
 /** What an operation answers over HTTP: its outcome, or why it was refused. */
 import { STATUS_CODES } from 'node:http';
+import { type Static, Type } from '@sinclair/typebox';
 import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
-import type { Outcome } from './outcome.ts';
+
+/** What an operation did: for the command line, the console and the administration API. */
+export interface Outcome<Value = unknown> {
+  /** As `--json` prints it. */
+  readonly value: Value;
+  /** What was done, in a sentence. */
+  readonly done?: string;
+  /** What comes next, in paragraphs. */
+  readonly next?: readonly (string | false | null)[];
+  /** What its user must know besides, whatever is printed. */
+  readonly warning?: string | null;
+  /** Whether it did not do all that was asked: exit code 1. */
+  readonly failed?: boolean;
+}
 
 const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   invalid_request: 400,
@@ -27,16 +41,17 @@ export function outcomeDocument({ value, done, next = [], warning, failed }: Out
 }
 
 /** RFC 9457, without a type; `code` is Refused's. */
-export interface ProblemDocument {
-  readonly title: string | undefined;
-  readonly status: number;
-  readonly detail: string;
-  readonly code: string;
-}
+export const PROBLEM = Type.Object({
+  title: Type.String(),
+  status: Type.Integer(),
+  detail: Type.String({ description: 'What is wrong, what was expected, and what to do.' }),
+  code: Type.String(),
+});
+export type ProblemDocument = Readonly<Static<typeof PROBLEM>>;
 
 /** @param detail what is wrong and what to do */
 export function problemDocument(status: number, detail: string, code = 'failed'): ProblemDocument {
-  return { title: STATUS_CODES[status], status, detail, code };
+  return { title: STATUS_CODES[status] ?? '', status, detail, code };
 }
 
 /** Null for what is no refusal, but a fault of the program or the machine. */

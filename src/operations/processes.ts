@@ -5,7 +5,7 @@ import { counted, grouped } from '../counted.ts';
 import { type OwnProcess, runCommand } from '../own-process.ts';
 import { Refused } from '../refused.ts';
 import { act, type Context } from './operation.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome } from './problem.ts';
 
 const running = new Set<OwnProcess>();
 

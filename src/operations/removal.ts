@@ -7,60 +7,60 @@ import { noteOperation } from '../auth/audit.ts';
 import { listKeys } from '../auth/keys.ts';
 import { openRemovals, type Removed, removeAccount, removeSubscription } from '../auth/removal.ts';
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
-import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context, type Question } from './operation.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome } from './problem.ts';
 
 /** What can be removed. */
-interface Removable<Id extends string | number> {
+interface Removable {
   readonly noun: 'account' | 'subscription';
-  readonly isThere: (access: Database, id: Id) => boolean;
+  readonly id: string | number;
+  /** Its subscriptions that are removed already, whose rows are still being deleted; empty while it exists. */
+  readonly open: readonly number[];
   /** The subscriptions that lose their rows, and everything to remove, in words. @throws Refused if it does not exist */
-  readonly describe: (
-    access: Database,
-    id: Id,
-  ) => { readonly subscriptions: readonly number[]; readonly description: string };
-  readonly remove: (access: Database, id: Id) => Removed;
-  /** The removed subscriptions of it whose rows are still being deleted. */
-  readonly open: (access: Database, id: Id) => readonly number[];
+  readonly describe: () => { readonly subscriptions: readonly number[]; readonly description: string };
+  readonly remove: (access: Database) => Removed;
   /** Whether the configuration has an entry for it. */
-  readonly isConfigured: (preseed: Config['preseed'], id: Id) => boolean;
+  readonly configured: boolean;
 }
 
-const ACCOUNT: Removable<string> = {
-  noun: 'account',
-  isThere: (access, id) => findAccount(access, id) !== null,
-  describe(access, id) {
-    const { name } = getAccount(access, id);
-    const subscriptions = listSubscriptions(access).filter(({ account_id }) => account_id === id);
-    const keys = listKeys(access).filter(({ account_id }) => account_id === id);
-    return {
-      subscriptions: subscriptions.map((one) => one.id),
-      description: `account ${id} (${name}) with ${counted(keys.length, 'key')} and ${counted(subscriptions.length, 'subscription')}`,
-    };
-  },
-  remove: removeAccount,
-  open: openRemovals,
-  isConfigured: ({ accounts }, id) => accounts.some((one) => one.id === id),
-};
+function accountOf({ access, config }: Context, id: string): Removable {
+  const isOwn = ({ account_id }: { readonly account_id: string }) => account_id === id;
+  return {
+    noun: 'account',
+    id,
+    open: findAccount(access(), id) === null ? openRemovals(access(), id) : [],
+    describe() {
+      const { name } = getAccount(access(), id);
+      const subscriptions = listSubscriptions(access()).filter(isOwn);
+      const keys = counted(listKeys(access()).filter(isOwn).length, 'key');
+      const description = `account ${id} (${name}) with ${keys} and ${counted(subscriptions.length, 'subscription')}`;
+      return { subscriptions: subscriptions.map((one) => one.id), description };
+    },
+    remove: (db) => removeAccount(db, id),
+    configured: config.preseed.accounts.some((one) => one.id === id),
+  };
+}
 
-const SUBSCRIPTION: Removable<number> = {
-  noun: 'subscription',
-  isThere: (access, id) => findSubscription(access, id) !== null,
-  describe(access, id) {
-    const { name, account_id } = getSubscription(access, id);
-    const named = name === null ? '' : ` (${name})`;
-    return { subscriptions: [id], description: `subscription ${id}${named} of account ${account_id}` };
-  },
-  remove: removeSubscription,
-  open: (access, id) => openRemovals(access).filter((open) => open === id),
-  isConfigured: ({ subscriptions }, id) => subscriptions.some((one) => one.id === id),
-};
+function subscriptionOf({ access, config }: Context, id: number): Removable {
+  const isThere = findSubscription(access(), id) !== null;
+  return {
+    noun: 'subscription',
+    id,
+    open: isThere ? [] : openRemovals(access()).filter((open) => open === id),
+    describe() {
+      const { name, account_id } = getSubscription(access(), id);
+      const named = name === null ? '' : ` (${name})`;
+      return { subscriptions: [id], description: `subscription ${id}${named} of account ${account_id}` };
+    },
+    remove: (db) => removeSubscription(db, id),
+    configured: config.preseed.subscriptions.some((one) => one.id === id),
+  };
+}
 
 const WAITS = 'Clients lose access at once, and the command waits until all rows are deleted';
 
@@ -78,8 +78,8 @@ export const REMOVALS = [
       isGrave: true,
     },
     job: ({ id }) => id,
-    question: (context, { id }) => questionOf(context, ACCOUNT, id),
-    run: (context, { id }) => remove(context, ACCOUNT, id),
+    question: (context, { id }) => questionOf(context, accountOf(context, id)),
+    run: (context, { id }) => remove(context, accountOf(context, id)),
   }),
   act('subscription remove', {
     summary: `permanently remove a subscription with its detections. ${WAITS}`,
@@ -94,42 +94,30 @@ export const REMOVALS = [
       isGrave: true,
     },
     job: ({ id }) => `${id}`,
-    question: (context, { id }) => questionOf(context, SUBSCRIPTION, id),
-    run: (context, { id }) => remove(context, SUBSCRIPTION, id),
+    question: (context, { id }) => questionOf(context, subscriptionOf(context, id)),
+    run: (context, { id }) => remove(context, subscriptionOf(context, id)),
   }),
 ];
 
-function questionOf<Id extends string | number>(
-  context: Context,
-  removable: Removable<Id>,
-  id: Id,
-): Question | null {
-  const access = context.access();
-  if (openOf(access, removable, id).length > 0) return null;
-  const { subscriptions, description } = removable.describe(access, id);
-  const rows = rowsOf(context, subscriptions);
-  return { text: `This permanently removes ${description}, including ${rowsText(rows)}.`, word: `${id}` };
+function questionOf(context: Context, { id, open, describe }: Removable): Question | null {
+  if (open.length > 0) return null;
+  const { subscriptions, description } = describe();
+  const rows = rowsText(rowsOf(context, subscriptions));
+  return { text: `This permanently removes ${description}, including ${rows}.`, word: `${id}` };
 }
 
-async function remove<Id extends string | number>(
-  context: Context,
-  removable: Removable<Id>,
-  id: Id,
-): Promise<Outcome> {
-  const open = openOf(context.access(), removable, id);
-  if (open.length > 0) return finish(context, removable, id, open);
-  const { noun } = removable;
-  const { subscriptions } = removable.describe(context.access(), id);
-  const rows = rowsOf(context, subscriptions);
+async function remove(context: Context, removable: Removable): Promise<Outcome> {
+  const { noun, id, open, describe, configured } = removable;
+  if (open.length > 0) return finish(context, removable);
+  const rows = rowsOf(context, describe().subscriptions);
   const removed = context.change((access) =>
     writing(access, () => {
-      const result = removable.remove(access, id);
+      const result = removable.remove(access);
       noteOperation(access, requestFor(result.subscriptions));
       return result;
     }),
   );
   const left_in_log = await deleteRows(context, removed.subscriptions);
-  const configured = removable.isConfigured(context.config.preseed, id);
   const { keys_without_subscriptions: idle } = removed;
   return {
     value: { [noun]: id, ...removed, ...rows, left_in_log, configured },
@@ -145,27 +133,13 @@ async function remove<Id extends string | number>(
 }
 
 /** Waits for a removal that was interrupted. */
-async function finish<Id extends string | number>(
-  context: Context,
-  { noun }: Removable<Id>,
-  id: Id,
-  subscriptions: readonly number[],
-): Promise<Outcome> {
+async function finish(context: Context, { noun, id, open: subscriptions }: Removable): Promise<Outcome> {
   context.change((access) => noteOperation(access, requestFor(subscriptions)));
   const left_in_log = await deleteRows(context, subscriptions);
   return {
     value: { [noun]: id, subscriptions, left_in_log },
     done: `${noun === 'account' ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
   };
-}
-
-/** Of something that is removed already; empty while it exists. */
-function openOf<Id extends string | number>(
-  access: Database,
-  { isThere, open }: Removable<Id>,
-  id: Id,
-): readonly number[] {
-  return isThere(access, id) ? [] : open(access, id);
 }
 
 function requestFor(subscriptions: readonly number[]) {

@@ -6,21 +6,7 @@ import { SETTINGS } from '../config/schema.ts';
 import { reasonOf } from '../refused.ts';
 import type { Context } from './operation.ts';
 
-export interface ChangedSettings {
-  readonly file: string | null;
-  /** Why the configuration cannot be used as it is now: a restart would fail. */
-  readonly problem: string | null;
-  /** A value that may contain a secret is null. */
-  readonly changed: readonly {
-    readonly name: string;
-    readonly running: unknown;
-    /** What flag, environment, file and default give now. */
-    readonly configured: unknown;
-  }[];
-  readonly what_to_do: string | null;
-}
-
-export function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>): ChangedSettings {
+export function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>) {
   const file = config.configFile;
   // A lab or demonstration has settings of its own.
   if (kind !== 'appliance') return { file, problem: null, changed: [], what_to_do: null };
@@ -37,6 +23,7 @@ export function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind
       ValuePointer.Get(from, `/${path.replaceAll('.', '/')}`),
     );
     if (isDeepStrictEqual(running, next)) return [];
+    // A value that may contain a secret is null.
     const isSecret = schema.secret === true;
     return [{ name: path, running: isSecret ? null : running, configured: isSecret ? null : next }];
   });

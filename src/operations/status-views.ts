@@ -1,14 +1,17 @@
-/** The reads that are views of the status document (status.ts), and how a terminal shows them. */
+/** The reads that are views of the status document (status.ts): `status`, `alert list`, `ingest status`, as text. */
 import { Type } from '@sinclair/typebox';
 import { integer } from '../config/option-values.ts';
+import { counted, freeText, grouped } from '../counted.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/file-record.ts';
 import { pasted } from '../setup/shell.ts';
-import { table, terminalWidth, WIDTH_DEFAULT } from '../text-layout.ts';
+import { type Column, joined, table, terminalWidth, WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
+import { reachText } from '../windows/reach.ts';
 import { value } from './member.ts';
 import { type Context, reading } from './operation.ts';
-import { readStatus } from './status.ts';
-import { type IngestStatus, ingestText, statusText } from './status-text.ts';
+import { type HeldDocument, type NotApplied, readStatus, type Status } from './status.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -54,28 +57,27 @@ export const INGEST_STATUS = reading('ingest status', {
   examples: ['ingest status', 'ingest status --files 100 --json'],
   readsDrop: true,
   async run(context, { files = FILES_DEFAULT }) {
-    const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
-    const { paused_since } = health;
-    const { unreadable } = database;
-    const newest = unreadable === null ? newestOf(context, files) : [];
-    const value: IngestStatus = {
-      running,
-      paused_since,
-      unreadable,
-      ...ingest,
-      exports,
-      files: newest,
-      not_applied,
-    };
-    return { value };
+    return { value: await readIngest(context, files) };
   },
   text: ingestText,
 });
 
-function newestOf({ detections }: Context, files: number): FileDocument[] {
-  const db = detections();
-  return db === null ? [] : newestFiles(db, files).map(fileDocument);
+/** The part of the status that it shows, with the files processed last, the newest first. */
+async function readIngest(context: Context, files: number) {
+  const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
+  const { unreadable } = database;
+  const db = unreadable === null ? context.detections() : null;
+  return {
+    running,
+    paused_since: health.paused_since,
+    unreadable,
+    ...ingest,
+    exports,
+    files: db === null ? [] : newestFiles(db, files).map(fileDocument),
+    not_applied,
+  };
 }
+type IngestStatus = Awaited<ReturnType<typeof readIngest>>;
 
 function notRunning({ folder, config }: Context): Listed {
   const file = config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`;
@@ -102,4 +104,211 @@ function alertsText(alerts: readonly Listed[]): string {
     // Sentences do not fit side by side, so a width applies even without a terminal.
     terminalWidth() ?? WIDTH_DEFAULT,
   );
+}
+
+type Line = readonly [label: string, text: string];
+
+const FILES_SHOWN = 3;
+const NOT_RUNNING = 'not running; start it with: wirewatch serve';
+
+/** @param width columns of the terminal: longer lines are wrapped */
+export function statusText(status: Status, width: number): string {
+  const nowMs = Date.parse(status.at);
+  const lines: readonly Line[] = [
+    ['Wirewatch', applianceText(status)],
+    ...settingsLines(status),
+    ...ingestLines(status, nowMs),
+    ['keys', keysText(status, nowMs)],
+    ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
+    ['backup', backupText(status, nowMs)],
+    ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
+  ];
+  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
+  const hanging = (first: string, text: string) => wrapped(text, width, ' '.repeat(first.length), first);
+  const alerts = status.alerts.flatMap(({ name, page_worthy, since: at, detail }) =>
+    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, `${name}, since ${at}: ${detail}`),
+  );
+  const files = status.not_applied
+    .slice(0, FILES_SHOWN)
+    .flatMap((file) => hanging(`  ${file.outcome.padEnd(8)}`, notAppliedText(file, status)));
+  const isPartial = status.running
+    ? ''
+    : ' (only those that follow from the databases, because Wirewatch is not running)';
+  return [
+    ...lines.flatMap(([label, value]) => hanging(label.padEnd(labels), value)),
+    '',
+    `Alerts${isPartial}`,
+    ...(alerts.length === 0 ? ['  none'] : alerts),
+    ...(files.length === 0 ? [] : ['', 'Latest files that were not applied', ...files]),
+  ]
+    .join('\n')
+    .concat('\n');
+}
+
+function applianceText({ running, url }: Status): string {
+  if (!running) return NOT_RUNNING;
+  return url === null ? 'running' : `running, listening on ${url}`;
+}
+
+function settingsLines({ settings }: Status): Line[] {
+  if (settings === null || settings.what_to_do === null) return [];
+  const { problem, changed, what_to_do } = settings;
+  const names = changed.map(({ name, running, configured }) =>
+    running === null
+      ? name
+      : `${name} (${JSON.stringify(running)}, configured: ${JSON.stringify(configured)})`,
+  );
+  const what = problem ?? `running with other values than configured: ${names.join(', ')}`;
+  return [['settings', `${what}. ${what_to_do}`]];
+}
+
+function ingestLines(status: Status, nowMs: number): Line[] {
+  const { ingest, exports, health, database } = status;
+  if (database.unreadable !== null) return [['ingest', unreadableText(database.unreadable)]];
+  const reach = EXPORT_NAMES.map((name) => {
+    const { newest_done } = exports[name];
+    const ago = newest_done === null ? '' : `, ${age(nowMs - Date.parse(newest_done))} ago`;
+    return [name, exportText(exports[name], ago)] as const;
+  });
+  return [
+    ['ingest', pauseText(health.paused_since)],
+    ...reach,
+    [
+      'waiting',
+      `${counted(ingest.waiting, 'file')} in ${ingest.drop}${waitsText(ingest, health.paused_since)}`,
+    ],
+    ...heldLines(ingest),
+    ...progressLines(ingest),
+  ];
+}
+
+function unreadableText(reason: string): string {
+  return `detections.db cannot be read: ${reason}`;
+}
+
+function exportText(state: Status['exports']['newswire'], ago = ''): string {
+  return state.enabled ? reachText(state, ago) : 'switched off';
+}
+
+function pauseText(pausedSince: string | null): string {
+  return pausedSince === null
+    ? 'not paused'
+    : `paused since ${pausedSince}; resume with: wirewatch ingest resume`;
+}
+
+/** A pause has a line of its own. */
+function waitsText({ waits_for }: Status['ingest'], pausedSince: string | null): string {
+  return waits_for === null || pausedSince !== null ? '' : `; ${waits_for.reason}`;
+}
+
+/** The first file that waits for an operator, with its command; `ingest status` lists the others. */
+function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
+  if (first === undefined) return [];
+  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
+  return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`]];
+}
+
+function progressLines({ reading, applying }: Status['ingest']): Line[] {
+  return [
+    ...(reading === null
+      ? []
+      : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),
+    ...applying.map(
+      ({ file, rows, rows_applied }) =>
+        ['backfill', `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`] as const,
+    ),
+  ];
+}
+
+function keysText({ keys }: Status, nowMs: number): string {
+  const { active, used_in_last_day, last_used_at, behind, unreadable } = keys;
+  if (unreadable !== null) return `access.db cannot be read: ${unreadable}`;
+  const last = last_used_at === null ? 'no recorded use' : `last used ${since(last_used_at, nowMs)}`;
+  const late = behind === 0 ? '' : `; ${counted(behind, 'follower')} more than two hours behind`;
+  return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
+}
+
+function diskText({ folder, free_bytes, bytes, low }: Status['disks'][number]): string {
+  return `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`;
+}
+
+function backupText({ backup }: Status, nowMs: number): string {
+  if (backup === null) return 'not scheduled; see the setting [backup] every_minutes';
+  const { folder, newest_at } = backup;
+  return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
+}
+
+function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {
+  const reason = report.reason ?? 'see: wirewatch ingest status';
+  // Not repeated if an alert above gives it.
+  return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
+}
+
+/** A time with its age. */
+function since(at: string, nowMs: number): string {
+  return `${at}, ${age(nowMs - Date.parse(at))} ago`;
+}
+
+function age(ms: number): string {
+  const units = [
+    [DAY_MS, 'day'],
+    [HOUR_MS, 'hour'],
+    [MINUTE_MS, 'minute'],
+  ] as const;
+  const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
+  return counted(Math.max(0, Math.floor(ms / unit)), name);
+}
+
+export function ingestText(status: IngestStatus): string {
+  const { paused_since, unreadable, waiting, waiting_files } = status;
+  const more = waiting - waiting_files.length;
+  const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
+  const lines: readonly Line[] = [
+    ['Wirewatch', status.running ? 'running' : NOT_RUNNING],
+    ['ingest', unreadable === null ? pauseText(paused_since) : unreadableText(unreadable)],
+    ['drop folder', status.drop],
+    [
+      'waiting',
+      waiting === 0
+        ? 'no files'
+        : `${counted(waiting, 'file')}: ${names.join(', ')}${waitsText(status, paused_since)}`,
+    ],
+    ...EXPORT_NAMES.map((name) => [name, exportText(status.exports[name])] as const),
+    ...progressLines(status),
+  ];
+  const shown = new Set(status.files.map(({ number }) => number));
+  const failures = status.not_applied.filter(({ number }) => !shown.has(number));
+  return joined('\n\n', [
+    lines.map(([label, text]) => `${label.padEnd(13)}${text}`).join('\n'),
+    status.held_files.length > 0 &&
+      `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
+    failures.length > 0 &&
+      `Files that were not applied in the last 24 hours:\n${table(failures.toReversed(), [...FILE_COLUMNS, WHAT_TO_DO])}`,
+    status.files.length > 0 && `Files processed last:\n${fileTable(status.files)}`,
+  ]);
+}
+
+const FILE_COLUMNS: readonly Column<FileDocument>[] = [
+  { title: 'NUMBER', value: (file) => file.number, align: 'right' },
+  { title: 'FILE', value: (file) => file.file },
+  { title: 'OUTCOME', value: (file) => file.outcome },
+  { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
+  { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
+  { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
+  { title: 'WHY', value: (file) => file.report.reason },
+];
+const HELD_COLUMNS: readonly Column<HeldDocument>[] = [
+  { title: 'FILE', value: ({ file }) => file },
+  { title: 'WHY', value: ({ reason }) => reason },
+  { title: 'WHAT TO DO', value: ({ what_to_do }) => what_to_do },
+];
+const WHAT_TO_DO: Column<NotApplied> = { title: 'WHAT TO DO', value: (file) => file.what_to_do };
+
+/** Files in a table, the newest last. */
+export function fileTable(files: readonly FileDocument[]): string {
+  return table(files.toReversed(), FILE_COLUMNS);
+}
+
+function shownCount(count: number | undefined): string | undefined {
+  return count === undefined ? undefined : grouped(count);
 }

@@ -20,7 +20,6 @@ import {
 import { choice, hinted, list, required, toggle, value } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, reading } from './operation.ts';
-import type { Outcome } from './outcome.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
@@ -144,19 +143,7 @@ export const WINDOWS = [
   }),
 ];
 
-/** The document and the text of one window. */
-interface Released {
-  readonly document: {
-    readonly export: ExportName;
-    readonly window_start: string;
-    readonly status: WindowStatus | undefined;
-    /** Null, like the outcome, if nothing was read. */
-    readonly file: string | null;
-    readonly outcome: string | null;
-    readonly reason: string | null;
-  };
-  readonly text: string;
-}
+type Released = Awaited<ReturnType<typeof releaseWindow>>;
 
 function releaseOperation(release: Release) {
   const { name, from, summary, label, will } = release;
@@ -173,10 +160,7 @@ function releaseOperation(release: Release) {
     form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) =>
       start.length === 0 ? exportName : start.map((one) => nameOf(exportName, one)).join(', '),
-    async run(
-      context,
-      { export: exportName, start: named = [], all = false },
-    ): Promise<Outcome<Released['document'] | undefined | readonly Released['document'][]>> {
+    async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
       const starts = all ? heldStarts(context, exportName, from) : named;
@@ -234,21 +218,30 @@ function requireStatus(
 function notReleased(context: Context, error: unknown, exportName: ExportName, start: number): Released {
   if (!(error instanceof Refused)) throw error;
   const reason = error.message;
-  const window_start = formatMs(start);
   const status = statusOf(context, exportName, start);
   return {
-    document: { export: exportName, window_start, status, file: null, outcome: null, reason },
-    text: `The window ${exportName} ${window_start} was not read: ${reason}`,
+    document: releasedOf(exportName, start, status, { file: null, outcome: null, reason }),
+    text: `The window ${exportName} ${formatMs(start)} was not read: ${reason}`,
   };
 }
 
-/** @param start epoch milliseconds */
+/** @param read all but the reason is null if nothing was read */
+function releasedOf(
+  exportName: ExportName,
+  start: number,
+  status: WindowStatus | undefined,
+  read: Readonly<Record<'file' | 'outcome' | 'reason', string | null>>,
+) {
+  return { export: exportName, window_start: formatMs(start), status, ...read };
+}
+
+/** The document and the text of one window. @param start epoch milliseconds */
 async function releaseWindow(
   context: Context,
   from: ResettableStatus,
   exportName: ExportName,
   start: number,
-): Promise<Released> {
+) {
   const request = { kind: 'reset', export: exportName, window_start: start, from } as const;
   context.change((access) => noteOperation(access, request));
   const answer = await context.ingest(request);
@@ -260,7 +253,7 @@ async function releaseWindow(
     outcome === 'failed'
       ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
       : `${file}: ${outcome}. The window ${exportName} ${window_start} ${statusPhrase(status)}.`;
-  return { document: { export: exportName, window_start, status, file, outcome, reason }, text };
+  return { document: releasedOf(exportName, start, status, answer.reset), text };
 }
 
 /** A window in the API's names. */

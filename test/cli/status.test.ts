@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
-import { statusText } from '../../src/operations/status-text.ts';
+import { statusText } from '../../src/operations/status-views.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';

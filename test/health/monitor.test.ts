@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
-import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
+import { Monitor } from '../../src/health/monitor.ts';
 import { saveFile } from '../../src/ingest/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -36,7 +36,7 @@ describe('the monitor', () => {
   let commands: string[];
 
   function start(enabled = both): void {
-    monitor = startMonitor({
+    monitor = new Monitor({
       detections: { path: store.path, reader: () => reader() },
       access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
       conditions,
@@ -230,9 +230,9 @@ describe('the monitor', () => {
   test('opened and closed alerts are logged, and reported to whoever watches', async () => {
     start();
     let changes = 0;
-    monitor.watch(() => {
+    monitor.onChange = () => {
       changes += 1;
-    });
+    };
     conditions.set('disk full', 'no room');
     conditions.set('disk full', 'still no room');
     assert.deepEqual(opened, ['disk full']);

@@ -1,13 +1,14 @@
 /** Responses of the console's endpoints for lists: detections, customers, history; with hostile content. */
-import type { DetectionEntry, Time } from '../../src/admin/console/api.ts';
 import type {
   AccountEntry,
-  AuditEntry,
+  AuditedChange,
   Customers,
   DetectionDetail,
+  DetectionEntry,
   KeyEntry,
   OperationsPage,
-} from '../../src/admin/console/api-records.ts';
+  Time,
+} from '../../src/admin/console/api.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -87,25 +88,19 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
     rows_today: 10_421 * index,
     refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
     follower: {
+      account: 'agency',
+      key_id: id,
+      name: id,
       rows_behind: behind * 212,
       seconds_behind: behind * 60,
       minutes_behind: behind,
-      silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
       behind: behind > 120,
     },
-    actions: ['set', 'rotate', 'revoke'].map((name) => ({ operation: `key ${name}`, given: { id } })),
   };
 }
 
 export function customers(nowMs: number): Customers {
   const made = { account: 'agency', created_at: iso(nowMs - 400 * DAY_MS) };
-  const actionsOf = (noun: string, id: string | number, ...names: string[]) =>
-    names.map((name) => ({ operation: `${noun} ${name}`, given: { id } }));
-  const subscription = (id: number) => ({
-    ...made,
-    id,
-    actions: actionsOf('subscription', id, 'set', 'remove'),
-  });
   const account: AccountEntry = {
     id: 'agency',
     name: 'Agency',
@@ -118,21 +113,21 @@ export function customers(nowMs: number): Customers {
     rows_today: 31_263,
     subscriptions: [
       {
-        ...subscription(7001),
+        ...made,
+        id: 7001,
         name: 'Domestic',
         time_zone: 'Europe/Zurich',
         content_types: ['text', 'image'],
       },
-      { ...subscription(7002), name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
+      { ...made, id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
     ],
     keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
-    actions: actionsOf('account', 'agency', 'set', 'suspend', 'remove'),
   };
   return { at: iso(nowMs), accounts: [account] };
 }
 
-export function auditEntries(nowMs: number): AuditEntry[] {
-  const entry = (minutes: number, more: Partial<AuditEntry>): AuditEntry => ({
+export function auditEntries(nowMs: number): AuditedChange[] {
+  const entry = (minutes: number, more: Partial<AuditedChange>): AuditedChange => ({
     at: iso(nowMs - minutes * MINUTE_MS),
     entry: 1000 - minutes,
     kind: 'command',

@@ -1,19 +1,21 @@
 /** Responses of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
 
 import type {
+  AuditPage,
   DetectionEntry,
+  DetectionsPage,
   ExportName,
   FileEntry,
   FilesPage,
   Jobs,
   OpenWindow,
+  OperationsPage,
   Overview,
   Session,
   WindowDetail,
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
-import type { AuditPage, DetectionsPage, OperationsPage } from '../../src/admin/console/api-records.ts';
 import { operationForms } from '../../src/operations/forms.ts';
 import type { Job } from '../../src/operations/jobs.ts';
 import {
@@ -167,7 +169,7 @@ function windowDetail(
   const [first] = files;
   const one = map.open.find(({ window_start }) => window_start === first?.window_start) ?? map.open[0];
   if (one === undefined) throw new Error('no window is open');
-  const streams = [{ subscription_id: 7001, content_type: 'text', rows: 2 }] as const;
+  const streams = [{ subscription_id: 7001, content_type: 'text', rows: 2 } as const];
   return {
     ...one,
     due_at: one.window_end,
@@ -196,7 +198,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     Array.from({ length: 1440 }, (_, at) =>
       Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)),
     );
-  const [first] = map.open.filter(({ letter }) => letter === 'f');
   return {
     at: iso(nowMs),
     version: '0.1.0',
@@ -216,7 +217,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
         since: iso(nowMs - 12 * MINUTE_MS),
         detail: 'the data folder has 0 bytes left',
         what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
-        actions: [],
       },
       {
         name: 'failed windows',
@@ -225,7 +225,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
         detail: `${EXPORTS.map((name) => `${name}: ${count(name, 'f')} windows`).join('; ')}`,
         what_to_do:
           'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
-        actions: first?.actions ?? [],
       },
     ],
     ingest: {

@@ -5,7 +5,13 @@ import { reasonOf } from '../../refused.ts';
 import { createFileReader, type FileReader } from '../../store/file-reader.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { MINUTE_MS, SECOND_MS } from '../../time.ts';
-import type { EventName } from './api.ts';
+
+/**
+ * `GET events`: an event stream (text/event-stream). The name of an event says what to read again; its data is `{}`.
+ * `end`: the session has ended. At most 20 streams; another one is 503.
+ */
+export const EVENTS = ['overview', 'windows', 'detections', 'customers', 'jobs', 'end'] as const;
+export type EventName = (typeof EVENTS)[number];
 
 const POLL_EVERY_MS = SECOND_MS;
 /** Nearly every request changes the file `usage`. */

@@ -8,7 +8,7 @@ import { NotReadable, type OpenSession, type Sessions } from '../../auth/console
 import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
 import type { Logger } from '../../log.ts';
-import { formatMs, type Now, SECOND_MS } from '../../time.ts';
+import { formatMs, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { isForeign } from '../host-header.ts';
 import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
@@ -22,15 +22,13 @@ export const CONSOLE = '/console/';
 export interface ConsoleOptions {
   readonly operations: Operations;
   readonly sessions: Sessions;
-  /** It has sample data. */
-  readonly isDemo: boolean;
   /** The answer to `GET lab`, a LabState; null unless it is a lab. */
   readonly lab: (() => object) | null;
   readonly log: Logger;
-  /** Of the machine, also in a lab: other processes make links, and a session must survive a clock that is moved. */
-  readonly now: Now;
 }
 
+/** Of the machine, also in a lab: other processes make links, and a session must survive a clock that is moved. */
+const now = Date.now;
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;
 const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
@@ -121,7 +119,7 @@ export class Console {
   }
 
   async #logIn(request: IncomingMessage): Promise<Answer> {
-    const { sessions, log, now } = this.#options;
+    const { sessions, log } = this.#options;
     const address = request.socket.remoteAddress ?? '';
     const token = tokenOf(await readBody(request, BODY_BYTES_MAX, BODY_MS));
     const sealed = token === null ? null : sessions.redeem(token, now());
@@ -139,10 +137,9 @@ export class Console {
   }
 
   #sessionOf(request: IncomingMessage): OpenSession | null {
-    const { sessions, now } = this.#options;
     // In a header, which browsers send only where the page says so: a cookie would go to every port of the host.
     const [, sealed] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
-    return sealed === undefined ? null : sessions.open(sealed, now());
+    return sealed === undefined ? null : this.#options.sessions.open(sealed, now());
   }
 
   #openStream(request: IncomingMessage, response: ServerResponse): Answer | null {
@@ -166,13 +163,13 @@ export class Console {
   }
 
   #sessionDocument({ by, read_only, expiresMs }: OpenSession): Session {
-    const { operations, isDemo, lab, now } = this.#options;
+    const { operations, lab } = this.#options;
     return {
       name: actorText(by),
       read_only,
       expires_at: formatMs(expiresMs),
       version: VERSION,
-      demo: isDemo,
+      demo: operations.settings.kind === 'demo',
       lab: lab !== null,
       now: formatMs(now()),
       base_url: operations.settings.base_url,

@@ -1,7 +1,9 @@
-/** The live stream, the search in a period, and one detection with its versions (api-records.ts). */
+/** The live stream, the search in a period, and one detection with its versions (api.ts). */
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
-import { streamParts } from '../../detection/content-type.ts';
+import { type ContentType, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
@@ -12,7 +14,6 @@ import {
   knownStreams,
   newestRows,
   type StreamRow,
-  type VersionSpan,
   versionRows,
 } from '../../query/latest-rows.ts';
 import { readOneDetection } from '../../query/one-detection.ts';
@@ -27,24 +28,56 @@ import {
 } from '../../query/parameters.ts';
 import { readPeriodPage } from '../../query/period-page.ts';
 import { readFirstDataStart } from '../../query/period-start.ts';
-import type { PeriodPlace } from '../../query/query-cursor.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
-import type { DetectionEntry } from './api.ts';
-import type { DetectionDetail } from './api-records.ts';
-import { PERIOD, readEnd } from './period.ts';
-import type { Read, Sources } from './sources.ts';
+import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
+
+/** A detection as clients see it, with `event` in the live stream. */
+export interface DetectionEntry {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: 'created' | 'updated';
+  readonly content_type: ContentType;
+  readonly subscription_id: number;
+  readonly first_detected_at: string;
+  readonly first_detected_estimated: boolean;
+  readonly last_scored_at: string;
+  readonly exported_at: string;
+  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
+  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
+  readonly article: Readonly<Record<string, unknown>> & {
+    readonly id: number;
+    readonly url: string | null;
+    readonly domain: string | null;
+    readonly headline: string | null;
+    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
+  };
+  readonly [member: string]: unknown;
+}
+
+/** `GET detections/live` and `GET detections/search`, which make its text of stored ones. */
+export interface DetectionsPage {
+  readonly detections: readonly DetectionEntry[];
+  readonly next: string | null;
+  /** How far back a search has come: a step may find none and still have a `next`. */
+  readonly searched_to: string | null;
+  /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
+  readonly curl: string;
+}
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 /** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
+const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
+/** The newest versions, the newest first; with `after`, only newer ones. `next` is never null here. */
 export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
   const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
-  const after = readPosition(readValues(parameters, AFTER).after ?? '0');
+  const after = Number(readValues(parameters, AFTER).after ?? 0);
+  if (!Value.Check(COUNT, after)) throw notNext();
   const wanted = {
     selection: readValues(parameters, STREAM_PARAMETERS),
     filters: readValues(parameters, FILTER_PARAMETERS),
@@ -60,13 +93,6 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
     searched_to: null,
     curl: curl(sources, '/v1/detections/changes', parameters, since),
   });
-}
-
-/** Positions are longer than the numbers of the API. */
-function readPosition(text: string): number {
-  const position = Number(text);
-  if (!/^\d{1,16}$/.test(text) || !isCount(position)) throw notNext();
-  return position;
 }
 
 /** With the base address inserted. */
@@ -90,12 +116,15 @@ const SCANNED_MAX = 5000;
 const STREAMS_AT_ONCE = 8;
 
 /** The place of a search: in the day that ends with this second, in a group of streams, after a detection. */
-interface SearchPlace {
-  readonly end: number;
-  readonly group: number;
-  readonly place: PeriodPlace | null;
-}
+const PLACE = Type.Object({
+  end: COUNT,
+  group: COUNT,
+  place: Type.Union([Type.Object({ second: COUNT, id: Type.String() }), Type.Null()]),
+});
+type SearchPlace = Static<typeof PLACE>;
+const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
+/** Current detections, by days from the newest to the oldest. One step reads a bounded number of rows. */
 export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
   const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER });
   const filters = readValues(parameters, FILTER_PARAMETERS);
@@ -115,7 +144,9 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
-  let at: SearchPlace | null = readPlace(readValues(parameters, AFTER).after, period.to);
+  const cursor = readCursor(readValues(parameters, AFTER).after, PLACE);
+  if (cursor !== null && cursor.end > period.to) throw notNext();
+  let at: SearchPlace | null = cursor ?? { end: period.to, group: 0, place: null };
   do {
     const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
@@ -169,27 +200,16 @@ function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: 
   return { from, to };
 }
 
-/** @param to of the period: where a search begins */
-function readPlace(cursor: string | null, to: number): SearchPlace {
-  const value = readCursor(cursor);
-  if (value === null) return { end: to, group: 0, place: null };
-  const { end, group, place } = value;
-  if (!isCount(end) || end > to || !isCount(group)) throw notNext();
-  if (place === null) return { end, group, place };
-  if (!isObject(place) || !isCount(place.second) || typeof place.id !== 'string') throw notNext();
-  return { end, group, place: { second: place.second, id: place.id } };
-}
-
 function nextOf(place: object | null): string | null {
   return place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 
-/** @returns the place of {@link nextOf}, to be checked; null for the beginning */
-function readCursor(text: string | null): Record<string, unknown> | null {
+/** @returns the place of {@link nextOf}; null for the beginning */
+function readCursor<Place extends TSchema>(text: string | null, schema: Place): Static<Place> | null {
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
-    if (isObject(value)) return value;
+    if (Value.Check(schema, value)) return value;
   } catch {}
   throw notNext();
 }
@@ -198,15 +218,12 @@ function notNext(): Refused {
   return invalid('after: expected what next was');
 }
 
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-}
-
-export function readOne(sources: Sources, { query }: Read): DetectionDetail {
+/** `?id=t.7001.1.2&after=…`: old versions are found by a search, in bounded steps. */
+export function readOne(sources: Sources, { query }: Read) {
   const { id: asked, after } = readParameters(query, { id: ANY_TEXT, ...AFTER });
   const id = asked ?? '';
   const db = sources.detections();
-  const found = versionRows(db, id, readSpan(after));
+  const found = versionRows(db, id, readCursor(after, SPAN));
   const text = found && currentText(sources, db, id);
   if (found === null || text === null) throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
@@ -217,15 +234,20 @@ export function readOne(sources: Sources, { query }: Read): DetectionDetail {
     const atMs = deliveredAtMs(db, row.position);
     return {
       version: row.version,
+      /** When it was delivered; null until that is recorded. */
       at: atMs === null ? null : formatMs(atMs),
       detection,
+      /** The dotted paths that differ from the version before it in this list; empty for the first. */
       changed: before === undefined ? [] : changedPaths(before, detection),
     };
   });
   const subscription = findSubscription(sources.access(), streamParts(streamOfId(id)).subscription_id);
   const account = subscription && findAccount(sources.access(), subscription.account_id);
+  const current: DetectionEntry = JSON.parse(text);
   return {
-    current: JSON.parse(text),
+    /** The answer to `GET /v1/detections/{id}`. */
+    current,
+    /** The versions that were found, the newest first. */
     versions,
     next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },
@@ -236,13 +258,6 @@ export function readOne(sources: Sources, { query }: Read): DetectionDetail {
 function currentText({ settings }: Sources, db: Database, id: string): string | null {
   const baseUrl = jsonBaseUrl(settings.base_url);
   return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
-}
-
-function readSpan(cursor: string | null): VersionSpan | null {
-  const value = readCursor(cursor);
-  if (value === null) return null;
-  if (!isCount(value.low) || !isCount(value.high)) throw notNext();
-  return { low: value.low, high: value.high };
 }
 
 /** Every version changes these. */

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
-import type { EventName } from './api.ts';
+import type { EventName } from './changes.ts';
 
 export interface EventStreams {
   /** @param isOpen whether its session is open; @returns false if there are too many streams */

@@ -1,13 +1,11 @@
-/** The audit trail, and the log of operations on detections, the newest first (api-records.ts). */
+/** The audit trail, and the log of operations on detections, the newest first (api.ts). */
 import { type AuditedChange, readTrail } from '../../auth/audit.ts';
 import { newestCommits } from '../../history/entries.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { parseInstant } from '../../time.ts';
-import type { AuditPage, OperationsPage } from './api-records.ts';
-import { PERIOD, readEnd } from './period.ts';
-import type { Read, Sources } from './sources.ts';
+import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 
 const ENTRIES_MAX = 50;
 const SEGMENTS_MAX = 2;
@@ -28,7 +26,8 @@ const OPERATION_PARAMETERS = {
   kind: ANY_TEXT,
 };
 
-export function readAudit({ access }: Sources, { query }: Read): AuditPage {
+/** `actor` (the user, the one behind sudo or the name of a link) and `id` must match exactly. */
+export function readAudit({ access }: Sources, { query }: Read) {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const isInTime = timeFilter(parameters);
   const { actor } = parameters;
@@ -51,7 +50,7 @@ export function readAudit({ access }: Sources, { query }: Read): AuditPage {
   return { entries, next: at === 0 ? null : `${at}` };
 }
 
-export function readOperations({ folder }: Sources, { query }: Read): OperationsPage {
+export function readOperations({ folder }: Sources, { query }: Read) {
   const { kind, after, ...times } = readParameters(query, OPERATION_PARAMETERS);
   const isInTime = timeFilter(times);
   const before = after ?? Number.MAX_SAFE_INTEGER;
@@ -61,12 +60,9 @@ export function readOperations({ folder }: Sources, { query }: Read): Operations
     ({ at, operation }) =>
       isInTime(at) && (kind === null ? operation.kind !== DELIVERY_TIME : operation.kind === kind),
   );
-  const entries = page.commits.map(({ at, entry, operation: { kind: done, ...operation } }) => ({
-    at,
-    entry,
-    kind: done,
-    operation,
-  }));
+  const entries = page.commits.map(({ at, entry, operation: { kind: done, ...operation } }) => {
+    return { at, entry, kind: done, operation };
+  });
   return { entries, next: page.next === null ? null : `${page.next}` };
 }
 

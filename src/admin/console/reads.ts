@@ -1,41 +1,45 @@
-/** The read of each path of the console (api.ts). Runs on the console thread. */
+/** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
 import { BoundedMap } from '../../bounded-map.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
+import { manualHtml } from '../../manual/html.ts';
+import { TOPICS } from '../../manual/topics.ts';
 import { operationForms } from '../../operations/forms.ts';
 import { readStatus } from '../../operations/status.ts';
-import { ANY_TEXT, list, readParameters } from '../../query/parameters.ts';
-import { text } from '../../query/value-kinds.ts';
+import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
+import { integer, text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
-import { alertActions } from './alert-actions.ts';
-import type { FilesPage, Jobs, Minutes, Operations, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
-import { readManualTopic, readManualTopics } from './manual.ts';
 import type { Read, Sources } from './sources.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
-const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
-  ['operations', (_, { mayAct }): Operations => ({ operations: mayAct ? operationForms() : [] })],
-  ['overview', overview],
-  ['windows', readWindowMap],
-  ['window', readWindow],
-  ['files', files],
-  ['customers', readCustomers],
-  ['detections/live', readLive],
-  ['detections/search', readSearch],
-  ['detections/one', readOne],
-  ['history/audit', readAudit],
-  ['history/operations', readOperations],
-  ['jobs', ({ jobs }): Jobs => ({ jobs: jobs.list() })],
-  ['manual', readManualTopics],
-]);
-const MANUAL = 'manual/';
+/** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
+export const READERS = {
+  /** The acts that this session may do, as forms. */
+  operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
+  overview,
+  windows: readWindowMap,
+  window: readWindow,
+  files,
+  customers: readCustomers,
+  'detections/live': readLive,
+  'detections/search': readSearch,
+  'detections/one': readOne,
+  'history/audit': readAudit,
+  'history/operations': readOperations,
+  /** The newest first, at most 20. */
+  jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
+  manual: manualTopics,
+  'manual/': manualTopic,
+};
+const READER_OF = new Map<string, Reader>(Object.entries(READERS));
+const TOPIC = 'manual/';
 
 /** Views that every console shows: one read serves all of them. */
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
@@ -45,15 +49,9 @@ const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Pr
 
 /** @returns JSON text; @throws Refused */
 export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
-  if (!SHARED.includes(asked.path)) return answer(sources, asked, nowMs);
-  const name = JSON.stringify([
-    asked.path,
-    asked.query,
-    asked.mayAct,
-    asked.unreadable,
-    asked.live.alerts,
-    sources.version(),
-  ]);
+  const { path, query, unreadable, live } = asked;
+  if (!SHARED.includes(path)) return answer(sources, asked, nowMs);
+  const name = JSON.stringify([path, query, unreadable, live.alerts, sources.version()]);
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
@@ -62,59 +60,79 @@ export function read(sources: Sources, asked: Read, nowMs: number): Promise<stri
 }
 
 async function answer(sources: Sources, asked: Read, nowMs: number): Promise<string> {
-  const reader = READERS.get(asked.path) ?? (asked.path.startsWith(MANUAL) ? readManualTopic : undefined);
+  const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
   const value = await reader(sources, asked, nowMs);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
+/** The status, with counts by the minute. */
+async function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const { config, kind } = sources.settings;
-  const { alerts, ...status } = await readStatus({ ...sources, config, kind, nowMs });
-  const { paused_since } = status.health;
+  return { ...(await readStatus({ ...sources, config, kind, nowMs })), minutes: minutesOf(sources, nowMs) };
+}
+
+/** Each minute of the last 24 hours, the oldest first, including the current one: the arrays are equally long. */
+function minutesOf({ folder }: Sources, nowMs: number) {
+  const first = Math.floor(nowMs / MINUTE_MS) - MINUTES_KEPT + 1;
+  const byMinute = new Map(readUsage(folder.usage)?.minutes.map((one) => [one.minute, one]));
+  const of = (name: 'requests' | 'refused' | 'rows_served' | 'rows_ingested') =>
+    Array.from({ length: MINUTES_KEPT }, (_, at) => byMinute.get(first + at)?.[name] ?? 0);
   return {
-    ...status,
-    alerts: alerts.map((alert) => ({
-      ...alert,
-      actions: mayAct ? alertActions(sources, alert, paused_since) : [],
-    })),
-    minutes: minutesOf(sources, nowMs),
+    from: formatMs(first * MINUTE_MS),
+    requests: of('requests'),
+    /** Answered with 4xx. */
+    refused: of('refused'),
+    rows_served: of('rows_served'),
+    rows_ingested: of('rows_ingested'),
   };
 }
 
-/** Each minute of the last day, including the current one. */
-function minutesOf({ folder }: Sources, nowMs: number): Minutes {
-  const last = Math.floor(nowMs / MINUTE_MS);
-  const first = last - MINUTES_KEPT + 1;
-  const zeros = (): number[] => Array(MINUTES_KEPT).fill(0);
-  const counts = { requests: zeros(), refused: zeros(), rows_served: zeros(), rows_ingested: zeros() };
-  for (const of of readUsage(folder.usage)?.minutes ?? []) {
-    const at = of.minute - first;
-    if (at < 0 || at >= MINUTES_KEPT) continue;
-    counts.requests[at] = of.requests;
-    counts.refused[at] = of.refused;
-    counts.rows_served[at] = of.rows_served;
-    counts.rows_ingested[at] = of.rows_ingested;
-  }
-  return { from: formatMs(first * MINUTE_MS), ...counts };
+const FILE_PARAMETERS = {
+  outcome: list(text()),
+  export: ANY_TEXT,
+  /** A part of the name. */
+  name: ANY_TEXT,
+  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+};
+
+/** The newest first, 50 at a time. */
+function files(sources: Sources, { query }: Read) {
+  const asked = readParameters(query, FILE_PARAMETERS);
+  const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
+  const page = filesPage(sources.detections(), wanted);
+  return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
 }
 
-function files(sources: Sources, { query }: Read): FilesPage {
-  const asked = readParameters(query, {
-    outcome: list(text()),
-    export: ANY_TEXT,
-    name: ANY_TEXT,
-    after: ANY_TEXT,
+const SEARCH_CHARACTERS_MAX = 100;
+const EXCERPT_CHARACTERS = 120;
+
+/** The topics of the manual; with `search`, those that contain every word, with the text around the first hit. */
+function manualTopics(_: Sources, { query }: Read) {
+  const { search } = readParameters(query, { search: ANY_TEXT });
+  const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
+  const topics = TOPICS.flatMap(({ name, title, markdown }) => {
+    const lower = `${title} ${markdown}`.toLowerCase();
+    if (!words.every((word) => lower.includes(word))) return [];
+    return [{ name, title, excerpt: excerptOf(markdown, words[0]) }];
   });
-  const { after } = asked;
-  if (after !== null && !/^\d{1,15}$/.test(after))
-    throw new Refused('invalid_request', 'after: expected what next was.');
-  const page = filesPage(sources.detections(), {
-    outcomes: asked.outcome,
-    export: asked.export,
-    part: asked.name,
-    before: after === null ? null : Number(after),
-  });
-  return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
+  return { topics };
+}
+
+function excerptOf(markdown: string, word: string | undefined): string {
+  const at = word === undefined ? -1 : markdown.toLowerCase().indexOf(word);
+  if (at < 0) return '';
+  const from = Math.max(0, at - EXCERPT_CHARACTERS / 2);
+  const around = markdown.slice(from, from + EXCERPT_CHARACTERS);
+  return around.replace(/\s+/g, ' ').trim();
+}
+
+/** Part of the program, so its HTML is safe. */
+function manualTopic(_: Sources, { path, query }: Read) {
+  readParameters(query, {});
+  const name = path.slice(TOPIC.length);
+  const topic = TOPICS.find((known) => known.name === name);
+  if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
+  return { name, title: topic.title, html: manualHtml(topic.markdown) };
 }

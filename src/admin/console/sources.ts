@@ -1,7 +1,9 @@
-/** What the views of the console read from. */
+/** What the views of the console read from, and the periods that they are asked for. */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Jobs } from '../../operations/jobs.ts';
 import type { Live } from '../../operations/operation.ts';
+import { readInstant } from '../../query/instant.ts';
+import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import type { AskView, OperationsSettings } from '../thread-messages.ts';
@@ -24,11 +26,19 @@ export interface Sources {
   readonly access: () => Database;
 }
 
-/** For views that are useful without detections.db: null while it cannot be read. */
-export function readableOrNull(sources: Sources): Database | null {
-  try {
-    return sources.detections();
-  } catch {
-    return null;
-  }
+/** Days, as forms send them, or times. */
+export const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
+
+/**
+ * A day stands for its beginning in UTC, as `from` and as `to`.
+ *
+ * @returns epoch milliseconds; null if it is absent
+ * @throws Refused `invalid_request`
+ */
+export function readEnd(ends: ValuesOf<typeof PERIOD>, name: keyof typeof PERIOD): number | null {
+  const text = ends[name];
+  if (text === null) return null;
+  const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
+  return ms;
 }

@@ -15,9 +15,21 @@ import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation } from '../../windows/ledger.ts';
 import { dueAtMs, lateBeforeMs, type WindowStatus } from '../../windows/window-states.ts';
-import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from './api.ts';
 import { entriesOf } from './detections.ts';
 import type { Read, Sources } from './sources.ts';
+
+/** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
+export interface Action {
+  /** Its name in the table of operations: `window reset`. */
+  readonly operation: string;
+  readonly given: Readonly<Record<string, string | number | readonly string[]>>;
+}
+
+/**
+ * `d` done; `e` done, with an empty file; `f` failed; `m` missing; `a` abandoned; `l` late: overdue although a later one
+ * was read; `w` due, or its file is being read; `n` not due yet; `-` not expected.
+ */
+export type WindowLetter = 'd' | 'e' | 'f' | 'm' | 'a' | 'l' | 'w' | 'n' | '-';
 
 const DAYS = 90;
 const OPEN_MAX = 1000;
@@ -26,7 +38,8 @@ const DETECTIONS_MAX = 20;
 /** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: number): WindowMap {
+/** Both exports, 90 days including today. */
+export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
@@ -37,16 +50,20 @@ export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: 
   const states = perExport(statesOf);
   const mapOf = (name: ExportName) => ({
     enabled: sources.enabled.has(name),
+    /** One letter per window, from `from` on, see {@link WindowLetter}. */
     windows: states[name].map(({ letter }) => letter).join(''),
+    /** Rows of all files that were applied for each window. */
     rows: states[name].map(({ rows }) => rows),
   });
   return {
     at: formatMs(nowMs),
+    /** Midnight (UTC) at the beginning of the map. */
     from: formatMs(from),
     exports: perExport(mapOf),
+    /** Windows that are failed, missing, abandoned, late or held, the newest first, at most 1000 an export. */
     open: EXPORT_NAMES.flatMap((name) => states[name].filter(isOpen).slice(-OPEN_MAX))
       .sort((a, b) => b.window_start - a.window_start)
-      .map((state) => openWindow(state, mayAct)),
+      .map(openWindow),
   };
 }
 
@@ -54,7 +71,7 @@ function isOpen({ letter, held }: WindowState): boolean {
   return OPEN.includes(letter) || held;
 }
 
-function openWindow(state: WindowState, mayAct: boolean): OpenWindow {
+function openWindow(state: WindowState) {
   const { letter, since, held, reason } = state;
   return {
     export: state.export,
@@ -64,11 +81,12 @@ function openWindow(state: WindowState, mayAct: boolean): OpenWindow {
     since: since === null ? null : formatMs(since),
     held,
     reason,
-    actions: mayAct ? windowActions(state) : [],
+    actions: windowActions(state),
   };
 }
 
-export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: number): WindowDetail {
+/** `?export=newswire&window_start=2026-11-21T10:10:00Z` */
+export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
   const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
   const name = asked.export ?? '';
   if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
@@ -82,33 +100,29 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
   const expect = { operation: 'window expect', given: { export: name, start: formatMs(start) } };
-  const { reason: _, actions, ...shown } = openWindow(state, mayAct);
+  const { actions, ...shown } = openWindow(state);
   return {
     ...shown,
     due_at: formatMs(dueAtMs(start)),
+    /** The newest first. */
     files: files.map(fileDocument),
     ...deliveredBy(sources, db, files),
-    actions: [...actions, ...(mayAct && start <= nowMs ? [expect] : [])],
+    actions: [...actions, ...(start <= nowMs ? [expect] : [])],
   };
 }
 
 /** What the newest applied file delivered: time and number of rows identify its transaction. */
-function deliveredBy(
-  sources: Sources,
-  db: Database,
-  files: readonly FileRecord[],
-): Pick<WindowDetail, 'streams' | 'detections'> {
+function deliveredBy(sources: Sources, db: Database, files: readonly FileRecord[]) {
   const applied = files.find(({ outcome }) => outcome === 'applied');
   const { created = 0, updated = 0 } = applied?.report ?? {};
   const isEmpty = applied === undefined || created + updated === 0;
   const span = isEmpty ? null : deliveredSpan(db, applied.finished_at ?? applied.taken_at, created + updated);
-  if (span === null) return { streams: [], detections: [] };
   const all = { selection: EVERY_STREAM, filters: null };
-  const rows = newestRows(db, span, all, DETECTIONS_MAX);
-  return { streams: rowsByStream(db, span), detections: entriesOf(sources, rows) };
+  const rows = span === null ? [] : newestRows(db, span, all, DETECTIONS_MAX);
+  return { streams: span === null ? [] : rowsByStream(db, span), detections: entriesOf(sources, rows) };
 }
 
-export interface WindowState {
+interface WindowState {
   readonly export: ExportName;
   /** Epoch milliseconds. */
   readonly window_start: number;
@@ -151,7 +165,7 @@ interface Known {
 }
 
 /** The files that are held now, of all exports. */
-export function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
+function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(config.ingest.drop, db, holdRules(config));
 }
 
@@ -210,7 +224,7 @@ function unknownLetters(
   };
 }
 
-export function windowActions(state: WindowState): Action[] {
+function windowActions(state: WindowState): Action[] {
   const given = { export: state.export, start: [formatMs(state.window_start)] };
   if (state.letter === 'f' && state.hasFile) return [{ operation: 'window reset', given }];
   if (state.letter === 'a' && state.held) return [{ operation: 'window accept', given }];

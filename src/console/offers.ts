@@ -1,0 +1,50 @@
+/** Which acts are offered: for an alert, an account, a subscription, a key. Pure. */
+import type { AccountEntry, Action, AlertDocument, KeyEntry, OpenWindow } from '../admin/console/api.ts';
+
+const ALERT_ACTIONS = 3;
+
+/** What resolves an alert whatever it is about. */
+const RESOLVES: Readonly<Partial<Record<AlertDocument['name'], string>>> = {
+  'rows skipped': 'ingest replay',
+  'backup overdue': 'backup',
+  'log damaged': 'compact',
+};
+
+/** The acts that can resolve an alert now, for the newest windows that it is about; the list of windows has the others. */
+export function alertActions(
+  { name, detail }: Pick<AlertDocument, 'name' | 'detail'>,
+  open: readonly OpenWindow[],
+): Action[] {
+  const operation = RESOLVES[name];
+  if (operation !== undefined) return [{ operation, given: {} }];
+  const own = open.filter((one) => detail.includes(`${one.export}: `));
+  if (name === 'missing windows') {
+    const newest = own.find(({ letter }) => letter === 'm');
+    const given = newest && { export: newest.export, start: newest.window_end };
+    return given === undefined ? [] : [{ operation: 'window expect', given }];
+  }
+  if (name !== 'failed windows' && name !== 'held windows') return [];
+  const windows = own.filter(({ held }) => held || name === 'failed windows');
+  return windows
+    .flatMap((one) => one.actions)
+    .slice(0, ALERT_ACTIONS)
+    .reverse();
+}
+
+/** @param verbs of operations on it */
+function offered(noun: string, { id }: { readonly id: string | number }, verbs: readonly string[]): Action[] {
+  return verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
+}
+
+export function accountActions(account: Pick<AccountEntry, 'id' | 'status'>): Action[] {
+  return offered('account', account, ['set', account.status === 'active' ? 'suspend' : 'resume', 'remove']);
+}
+
+export function subscriptionActions(subscription: { readonly id: number }): Action[] {
+  return offered('subscription', subscription, ['set', 'remove']);
+}
+
+export function keyActions(key: Pick<KeyEntry, 'id' | 'status'>): Action[] {
+  const verbs = { active: ['set', 'rotate', 'revoke'], expired: ['set', 'revoke'], revoked: [] };
+  return offered('key', key, verbs[key.status]);
+}
