@@ -11,7 +11,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Limit } from '../limits/limit-names.ts';
+import type { Limit } from './request-metrics.ts';
 
 export interface RoomOptions {
   readonly limits: Pick<

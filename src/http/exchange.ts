@@ -1,8 +1,8 @@
 /** One request on its way through the pipeline, and what a lab changes in it. */
 import type { ServerResponse } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
-import type { Limit } from '../limits/limit-names.ts';
 import type { Rate } from '../limits/request-rate.ts';
+import type { Limit } from './request-metrics.ts';
 import type { Answer } from './routes.ts';
 
 /** One request, and what is known of it so far. */

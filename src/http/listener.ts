@@ -10,13 +10,13 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Limit } from '../limits/limit-names.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS } from '../time.ts';
 import { type ConnectionRoom, createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { type Connections, watchConnections } from './connections.ts';
+import type { Limit } from './request-metrics.ts';
 import { openTls, secureContext, type TlsPair } from './tls-pair.ts';
 import { type TlsRenewal, type TlsRenewalOptions, watchTlsPair } from './tls-renewal.ts';
 

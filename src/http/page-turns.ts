@@ -4,7 +4,6 @@
  * seconds. So one turn reads for a moment only, from one queue in which each key has its place, however much it asks
  * for. What is no page never queues.
  */
-import { PAGES_PER_KEY_MAX, PAGES_SHARE } from '../limits/turn-limits.ts';
 import { Refused } from '../refused.ts';
 
 export interface PageTurns {
@@ -18,6 +17,10 @@ export interface PageTurns {
   arrived(): void;
 }
 
+/** Requests of one key whose page is not read yet. */
+export const PAGES_PER_KEY_MAX = 100;
+/** The same of all keys, as a share of `server.max_connections`. */
+const PAGES_SHARE = 1 / 4;
 /** Longer than a small page, so that a turn can read many of these, and shorter than a large one. */
 const TURN_MS = 1;
 /** Turns without a page while connections arrive: pages are read, too, when they never stop arriving. */

@@ -18,11 +18,9 @@ import {
 } from '../auth/authorize.ts';
 import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
-import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { DailyAllowance } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import type { Limit } from '../limits/limit-names.ts';
-import type { Rate, RequestRate } from '../limits/request-rate.ts';
-import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
+import type { Rate, RequestRate, UnseenKeyIds } from '../limits/request-rate.ts';
 import { type Logger, logInfo } from '../log.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
@@ -38,7 +36,7 @@ import type { Interventions } from './interventions.ts';
 import type { PageTurns } from './page-turns.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
+import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 import type { StrangerLog } from './stranger-log.ts';
 

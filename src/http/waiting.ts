@@ -5,7 +5,11 @@
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';
 import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
-import { WAITS_PER_KEY_MAX, WAITS_SHARE } from '../limits/turn-limits.ts';
+
+/** Requests of one key that wait for a change (`Prefer: wait`). */
+export const WAITS_PER_KEY_MAX = 50;
+/** The same of all keys, as a share of `server.max_connections`. */
+export const WAITS_SHARE = 1 / 2;
 
 export interface Waiting {
   /**

@@ -10,8 +10,7 @@ import {
   EXPORTS_PER_DAY,
   ME_CACHE_SECONDS,
 } from '../../limits/contract-limits.ts';
-import type { DailyAllowance } from '../../limits/daily-allowance.ts';
-import { ROW_HOLDERS } from '../../limits/daily-rows.ts';
+import { type DailyAllowance, ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
 import { GAP_STATUSES, readDataGaps } from '../../query/data-gaps.ts';
 import { readParameters } from '../../query/parameters.ts';

@@ -12,7 +12,7 @@ import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
 import { counted, grouped } from '../../counted.ts';
 import { OAUTH_ERRORS, type OAuthErrorCode } from '../../error-codes.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
-import type { TokenRate } from '../../limits/token-rate.ts';
+import type { TokenRate } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
