@@ -21,7 +21,7 @@ import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
-import type { Interventions } from './http/interventions.ts';
+import type { Interventions } from './http/exchange.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';

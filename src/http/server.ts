@@ -22,7 +22,6 @@ import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
 import type { Now } from '../time.ts';
 import { createClientAddress, createProxyWarning } from './client-address.ts';
-import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { createCors } from './cors.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
@@ -33,9 +32,9 @@ import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
+import type { Interventions } from './exchange.ts';
 import { createFaultLog } from './fault-log.ts';
-import type { Interventions } from './interventions.ts';
-import { type Listener, openListener } from './listener.ts';
+import { CONNECTION_TIMES, type ConnectionTimes, type Listener, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
   isTlsFailure,
@@ -89,9 +88,7 @@ export interface RunningServer {
   connections(): number;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   certificateExpiresMs(): number | null;
-  /**
-   * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open.
-   */
+  /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -196,9 +193,8 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
-    for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method]) {
+    for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method])
       router.add(method, pattern, (request, response) => answerRequest(pipeline, route, request, response));
-    }
   }
   return router;
 }

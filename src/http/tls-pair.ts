@@ -6,8 +6,11 @@ import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import type { Conditions } from '../health/alert-conditions.ts';
+import type { Logger } from '../log.ts';
+import { paced } from '../pace.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { DAY_MS, formatMs } from '../time.ts';
+import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
   /** Of the settings that name them; default: server. */
@@ -74,11 +77,10 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
     () => createPrivateKey(key),
     `${named(paths, 'tls_key')}: no PEM private key without a passphrase found in the file`,
   );
-  if (!x509.checkPrivateKey(privateKey)) {
+  if (!x509.checkPrivateKey(privateKey))
     throw refused(
       `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
     );
-  }
   attempt(
     () => createSecureContext(secureContext({ certificate, key })),
     `${named(paths, 'tls_certificate')}: OpenSSL does not accept this certificate and key for TLS`,
@@ -132,9 +134,8 @@ export function validityError(
   const { validFromMs, validToMs } = pair;
   if (nowMs >= validToMs)
     return `${certificate}: the certificate expired at ${formatMs(validToMs)}; clients reject it`;
-  if (nowMs < validFromMs) {
+  if (nowMs < validFromMs)
     return `${certificate}: the certificate is not valid before ${formatMs(validFromMs)}; clients reject it until then`;
-  }
   const soonMs = Math.min(EXPIRES_SOON_MS, (validToMs - validFromMs) / 3);
   return validToMs - nowMs > soonMs
     ? null
@@ -187,4 +188,82 @@ function attempt<Value>(use: () => Value, otherwise: string): Value {
 
 function refused(detail: string, cause?: unknown): Refused {
   return new Refused('configuration', detail, { cause });
+}
+
+export interface TlsRenewalOptions {
+  readonly paths: TlsPaths;
+  /** What is in use. */
+  readonly pair: TlsPair;
+  readonly onRenewed: (pair: TlsPair) => void;
+  readonly conditions: Pick<Conditions, 'set'>;
+  readonly log: Logger;
+  readonly now: Now;
+  /** null: only on `check`. */
+  readonly everyMs?: number | null;
+}
+
+export type TlsRenewal = ReturnType<typeof watchTlsPair>;
+
+const CHECK_EVERY_MS = paced(2 * SECOND_MS);
+const CHECKS_BEFORE_WARNING = 2;
+
+/**
+ * Uses a renewed certificate without a restart, and opens alerts for one that is about to expire or cannot be used.
+ *
+ * Both files are read every few seconds and compared by content: this detects a rename, a changed link and writing in
+ * place, on any file system. While a renewal is being written they do not match, so an error must persist for two checks
+ * before it is reported. The previous pair stays in use until the new one is good.
+ */
+export function watchTlsPair(options: TlsRenewalOptions) {
+  const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
+  let pair = options.pair;
+  /** The error of the last check, and how often in a row; null: none. */
+  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly checks: number } | null =
+    null;
+  const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
+  const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
+
+  async function check(): Promise<void> {
+    const found = await readTlsFiles(paths).catch(reasonOf);
+    if (typeof found === 'string') note(null, found);
+    else if (isSame(found, pair)) wrong = null;
+    else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
+    else take(found);
+    if (wrong === null) set('certificate not usable', null);
+    checkValidity();
+  }
+
+  function take(files: TlsFiles): void {
+    try {
+      pair = checkTlsPair(paths, files);
+    } catch (error) {
+      note(files, reasonOf(error));
+      return;
+    }
+    wrong = null;
+    onRenewed(pair);
+    const valid_to = formatMs(pair.validToMs);
+    log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
+  }
+
+  function note(files: TlsFiles | null, reason: string): void {
+    wrong = { files, reason, checks: wrong?.reason === reason ? wrong.checks + 1 : 1 };
+    if (wrong.checks !== CHECKS_BEFORE_WARNING) return;
+    set('certificate not usable', reason);
+    log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
+  }
+
+  checkValidity();
+  let checking = Promise.resolve();
+  /** Checks now. Resolves when what was found is in use, or refused. */
+  const checkInTurn = () => {
+    checking = checking.then(check);
+    return checking;
+  };
+  const timer = everyMs === null ? undefined : setInterval(checkInTurn, everyMs);
+  return { check: checkInTurn, close: () => clearInterval(timer) };
+}
+
+function isSame(a: TlsFiles, b: TlsFiles): boolean {
+  return a.certificate.equals(b.certificate) && a.key.equals(b.key);
 }

@@ -116,8 +116,7 @@ export function createTokenRate(limit: number, seen: Pick<SeenKeys, 'isSeen' | '
   const strangers = createRequestRate(limit);
   return {
     /** Counts a request. @returns seconds to wait, at least 1; null if it is allowed */
-    takeAddress: (address: string, nowMs: number) =>
-      addresses.secondsToWait(addressNetwork(address), nowMs),
+    takeAddress: (address: string, nowMs: number) => addresses.secondsToWait(addressNetwork(address), nowMs),
     takeClient(clientId: string, address: string, nowMs: number): number | null {
       const clients = seen.isSeen(clientId, address, nowMs) ? owners : strangers;
       return clients.secondsToWait(clientId, nowMs);

@@ -7,8 +7,7 @@ import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
-import { filterSql } from './filters.ts';
+import { type DetectionFilters, filterSql, type StreamSelection } from './common-parameters.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {
@@ -158,9 +157,7 @@ export const DELIVERED_SINCE = `
 export const DELIVERED_AT = `
   SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
-/**
- * The positions of a transaction: the first one of so many rows that was delivered at or after a time.
- */
+/** The positions of a transaction: the first one of so many rows that was delivered at or after a time. */
 export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
   const found = db
     .prepare<unknown[], { first_position: number; last_position: number }>(DELIVERED_SINCE)

@@ -107,10 +107,7 @@ const NAME_CHARACTERS_SHOWN_MAX = 60;
 /** Needs no decoding, like nearly everything that clients send. */
 const PLAIN = /^[\w.:~,-]*$/;
 
-/**
- * @param raw what follows the `?`, without it; empty when there is none
- * @throws Refused `invalid_request`
- */
+/** @param raw what follows the `?`, without it; empty when there is none; @throws Refused `invalid_request` */
 export function parseParameters(raw: string, table: ParameterTable): Parameters {
   const parameters = new Map<string, string[]>();
   if (raw === '') return parameters;

@@ -43,9 +43,8 @@ export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: num
   }
   if (from.kind === 'day' && to.kind === 'day') {
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
-    if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX) {
+    if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX)
       throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} calendar days`);
-    }
   } else if (toMs - fromMs > PERIOD_MAX_MS) {
     throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
   }

@@ -70,11 +70,7 @@ export function checkPlaces(places: readonly number[], from: Edges, to: Edges): 
   if (!ends.every((end, stream) => end === next[stream])) throw incomplete(places.length, from, to);
 }
 
-/**
- * For a page with filters.
- *
- * @param rows that were read, those that the filters dropped included
- */
+/** For a page with filters. @param rows that were read, those that the filters dropped included */
 export function checkScanned(rows: number, from: Edges, to: Edges): void {
   if (rows !== rowsBetween(from, to)) throw incomplete(rows, from, to);
 }

@@ -12,7 +12,7 @@ import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
 import type { StreamPosition } from '../../src/history/version-epoch.ts';
-import type { ConnectionTimes } from '../../src/http/connection-times.ts';
+import type { ConnectionTimes } from '../../src/http/listener.ts';
 import type { RequestMetrics } from '../../src/http/request-metrics.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { createWaiting, type Waiting } from '../../src/http/waiting.ts';

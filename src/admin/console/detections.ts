@@ -5,8 +5,8 @@ import { streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
+import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   deliveredAtMs,
   knownStreams,
@@ -15,7 +15,6 @@ import {
   type VersionSpan,
   versionRows,
 } from '../../query/latest-rows.ts';
-import { readOneDetection } from '../../query/one-detection.ts';
 import {
   ANY_TEXT,
   defaulted,
@@ -25,8 +24,7 @@ import {
   readParameters,
   readValues,
 } from '../../query/parameters.ts';
-import { readPeriodPage } from '../../query/period-page.ts';
-import { readFirstDataStart } from '../../query/period-start.ts';
+import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import type { PeriodPlace } from '../../query/query-cursor.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';

@@ -1,6 +1,7 @@
 /** The ends of a period of the console: days, as its forms send them, or times. */
-import { readInstant } from '../../query/instant.ts';
+
 import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
+import { readInstant } from '../../query/value-kinds.ts';
 
 export const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
 
