@@ -1,8 +1,6 @@
 /**
- * The stored keys: created, changed, rotated and revoked. Only the hash of a secret is
- * stored. key.ts has the text form, authorize.ts the verification.
- *
- * `db` is a writer on access.db; times are epoch milliseconds.
+ * The stored keys: created, changed, rotated and revoked. key.ts has the text form, authorize.ts the verification. `db` is
+ * a writer on access.db; times are epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';

@@ -1,9 +1,6 @@
 /**
  * The address of the client: the peer of the connection, or, behind trusted proxies, the one that they report in
- * X-Forwarded-For.
- *
- * The header is read from its right, where trusted proxies write. What is further left is the client's own claim:
- * believing it would let a client choose its address.
+ * X-Forwarded-For. That is read from its right, where they write: what is further left is the client's own claim.
  */
 import { createAddressList, normalAddress } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
@@ -53,9 +50,7 @@ const INTERNAL = [
 
 /**
  * Warns the operator, once, of an X-Forwarded-For that is ignored: behind a proxy that is not trusted all clients count
- * as one, and one of them can use up the limits of all.
- *
- * @returns a function to call for each peer that sends the header and is not trusted
+ * as one, and one of them can use up the limits of all. @returns a function to call for each such peer
  */
 export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Logger): (peer: string) => void {
   const isInternal = createAddressList(INTERNAL);

@@ -101,12 +101,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions) {
   }
 
   return {
-    /**
-     * Accepts a connection, or closes it at once.
-     *
-     * @param socket the TCP one, before any handshake
-     * @returns null if it was closed
-     */
+    /** Accepts a connection, or closes it at once: null. @param socket the TCP one, before any handshake */
     admit(socket: Socket): Member | null {
       const address = normalAddress(socket.remoteAddress ?? '');
       // The client is gone already.

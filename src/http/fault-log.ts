@@ -65,7 +65,8 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
         timer: setInterval(() => report(name, cause), everyMs).unref(),
       };
       causes.set(name, cause);
-      log.error({ request_id, err: error }, kind);
+      if (kind === 'fault') log.error({ request_id, err: error }, 'fault');
+      else log.error({ request_id, err: error }, 'unavailable');
     },
     /** Logs the counts that are not logged yet. */
     close(): void {

@@ -1,8 +1,6 @@
 /**
  * A listening server, of the API or of the administration: plain HTTP or TLS with a certificate that is renewed, with the
  * same limits, timeouts and room for connections.
- *
- * https://nodejs.org/api/http.html, https://nodejs.org/api/https.html
  */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:http';

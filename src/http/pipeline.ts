@@ -1,10 +1,7 @@
 /**
- * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
- * account and address, rate, scope, parameters, daily allowance, the detection itself.
- *
- * Every error becomes a problem document here: nothing is ever rejected into the router.
+ * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential, account and address,
+ * rate, scope, parameters, daily allowance, the detection itself. Every error becomes a problem document here.
  */
-
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';

@@ -14,11 +14,8 @@ export type Limit = (typeof LIMITS)[number];
 
 export interface RequestMetrics {
   /**
-   * A request was answered.
-   *
    * @param endpoint the path of its route; {@link NO_ENDPOINT} where it has none
-   * @param seconds from its head to the answer
-   * @param rows detections in the answer
+   * @param seconds from its head to the answer; @param rows detections in the answer
    */
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   /** A limit rejected a request or connection. */

@@ -34,7 +34,7 @@ import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import type { Interventions } from './exchange.ts';
 import { createFaultLog } from './fault-log.ts';
-import { CONNECTION_TIMES, type ConnectionTimes, type Listener, openListener } from './listener.ts';
+import { CONNECTION_TIMES, type ConnectionTimes, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
   isTlsFailure,
@@ -81,19 +81,10 @@ export interface ServerOptions {
   readonly times?: ConnectionTimes;
 }
 
-export interface RunningServer {
-  /** With loopback for a wildcard address. */
-  readonly url: string;
-  readonly renewCertificate: Listener['renewCertificate'];
-  connections(): number;
-  /** When the certificate in use expires, epoch milliseconds; null without TLS. */
-  certificateExpiresMs(): number | null;
-  /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
-  close(graceMs: number): Promise<void>;
-}
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
+export async function startServer(options: ServerOptions) {
   const { config, metrics, log } = options;
   const listener = await openListener({
     ...options,
@@ -138,11 +129,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
   return {
+    /** With loopback for a wildcard address. */
     url,
     renewCertificate: listener.renewCertificate,
     connections: room.open,
+    /** When the certificate in use expires, epoch milliseconds; null without TLS. */
     certificateExpiresMs: () => listener.pair()?.validToMs ?? null,
-    async close(graceMs) {
+    /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
+    async close(graceMs: number): Promise<void> {
       state.isClosing = true;
       options.waiting.close();
       await listener.close(graceMs);

@@ -61,8 +61,8 @@ export async function openTls(
 /** @throws Refused `configuration`, with the file that cannot be read and why */
 export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   const [certificate, key] = await Promise.all([
-    readPem(paths, 'tls_certificate'),
-    readPem(paths, 'tls_key'),
+    readPem(named(paths, 'tls_certificate'), paths.certificate),
+    readPem(named(paths, 'tls_key'), paths.key),
   ]);
   return { certificate, key };
 }
@@ -99,15 +99,10 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
  * (RFC 9325, 4.2). Node's default also has static RSA and CBC.
  */
 const CIPHERS = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
+  ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
+  ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+  ...['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384'],
+  ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
 /** The TLS options; curves are Node's default. */
@@ -144,27 +139,18 @@ export function validityError(
 
 type TlsSetting = 'tls_certificate' | 'tls_key';
 
-function pathOf(paths: TlsPaths, setting: TlsSetting): string {
-  return setting === 'tls_key' ? paths.key : paths.certificate;
-}
-
 function named(paths: TlsPaths, setting: TlsSetting): string {
-  return `[${paths.section ?? 'server'}] ${setting}, ${pathOf(paths, setting)}`;
+  return `[${paths.section ?? 'server'}] ${setting}, ${setting === 'tls_key' ? paths.key : paths.certificate}`;
 }
 
-async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
-  const name = named(paths, setting);
+async function readPem(name: string, path: string): Promise<Buffer> {
   try {
-    const file = await open(pathOf(paths, setting), constants.O_RDONLY | NO_WAIT);
-    try {
-      const stat = await file.stat();
-      if (!stat.isFile()) throw refused(`${name}: not a regular file`);
-      if (stat.size > FILE_BYTES_MAX)
-        throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
+    await using file = await open(path, constants.O_RDONLY | NO_WAIT);
+    const stat = await file.stat();
+    if (!stat.isFile()) throw refused(`${name}: not a regular file`);
+    if (stat.size > FILE_BYTES_MAX)
+      throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
+    return await file.readFile();
   } catch (error) {
     if (error instanceof Refused) throw error;
     throw refused(`${name}: ${whyUnreadable(error)}`, error);

@@ -105,9 +105,7 @@ export type DailyAllowance = ReturnType<typeof createDailyAllowance>;
 
 /**
  * A request is accepted while the used rows are below the allowance, and is then served completely. The allowance is the
- * current one of the account and the key; only the rows are stored.
- *
- * @param defaultRows the setting `[limits] daily_rows`
+ * current one; only the rows are stored. @param defaultRows the setting `[limits] daily_rows`
  */
 export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
   const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;

@@ -22,8 +22,14 @@ import { type DetectionFilters, type FilterSql, filterSql } from './common-param
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { putBaseUrl, withBaseUrl } from './detection-text.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { asItComes, statementFamily, streamArms, streamValues } from './statement-family.ts';
-import { type StoredStream, storedStreams } from './stored-streams.ts';
+import {
+  asItComes,
+  type StoredStream,
+  statementFamily,
+  storedStreams,
+  streamArms,
+  streamValues,
+} from './stored-streams.ts';
 import {
   checkEnd,
   checkHead,

@@ -1,9 +1,7 @@
 /**
- * Reads a query string, strictly, by a table that is also the document's: what a parameter
- * takes, how a value is read, and how that is described is one entry.
- *
- * An unknown parameter, an empty value and a single-valued parameter given twice are refused, each by its name:
- * a misspelt filter that is ignored would give a client rows it did not ask for.
+ * Reads a query string, strictly, by a table that is also the document's. An unknown parameter, an empty value and a
+ * single-valued parameter given twice are refused, each by its name: a misspelt filter that is ignored would give a client
+ * rows it did not ask for.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { cleanText, cutAtSecret } from '../printable.ts';

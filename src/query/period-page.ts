@@ -1,6 +1,6 @@
 /**
- * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either
- * direction, within one second by ascending id.
+ * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either direction,
+ * within one second by ascending id.
  *
  * No index has both orders, so a page has up to three parts: the rest of the second in which it begins, whole seconds,
  * and the beginning of the second in which it ends. Within a second the index has the ids in order. The whole seconds
@@ -30,8 +30,7 @@ import {
 } from './period-sql.ts';
 import { renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
-import { statementFamily, streamValues } from './statement-family.ts';
-import { type StoredStream, storedStreams } from './stored-streams.ts';
+import { type StoredStream, statementFamily, storedStreams, streamValues } from './stored-streams.ts';
 
 export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
   /** At most eight. */
@@ -271,12 +270,7 @@ export function readDataStarts(
 
 const begun = statementFamily<{ begun: number }>(begunSql);
 
-/**
- * Whether any of the streams has a record in this second or earlier: enough for most requests, and ten times faster than
- * finding the first records.
- *
- * @param second epoch seconds
- */
+/** Whether any stream has a record in this second (of the epoch) or earlier: ten times faster than finding the first ones. */
 export function recordsBeginBy(db: Database, names: readonly StreamName[], second: number): boolean {
   const streams = storedStreams(db, names);
   if (streams.length === 0) return false;

@@ -9,7 +9,12 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'every change is in the audit trail',
       'audit-trail',
     ],
-    ['        refreshSpare(db, folder);\n', '', 'every change is in the spare copy', 'spare-copy'],
+    [
+      '    if (isChanged) updateSpare(db, folder, onSpareStale);\n',
+      '',
+      'every change is in the spare copy',
+      'spare-copy',
+    ],
   ]),
   ...faultsIn('auth/spare-copy.ts', [
     [
