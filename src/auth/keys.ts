@@ -161,17 +161,11 @@ export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; 
   });
 }
 
-export interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
+interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
   /** How long the old key remains valid, in milliseconds, unless it ends before. */
   readonly overlapMs: number;
   /** The end of the new key; undefined: that of the old key. */
   readonly expires_at: number | null | undefined;
-}
-
-export interface Rotation {
-  readonly added: Key;
-  /** With its new end. */
-  readonly old: Key;
 }
 
 /**
@@ -179,7 +173,7 @@ export interface Rotation {
  *
  * @throws Refused `failed` if the key does not exist or is not active
  */
-export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number): Rotation {
+export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {
   const { overlapMs, expires_at, ...made } = rotation;
   return writing(db, () => {
     const found = getKey(db, id);

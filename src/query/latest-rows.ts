@@ -17,10 +17,7 @@ export interface StreamRow extends StoredText {
 }
 
 /** Positions, `(after, through]`. */
-export interface PositionSpan {
-  readonly after: number;
-  readonly through: number;
-}
+type PositionSpan = Readonly<Record<'after' | 'through', number>>;
 
 /** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
@@ -74,10 +71,7 @@ export function newestRows(
 }
 
 /** Places that a search for versions has not scanned yet. */
-export interface VersionSpan {
-  readonly low: number;
-  readonly high: number;
-}
+export type VersionSpan = Readonly<Record<'low' | 'high', number>>;
 
 /**
  * Versions of a detection. They have no index, so its stream is scanned from both ends, where most are: from its first

@@ -98,7 +98,7 @@ async function answerChanges(
   const query = queryOf(sources, asked, credential);
   await call.turn();
   call.requireAllowance();
-  const page = pageOf(sources, query, asked.epoch);
+  const page = readPageFrom(sources.detections(), query, asked.epoch, sources.onEndLost);
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
   if (seconds === null) return answerOf(sources, call, page, call.nowMs);
   return answerAfterWait(sources, call, asked, { page, seconds, keyId: credential.key_id });
@@ -147,7 +147,8 @@ async function answerAfterWait(
     while (await wait.forChange()) {
       await call.turn();
       const start = { kind: 'after', position: page.position } as const;
-      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()), page.epoch);
+      const query = queryOf(sources, { ...asked, start }, call.verifyAgain());
+      page = readPageFrom(sources.detections(), query, page.epoch, sources.onEndLost);
       if (!isCaughtUp(page)) break;
     }
   } finally {
@@ -177,9 +178,4 @@ function answerOf(
   });
   const headers = has_more ? nextLink(baseUrl(), CHANGES.path, query, next_cursor) : [];
   return { status: 200, rows, position, body, headers };
-}
-
-/** @param epoch of the cursor */
-function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery, epoch: number): ChangesPage {
-  return readPageFrom(detections(), query, epoch, onEndLost);
 }
