@@ -21,16 +21,14 @@ import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
-import type { Interventions } from './http/interventions.ts';
+import type { Interventions } from './http/exchange.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
-import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
+import { createKeyUses, createSeenKeys, type KeyUses, type SeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
-import { createSeenKeys, type SeenKeys } from './limits/seen-keys.ts';
-import { readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
-import { createUsageKeeper, type UsageKeeper } from './limits/usage-keeper.ts';
+import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
@@ -41,8 +39,7 @@ import type { Database } from './store/database.ts';
 import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, removeAtStop } from './store/folder.ts';
-import type { InstallationKind } from './store/installation.ts';
-import { refuseForeignDatabases } from './store/installation.ts';
+import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
@@ -293,11 +290,7 @@ function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Log
   });
 }
 
-function keepUsage(
-  { dailyRows, keyUses, seenKeys, requests }: Counters,
-  { usage }: DataFolder,
-  log: Logger,
-): UsageKeeper {
+function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {
   const counts = (): Usage => ({
     format: 'wirewatch usage 1',
     rows: dailyRows.all(),

@@ -1,6 +1,11 @@
 /** Turns the administration on. Its modules are loaded only then, since they would delay every start. */
-import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
-import { type IsSessionOpen, NotReadable, Sessions } from '../auth/console-tickets.ts';
+import {
+  type IsSessionOpen,
+  isConsoleSessionEnded,
+  NotReadable,
+  readConsoleEpoch,
+  Sessions,
+} from '../auth/console-sessions.ts';
 import { now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';

@@ -14,7 +14,7 @@ import { statSync } from 'node:fs';
 import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openDatabase, type Statement } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import type { Account } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 
@@ -46,20 +46,7 @@ export interface StoredKey {
 /** What proves a key. */
 export type KeyProof = Pick<StoredKey, 'hash' | 'prefix'>;
 
-export interface AccessReader {
-  /**
-   * The key with this id, if the presented credential proves it; null for a wrong secret and for an unknown id.
-   *
-   * @param proves called even if there is no such key; must take the same time for every key
-   * @throws Refused `unavailable` if the store cannot be read now
-   */
-  findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
-  /** @throws Refused `unavailable` */
-  hasKey(keyId: string): boolean;
-  /** @throws Refused `unavailable` if keys cannot be read now */
-  check(): void;
-  close(): void;
-}
+export type AccessReader = ReturnType<typeof createAccessReader>;
 
 type JsonColumn = 'scopes' | 'allow_addresses' | 'account' | 'subscriptions';
 type Row = Omit<StoredKey, 'id' | JsonColumn> & Readonly<Record<JsonColumn, string>>;
@@ -67,9 +54,6 @@ type Row = Omit<StoredKey, 'id' | JsonColumn> & Readonly<Record<JsonColumn, stri
 const HASH_BYTES = 32;
 /** Cached keys. */
 const KEYS_MAX = 1000;
-
-/** Changes when another connection commits. */
-const SELECT_VERSION = 'PRAGMA data_version';
 
 /** Returns a row for an unknown id too, that of another key, which is not used: otherwise it would take half the time. */
 export const SELECT_PROOF = `
@@ -99,20 +83,10 @@ export const SELECT_KEY_FOR_REQUEST = `
   FROM api_key k
   WHERE k.id = :id`;
 
-interface OpenStore {
-  readonly db: Database;
-  readonly select: Statement<Row>;
-  readonly selectProof: Statement<KeyProof & { is_asked: number }>;
-  readonly selectVersion: Statement<number>;
-  /** The cache, valid at {@link keysVersion}. */
-  readonly keys: Map<string, StoredKey>;
-  keysVersion: number;
-  /** {@link fileState} when it was opened. */
-  readonly fileState: string;
-}
+type OpenStore = ReturnType<typeof openStore>;
 
 /** @param path of access.db, which need not exist yet */
-export function createAccessReader(path: string): AccessReader {
+export function createAccessReader(path: string) {
   let store: OpenStore | null = null;
 
   function close(): void {
@@ -134,7 +108,13 @@ export function createAccessReader(path: string): AccessReader {
   }
 
   return {
-    findKey(keyId, proves) {
+    /**
+     * The key with this id, if the presented credential proves it; null for a wrong secret and for an unknown id.
+     *
+     * @param proves called even if there is no such key; must take the same time for every key
+     * @throws Refused `unavailable` if the store cannot be read now, as the other methods do
+     */
+    findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null {
       return reading((from) => {
         const cached = cachedKeys(from).get(keyId);
         // Also called for NO_KEY: a wrong secret takes the same steps whether its key is cached, stored or unknown.
@@ -143,7 +123,8 @@ export function createAccessReader(path: string): AccessReader {
         return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
       });
     },
-    hasKey: (keyId) => reading((from) => readProof(from, keyId) !== null),
+    hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
+    /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),
     close,
   };
@@ -188,16 +169,19 @@ function fileState(path: string): string {
   return `${dev}:${ino}:${size}:${mtimeMs}`;
 }
 
-function openStore(path: string, fileState: string): OpenStore {
+function openStore(path: string, fileState: string) {
   const db = openDatabase(path, 'read');
   try {
     return {
       db,
       select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST),
       selectProof: db.prepare<{ id: string }, KeyProof & { is_asked: number }>(SELECT_PROOF),
-      selectVersion: db.prepare<[], number>(SELECT_VERSION).pluck(),
-      keys: new BoundedMap(KEYS_MAX),
+      /** Changes when another connection commits. */
+      selectVersion: db.prepare<[], number>('PRAGMA data_version').pluck(),
+      /** The cache, valid at `keysVersion`. */
+      keys: new BoundedMap<string, StoredKey>(KEYS_MAX),
       keysVersion: 0,
+      /** When it was opened. */
       fileState,
     };
   } catch (error) {

@@ -1,8 +1,4 @@
-/**
- * Accounts: the customers of this installation.
- *
- * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
- */
+/** Accounts: the customers of this installation. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
@@ -31,29 +27,27 @@ interface AccountRow extends Omit<Account, 'print_metadata'> {
 }
 
 const COLUMNS = 'id, name, daily_rows, print_metadata, suspended_at, created_at';
-
 const SELECT_ACCOUNTS = `SELECT ${COLUMNS} FROM account ORDER BY id`;
-
 const SELECT_ACCOUNT = `SELECT ${COLUMNS} FROM account WHERE id = :id`;
-
 const INSERT_ACCOUNT = `
   INSERT INTO account (id, name, daily_rows, print_metadata, created_at)
   VALUES (:id, :name, :daily_rows, :print_metadata, :created_at)`;
-
 const UPDATE_ACCOUNT = `
   UPDATE account SET name = :name, daily_rows = :daily_rows, print_metadata = :print_metadata,
     suspended_at = :suspended_at
   WHERE id = :id`;
 
+export function failed(detail: string): Refused {
+  return new Refused('failed', detail);
+}
+
 /** @throws Refused `failed` if the id exists */
 export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
   return writing(db, () => {
-    if (findAccount(db, account.id) !== null) {
-      throw new Refused(
-        'failed',
+    if (findAccount(db, account.id) !== null)
+      throw failed(
         `account ${account.id} already exists. To change it, run: wirewatch account set ${account.id}`,
       );
-    }
     const { id, name, daily_rows = null, print_metadata = false } = account;
     const columns = { id, name, daily_rows, print_metadata: print_metadata ? 1 : 0 };
     db.prepare(INSERT_ACCOUNT).run({ ...columns, created_at: nowMs });
@@ -74,8 +68,7 @@ export function findAccount(db: Database, id: string): Account | null {
 export function getAccount(db: Database, id: string): Account {
   const account = findAccount(db, id);
   if (account !== null) return account;
-  throw new Refused(
-    'failed',
+  throw failed(
     `account ${id} does not exist. To add it, run: wirewatch account add ${id} --name NAME. To list accounts, run: wirewatch account list`,
   );
 }

@@ -46,25 +46,26 @@ interface Watched {
 
 const WATCHED: Readonly<Record<string, Watched>> = {
   installation: { subject: 'installation', id: null, columns: ['kind'] },
-  account: {
-    subject: 'account',
-    id: 'id',
-    columns: ['name', 'daily_rows', 'print_metadata', 'suspended_at'],
-  },
-  subscription: {
-    subject: 'subscription',
-    id: 'id',
-    columns: ['account_id', 'name', 'time_zone', 'content_types'],
-  },
-  api_key: {
-    subject: 'key',
-    id: 'id',
-    columns: ['account_id', 'name', 'scopes', 'expires_at', 'revoked_at', 'allow_addresses', 'daily_rows'],
-  },
+  account: watched('account', ['name', 'daily_rows', 'print_metadata', 'suspended_at']),
+  subscription: watched('subscription', ['account_id', 'name', 'time_zone', 'content_types']),
+  api_key: watched('key', [
+    'account_id',
+    'name',
+    'scopes',
+    'expires_at',
+    'revoked_at',
+    'allow_addresses',
+    'daily_rows',
+  ]),
   api_key_subscription: { subject: 'key', id: 'key_id', columns: ['subscription_id', 'content_types'] },
   ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
   console: { subject: 'console', id: null, columns: ['epoch'] },
 };
+
+function watched(subject: Subject, columns: readonly string[]): Watched {
+  return { subject, id: 'id', columns };
+}
+
 /** The table whose rows a key has several of. */
 const RIGHTS = 'api_key_subscription';
 const REQUESTS = 'operation';
@@ -128,12 +129,7 @@ export function writeEntry(db: Database, doing: Doing, nowMs: number): void {
   db.prepare(INSERT_ENTRY).run({ ...stored, checksum: checksumOf(stored) });
 }
 
-interface StoredEntry {
-  readonly entry: number;
-  readonly at: number;
-  readonly operation: string;
-  readonly changes: string;
-}
+type StoredEntry = Readonly<Record<'entry' | 'at', number> & Record<'operation' | 'changes', string>>;
 
 function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
@@ -199,10 +195,7 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
     }));
   const rows = touched.filter((one) => one.place !== RIGHTS);
   const [table = 'api_key'] = rows.map((one) => one.place);
-  const watched = WATCHED[table];
-  if (watched === undefined) return [];
-  const now =
-    rows.length > 0 ? null : (db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).get(id) ?? null);
+  const now = rows.length > 0 ? null : (rowsNow(db, table, id)[0] ?? null);
   const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
   const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);
   const rights = subject === 'key' ? rightsOf(db, id, touched) : null;
@@ -215,12 +208,14 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
   return [{ subject, id, change, members }];
 }
 
+function rowsNow(db: Database, table: string, id: Touched['id']): Row[] {
+  const watched = WATCHED[table];
+  return watched === undefined ? [] : db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).all(id);
+}
+
 /** The subscriptions of a key before and after, as `key create --subscriptions` takes them. */
 function rightsOf(db: Database, key: Touched['id'], touched: readonly Touched[]) {
-  const watched = WATCHED[RIGHTS];
-  const present =
-    watched === undefined ? [] : db.prepare<unknown[], Row>(SELECT_ROW(RIGHTS, watched)).all(key);
-  const rows = new Map(present.map((row) => [row.subscription_id, row.content_types]));
+  const rows = new Map(rowsNow(db, RIGHTS, key).map((row) => [row.subscription_id, row.content_types]));
   const texts = () => [...rows].flatMap(([subscription, types]) => rightsText(subscription, types)).sort();
   const after = texts();
   for (const { place, before: was, after: is } of touched.toReversed()) {
@@ -250,13 +245,11 @@ function viewOf(subject: Subject, row: Row | null): Row | null {
   // There is always one of each.
   if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
   if (subject === 'console') return { sessions_ended_at: timeText(row?.epoch) };
-  return (
-    row && Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), shown(name, value)]))
-  );
-}
-
-function nameOf(column: string): string {
-  return column === 'account_id' ? 'account' : column;
+  const member = ([name, value]: [string, unknown]) => [
+    name === 'account_id' ? 'account' : name,
+    shown(name, value),
+  ];
+  return row && Object.fromEntries(Object.entries(row).map(member));
 }
 
 function shown(name: string, value: unknown): unknown {

@@ -1,6 +1,5 @@
 /**
- * Whether a request may be answered: decided for every request from the current
- * state of the store.
+ * Whether a request may be answered: decided for every request from the current state of the store.
  *
  * The order is 401, or 503 if the store cannot be read; then 403 for the account, then for the address. The rate limit
  * comes between that and {@link requireScope}: a request without the scope still counts.
@@ -93,39 +92,31 @@ export function claimedKeyId(authorization: string | undefined): string | null {
  * @throws Refused `unauthorized` if it does not have the form of a credential
  */
 export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
-  if (authorization === undefined || authorization.trim() === '') {
-    throw new Refused(
-      'unauthorized',
-      'The Authorization header is missing. Send: Authorization: Bearer <API_KEY>',
-    );
-  }
+  const refused = (detail: string) => new Refused('unauthorized', detail);
+  if (authorization === undefined || authorization.trim() === '')
+    throw refused('The Authorization header is missing. Send: Authorization: Bearer <API_KEY>');
   const text = bearerText(authorization);
-  if (text === null) {
-    throw new Refused(
-      'unauthorized',
+  if (text === null)
+    throw refused(
       'The Authorization header is malformed. Send one credential: Authorization: Bearer <API_KEY>',
     );
-  }
   const token = tokens?.read(text) ?? null;
   if (token !== null) return { keyId: token.keyId, proves: token.proves, token };
   const key = parseKey(text);
-  if (key === null) {
-    throw new Refused('unauthorized', malformedDetail(text));
-  }
+  if (key === null) throw refused(malformedDetail(text));
   const keyHash = hashKey(text);
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
 }
 
-/** As {@link readCredential}. @param connection that sent it */
-export type CredentialReader = (connection: object, authorization: string | undefined) => Presented;
+export type CredentialReader = ReturnType<typeof createCredentialReader>;
 
 /**
- * Clients send the same credential with every request of a connection: it is parsed and hashed once per connection. The
- * result of its verification is not cached.
+ * Reads as {@link readCredential}. Clients send the same credential with every request of a connection: it is parsed and
+ * hashed once per connection. The result of its verification is not cached.
  */
-export function createCredentialReader(tokens: AccessTokens): CredentialReader {
+export function createCredentialReader(tokens: AccessTokens) {
   const read = new WeakMap<object, { readonly authorization: string; readonly presented: Presented }>();
-  return (connection, authorization) => {
+  return (connection: object, authorization: string | undefined): Presented => {
     const last = read.get(connection);
     if (last !== undefined && last.authorization === authorization) return last.presented;
     const presented = readCredential(authorization, tokens);
@@ -148,12 +139,8 @@ function bearerText(authorization: string | undefined): string | null {
 
 /** Why a valid key may not be used now, or not from this address; null if it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {
-  if (stored.account.suspended_at !== null) {
-    return SUSPENDED;
-  }
+  if (stored.account.suspended_at !== null) return SUSPENDED;
   const allowed = stored.allow_addresses;
-  if (allowed.length > 0 && !isAddressListed(allowed, address)) {
-    return `This key cannot be used from the address ${address}.`;
-  }
-  return null;
+  const isRefused = allowed.length > 0 && !isAddressListed(allowed, address);
+  return isRefused ? `This key cannot be used from the address ${address}.` : null;
 }

@@ -1,7 +1,7 @@
 /**
- * Issues a token for a proven key (POST /oauth/token; RFC 6749, 4.4).
- *
- * A key that may not be used gets no token; since it was proven, the answer may say why.
+ * The client credentials grant (POST /oauth/token; RFC 6749, 2.3.1, 3.2, 4.4): reads the form, and the client's
+ * credentials from it or from HTTP Basic, and issues a token for a proven key. A key that may not be used gets no token;
+ * since it was proven, the answer may say why.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessReader, StoredKey } from './access-reader.ts';
@@ -10,7 +10,92 @@ import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key.ts';
 import { keyStatus } from './keys.ts';
 import { SCOPES, type Scope } from './scopes.ts';
 import type { AccessTokens } from './token.ts';
-import type { ClientCredentials, TokenRequest } from './token-request.ts';
+
+/** Not yet verified; a missing part is empty. */
+interface ClientCredentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+interface TokenRequest {
+  /** Empty if missing. */
+  readonly grant_type: string;
+  readonly client: ClientCredentials;
+  /** Space-separated scopes; empty: all scopes of the key. */
+  readonly scope: string;
+}
+
+interface RequestParts {
+  readonly contentType: string | undefined;
+  readonly authorization: string | undefined;
+  readonly body: Uint8Array;
+}
+
+const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
+/** Also after another credential: Node joins repeated headers with a comma. */
+const IS_BASIC = /(?:^|,[ \t]*)basic(?:[ \t,]|$)/i;
+const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
+const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'];
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** @returns the request, or what is invalid in it, as a sentence */
+export function readTokenRequest({ contentType, authorization, body }: RequestParts): TokenRequest | string {
+  if (contentType === undefined || !FORM_TYPE.test(contentType))
+    return 'The request body must be a form. Send it with Content-Type: application/x-www-form-urlencoded';
+  const text = orNull(() => utf8.decode(body));
+  if (text === null || decodePart(text) === null)
+    return 'The request body is not a valid form: it must be percent-encoded UTF-8.';
+  // URLSearchParams would ignore a question mark at the very beginning.
+  const parameters = [...new URLSearchParams(`&${text}`)];
+  const values = new Map(parameters);
+  const seen = new Set<string>();
+  const twice = parameters.find(([name]) => seen.size === seen.add(name).size);
+  if (twice !== undefined)
+    return `${PARAMETERS.includes(twice[0]) ? twice[0] : 'A parameter'} must not be repeated.`;
+  // A parameter without a value counts as missing (RFC 6749, 3.1).
+  const value = (name: string) => values.get(name) ?? '';
+  let client: ClientCredentials | null = { id: value('client_id'), secret: value('client_secret') };
+  if (isBasic(authorization)) {
+    if (client.id !== '' || client.secret !== '')
+      return 'The client credentials are both in the body and in the Authorization header. Send them only once.';
+    client = parseBasic(authorization);
+  }
+  if (client === null)
+    return 'The Basic credentials are malformed. Send the base64 encoding of <key id>:<secret>.';
+  return { grant_type: value('grant_type'), client, scope: value('scope') };
+}
+
+/** Whether the client uses HTTP Basic, well formed or not. */
+export function isBasic(authorization: string | undefined): authorization is string {
+  return authorization !== undefined && IS_BASIC.test(authorization);
+}
+
+/** Id and secret, which are form-encoded separately (RFC 6749, 2.3.1); null if malformed. */
+function parseBasic(authorization: string): ClientCredentials | null {
+  const [, base64 = ''] = BASIC.exec(authorization.trim()) ?? [];
+  const bytes = Buffer.from(base64, 'base64');
+  // The decoder ignores missing padding and surplus bits.
+  const text = bytes.toString('base64') === base64 ? orNull(() => utf8.decode(bytes)) : null;
+  const colon = text?.indexOf(':') ?? -1;
+  if (text === null || colon < 0) return null;
+  const id = decodePart(text.slice(0, colon));
+  const secret = decodePart(text.slice(colon + 1));
+  return id === null || secret === null ? null : { id, secret };
+}
+
+/** Percent-decodes a name or value, with `+` for a space; null if that is not valid UTF-8. */
+function decodePart(text: string): string | null {
+  return orNull(() => decodeURIComponent(text.replaceAll('+', ' ')));
+}
+
+function orNull(decode: () => string): string | null {
+  try {
+    return decode();
+  } catch {
+    return null;
+  }
+}
 
 export type Grant =
   | {
@@ -19,8 +104,7 @@ export type Grant =
       readonly access_token: string;
       readonly scopes: readonly Scope[];
     }
-  | { readonly kind: 'invalid_client'; readonly description: string }
-  | { readonly kind: 'invalid_scope'; readonly description: string };
+  | { readonly kind: 'invalid_client' | 'invalid_scope'; readonly description: string };
 
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';

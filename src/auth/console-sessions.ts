@@ -1,9 +1,124 @@
 /**
- * Links and sessions of the console that were ended early. They are in `access.db` and its log, so they stay ended after
- * a restart. Times are epoch milliseconds.
+ * One-time links into the console, and the sessions that they begin. Both are signed with a key derived from the
+ * appliance's secret: they cannot be forged, and sessions survive a restart. They end with the secret, or early: that is
+ * in `access.db`, so they stay ended after a restart. Times are epoch milliseconds.
  */
+import { randomBytes } from 'node:crypto';
+import { BoundedMap } from '../bounded-map.ts';
+import { createSeal, deriveKey, type Seal } from '../seal.ts';
 import { type Database, writing } from '../store/database.ts';
-import { DAY_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
+import type { Actor } from './actor.ts';
+
+export const LINK_MS = 10 * MINUTE_MS;
+export const SESSION_MS = 12 * HOUR_MS;
+
+/** The owner of a link or a session. */
+export interface Person {
+  /** Who made the link. */
+  readonly by: Actor;
+  readonly read_only: boolean;
+}
+
+/** The signed content. */
+interface Ticket extends Person {
+  readonly kind: 'link' | 'session';
+  /** Random, unique. */
+  readonly id: string;
+  /** Of {@link readConsoleEpoch}, when it was made. */
+  readonly epoch: number;
+  /** The run of Wirewatch that a link is for: no other knows whether it was used. */
+  readonly run?: string;
+  /** Epoch milliseconds. */
+  readonly made_at: number;
+}
+
+export interface OpenSession extends Person {
+  readonly id: string;
+  readonly expiresMs: number;
+}
+
+const ID_BYTES = 16;
+/** Far more links than one process sees. */
+const USED_MAX = 10_000;
+/** Enough for a name of four-byte characters, encoded twice. */
+const TICKET_CHARACTERS_MAX = 2000;
+
+/** @returns the part of a link after `#login=` */
+export function makeLink(
+  secret: Buffer,
+  person: Person,
+  { epoch, run }: { readonly epoch: number; readonly run: string },
+  nowMs: number,
+): string {
+  return seal(sealOf(secret), { kind: 'link', ...person, epoch, run, ...fresh(nowMs) });
+}
+
+/** access.db cannot be read, so it is unknown whether a session has ended. */
+export class NotReadable extends Error {}
+
+/** Whether a link or a session was not ended early. @throws NotReadable, which the methods of Sessions pass on */
+export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
+
+export class Sessions {
+  readonly #seal: Seal;
+  readonly #isOpen: IsSessionOpen;
+  /** Ids of used links of this run: a link works once. */
+  readonly #used = new BoundedMap<string, true>(USED_MAX);
+  readonly #run: string;
+
+  constructor(secret: Buffer, isOpen: IsSessionOpen, run: string) {
+    this.#seal = sealOf(secret);
+    this.#isOpen = isOpen;
+    this.#run = run;
+  }
+
+  /** @returns the signed session that a link begins; null if it is invalid, used, expired or for another run */
+  redeem(link: string, nowMs: number): string | null {
+    const ticket = this.#read(link, 'link', LINK_MS, nowMs);
+    if (ticket === null || ticket.run !== this.#run || this.#used.has(ticket.id)) return null;
+    this.#used.set(ticket.id, true);
+    const { by, read_only, epoch } = ticket;
+    return seal(this.#seal, { kind: 'session', by, read_only, epoch, ...fresh(nowMs) });
+  }
+
+  /** @returns null if it is not a session, or has ended */
+  open(sealed: string, nowMs: number): OpenSession | null {
+    const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
+    if (ticket === null) return null;
+    const { id, by, read_only, made_at } = ticket;
+    return { id, by, read_only, expiresMs: made_at + SESSION_MS };
+  }
+
+  #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
+    const ticket = unseal(this.#seal, sealed);
+    if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
+    // One from the future was made before the clock was set back: its age is unknown.
+    const ageMs = nowMs - ticket.made_at;
+    return ageMs >= 0 && ageMs < lastsMs ? ticket : null;
+  }
+}
+
+function sealOf(secret: Buffer): Seal {
+  return createSeal(deriveKey(secret, 'console'));
+}
+
+function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
+  return { id: randomBytes(ID_BYTES).toString('base64url'), made_at: nowMs };
+}
+
+function seal({ sign }: Seal, ticket: Ticket): string {
+  const text = Buffer.from(JSON.stringify(ticket)).toString('base64url');
+  return `${text}.${sign(text).toString('base64url')}`;
+}
+
+function unseal({ isSigned }: Seal, sealed: string): Ticket | null {
+  const [text = '', mac = '', ...more] = sealed.slice(0, TICKET_CHARACTERS_MAX + 1).split('.');
+  if (sealed.length > TICKET_CHARACTERS_MAX || more.length > 0) return null;
+  if (!isSigned(Buffer.from(mac, 'base64url'), text)) return null;
+  // Only this program can have signed it, so its content is trusted.
+  return JSON.parse(Buffer.from(text, 'base64url').toString());
+}
 
 /** A session lasts hours; a clock that was days ahead must not make an ended one valid again. */
 const KEPT_MS = 30 * DAY_MS;

@@ -1,14 +1,11 @@
 /**
- * The stored keys: created, changed, rotated and revoked. Only the hash of a secret is
- * stored. key.ts has the text form, authorize.ts the verification.
- *
- * `db` is a writer on access.db; times are epoch milliseconds.
+ * The stored keys: created, changed, rotated and revoked. key.ts has the text form, authorize.ts the verification. `db` is
+ * a writer on access.db; times are epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
-import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Changes, changed, getAccount } from './accounts.ts';
+import { type Changes, changed, failed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { getSubscription } from './subscriptions.ts';
 
@@ -73,42 +70,32 @@ const COLUMNS = `
   (SELECT json_group_array(
       json_object('id', subscription_id, 'content_types', json(content_types)) ORDER BY subscription_id)
     FROM api_key_subscription WHERE key_id = api_key.id) AS subscriptions`;
-
 const SELECT_KEYS = `SELECT ${COLUMNS} FROM api_key ORDER BY account_id, created_at, id`;
-
 const SELECT_KEY_STATES =
   'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
-
 const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
-
 const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
-
 const SELECT_ENDED = 'SELECT 1 FROM ended_key WHERE id = :id';
-
 const INSERT_KEY = `
   INSERT INTO api_key
     (id, account_id, name, prefix, hash, scopes, expires_at, allow_addresses, daily_rows, created_at)
   VALUES
     (:id, :account_id, :name, :prefix, :hash, :scopes, :expires_at, :allow_addresses, :daily_rows, :created_at)`;
-
 const UPDATE_KEY = `
   UPDATE api_key SET name = :name, scopes = :scopes, expires_at = :expires_at,
     allow_addresses = :allow_addresses, daily_rows = :daily_rows
   WHERE id = :id`;
-
 const UPDATE_REVOKED = 'UPDATE api_key SET revoked_at = :revoked_at WHERE id = :id AND revoked_at IS NULL';
-
 const INSERT_KEY_SUBSCRIPTION = `
   INSERT INTO api_key_subscription (key_id, subscription_id, content_types)
   VALUES (:key_id, :subscription_id, :content_types)`;
-
 const DELETE_KEY_SUBSCRIPTIONS = 'DELETE FROM api_key_subscription WHERE key_id = :key_id';
 
 /** @throws Refused `failed` if the account or a subscription does not exist, or does not belong to the account */
 export function addKey(db: Database, key: NewKey, nowMs: number): Key {
   return writing(db, () => {
     getAccount(db, key.account_id);
-    if (findKey(db, key.id) !== null) throw new Refused('failed', `key ${key.id} already exists.`);
+    if (findKey(db, key.id) !== null) throw failed(`key ${key.id} already exists.`);
     const { id, account_id, prefix, hash } = key;
     const columns = columnsOf({ ...key, ...changed(TERMS_DEFAULT, key) });
     db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columns });
@@ -145,19 +132,17 @@ export function isRemoved(db: Database, id: string): boolean {
 export function getKey(db: Database, id: string): Key {
   const key = findKey(db, id);
   if (key !== null) return key;
-  throw new Refused('failed', `key ${id} does not exist. To list keys, run: wirewatch key list`);
+  throw failed(`key ${id} does not exist. To list keys, run: wirewatch key list`);
 }
 
 /** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key */
 export function setKey(db: Database, id: string, changes: KeyChanges): Key {
   return writing(db, () => {
     const found = getKey(db, id);
-    if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
-      throw new Refused(
-        'failed',
+    if (changes.account_id !== undefined && changes.account_id !== found.account_id)
+      throw failed(
         `key ${id} belongs to account ${found.account_id} and cannot be moved. To create a key for the other account, run: wirewatch key create --account ${changes.account_id}`,
       );
-    }
     db.prepare(UPDATE_KEY).run({ id, ...columnsOf(changed(found, changes)) });
     if (changes.subscriptions !== undefined) {
       db.prepare(DELETE_KEY_SUBSCRIPTIONS).run({ key_id: id });
@@ -176,17 +161,11 @@ export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; 
   });
 }
 
-export interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
+interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
   /** How long the old key remains valid, in milliseconds, unless it ends before. */
   readonly overlapMs: number;
   /** The end of the new key; undefined: that of the old key. */
   readonly expires_at: number | null | undefined;
-}
-
-export interface Rotation {
-  readonly added: Key;
-  /** With its new end. */
-  readonly old: Key;
 }
 
 /**
@@ -194,17 +173,15 @@ export interface Rotation {
  *
  * @throws Refused `failed` if the key does not exist or is not active
  */
-export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number): Rotation {
+export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {
   const { overlapMs, expires_at, ...made } = rotation;
   return writing(db, () => {
     const found = getKey(db, id);
     const status = keyStatus(found, nowMs);
-    if (status !== 'active') {
-      throw new Refused(
-        'failed',
+    if (status !== 'active')
+      throw failed(
         `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
       );
-    }
     const ends = expires_at === undefined ? found.expires_at : expires_at;
     const added = addKey(db, { ...found, ...made, expires_at: ends }, nowMs);
     const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
@@ -246,19 +223,15 @@ function putSubscriptions(
   const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
   for (const { id, content_types } of subscriptions) {
     const found = getSubscription(db, id);
-    if (found.account_id !== accountId) {
-      throw new Refused(
-        'failed',
+    if (found.account_id !== accountId)
+      throw failed(
         `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${accountId}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
       );
-    }
     const missing = content_types?.find((type) => !found.content_types.includes(type));
-    if (missing !== undefined) {
-      throw new Refused(
-        'failed',
+    if (missing !== undefined)
+      throw failed(
         `subscription ${id} has only the content type ${found.content_types.join(', ')}, not ${missing}. To add it, run: wirewatch subscription set ${id} --content-types text,image`,
       );
-    }
     const types = content_types === null ? null : JSON.stringify(content_types);
     insert.run({ key_id: keyId, subscription_id: id, content_types: types });
   }

@@ -66,7 +66,7 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
 export function auditChanges(
   db: Database,
   folder: DataFolder,
-  { operation, onSpareStale = () => {} }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
+  { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
 ): void {
   watchChanges(db);
   const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
@@ -84,14 +84,7 @@ export function auditChanges(
         return made;
       })
       .immediate();
-    if (isChanged) {
-      try {
-        refreshSpare(db, folder);
-      } catch (error) {
-        // It never stops a change: a revocation on a full disk above all.
-        onSpareStale(reasonOf(error));
-      }
-    }
+    if (isChanged) updateSpare(db, folder, onSpareStale);
     return result;
   });
 }
@@ -99,7 +92,8 @@ export function auditChanges(
 function open(folder: DataFolder, options: OpenAccessOptions): Database {
   const isKept = isSpareCurrent(folder, options);
   const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  if (!isKept) completeSpare(db, folder, options);
+  // A crash between a change and its spare copy, a full disk or damage has left it behind. A new file has nothing to keep.
+  if (!isKept && readAccessState(db) !== null) updateSpare(db, folder, options.onSpareStale);
   auditChanges(db, folder, options);
   return db;
 }
@@ -111,18 +105,12 @@ function isSpareCurrent(folder: DataFolder, { onRecovered }: OpenAccessOptions):
   return true;
 }
 
-/** A crash between a change and its spare copy, a full disk or damage has left it behind. */
-function completeSpare(
-  db: Database,
-  folder: DataFolder,
-  { onSpareStale = () => {} }: OpenAccessOptions,
-): void {
-  // A new file has nothing to keep yet.
-  if (readAccessState(db) === null) return;
+/** Never stops a change: a revocation on a full disk above all. */
+function updateSpare(db: Database, folder: DataFolder, onStale: OpenAccessOptions['onSpareStale']): void {
   try {
     refreshSpare(db, folder);
   } catch (error) {
-    onSpareStale(reasonOf(error));
+    onStale?.(reasonOf(error));
   }
 }
 
@@ -164,16 +152,9 @@ function explained<Result>({ access, root }: DataFolder, work: () => Result): Re
         `cannot open ${access}: the disk is full. Free space and try again.`,
         cause,
       );
-    if (isDamage(error))
-      throw new Refused(
-        'configuration',
-        `${access} is damaged or not a database. Restart Wirewatch, which puts its spare copy in place; or restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
-        cause,
-      );
-    throw new Refused(
-      'configuration',
-      `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`,
-      cause,
-    );
+    const detail = isDamage(error)
+      ? `${access} is damaged or not a database. Restart Wirewatch, which puts its spare copy in place; or restore a backup: wirewatch restore BACKUP --replace --data ${root}`
+      : `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`;
+    throw new Refused('configuration', detail, cause);
   }
 }

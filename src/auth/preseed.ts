@@ -1,9 +1,7 @@
 /**
  * Accounts, subscriptions and keys of the configuration: a start creates those that are missing, and never changes an
- * existing one or brings a revoked key back.
- *
- * An operator's command from yesterday outweighs a file from last year. Differences are reported, so that the file can
- * be corrected.
+ * existing one or brings a revoked key back: an operator's command from yesterday outweighs a file from last year.
+ * Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listed, Refused } from '../refused.ts';
@@ -65,7 +63,15 @@ export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
 }
 
 function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
-  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
+  const accounts = createMissing(seeds.accounts, {
+    label: 'account',
+    differences(seed) {
+      const found = findAccount(db, seed.id);
+      return found && [...differing(seed, found), ...(found.suspended_at === null ? [] : ['suspended'])];
+    },
+    create: (seed) => addAccount(db, seed, nowMs),
+    blamed: () => 'id',
+  });
   // Rows of removed subscriptions may still be being deleted: they, and their keys, wait for a later start.
   const isLeft = (id: number) => isBeingRemoved(db, id);
   const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
@@ -74,8 +80,21 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
     ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
     ...laterKeys.map(({ id }) => `key ${id}: its subscription is being removed`),
   ];
-  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
-  const keys = createMissing(keysNow, keySteps(db, nowMs));
+  const subscriptions = createMissing(subscriptionsNow, {
+    label: 'subscription',
+    differences(seed) {
+      const found = findSubscription(db, seed.id);
+      return found && differing(seed, found);
+    },
+    create: (seed) => addSubscription(db, seed, nowMs),
+    blamed: () => 'account',
+  });
+  const keys = createMissing(keysNow, {
+    label: 'key',
+    differences: (seed) => keyDifferences(db, seed),
+    create: (seed) => addKey(db, seed, nowMs),
+    blamed: ({ account_id }) => (findAccount(db, account_id) === null ? 'account' : 'subscriptions'),
+  });
   const outcomes = [accounts, subscriptions, keys];
   const problems = outcomes.flatMap((outcome) => outcome.problems);
   if (problems.length > 0)
@@ -110,23 +129,26 @@ function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean)
 }
 
 interface Steps<Seed> {
-  readonly label: (seed: Seed) => string;
+  readonly label: string;
   /** How the existing entry differs; null if it does not exist. */
   readonly differences: (seed: Seed) => string[] | null;
   /** @throws Refused */
-  readonly create: (seed: Seed) => void;
+  readonly create: (seed: Seed) => unknown;
   /** The member that a refusal of `create` is about. */
   readonly blamed: (seed: Seed) => string;
 }
 
-function createMissing<Seed extends Placed>(seeds: readonly Seed[], steps: Steps<Seed>) {
+function createMissing<Seed extends Placed & { readonly id: string | number }>(
+  seeds: readonly Seed[],
+  steps: Steps<Seed>,
+) {
   const created: Seed[] = [];
   const differences: string[] = [];
   const problems: string[] = [];
   for (const seed of seeds) {
     const found = steps.differences(seed);
     if (found !== null) {
-      if (found.length > 0) differences.push(`${steps.label(seed)}: ${found.join(', ')}`);
+      if (found.length > 0) differences.push(`${steps.label} ${seed.id}: ${found.join(', ')}`);
       continue;
     }
     const blamed = steps.blamed(seed);
@@ -141,51 +163,12 @@ function createMissing<Seed extends Placed>(seeds: readonly Seed[], steps: Steps
   return { created, differences, problems };
 }
 
-function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
-  return {
-    label: ({ id }) => `account ${id}`,
-    differences(seed) {
-      const found = findAccount(db, seed.id);
-      if (found === null) return null;
-      const suspended = found.suspended_at === null ? [] : ['suspended'];
-      return [...differing(seed, found), ...suspended];
-    },
-    create(seed) {
-      addAccount(db, seed, nowMs);
-    },
-    blamed: () => 'id',
-  };
-}
-
-function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription> {
-  return {
-    label: ({ id }) => `subscription ${id}`,
-    differences(seed) {
-      const found = findSubscription(db, seed.id);
-      return found && differing(seed, found);
-    },
-    create(seed) {
-      addSubscription(db, seed, nowMs);
-    },
-    blamed: () => 'account',
-  };
-}
-
-function keySteps(db: Database, nowMs: number): Steps<SeedKey> {
-  return {
-    label: ({ id }) => `key ${id}`,
-    differences(seed) {
-      const found = findKey(db, seed.id);
-      if (found === null) return isRemoved(db, seed.id) ? ['removed with its account'] : null;
-      const hash = keyHash(db, seed.id)?.equals(seed.hash) === true ? [] : ['hash'];
-      const revoked = found.revoked_at === null ? [] : ['revoked'];
-      return [...hash, ...differing(seed, found), ...revoked];
-    },
-    create(seed) {
-      addKey(db, seed, nowMs);
-    },
-    blamed: ({ account_id }) => (findAccount(db, account_id) === null ? 'account' : 'subscriptions'),
-  };
+function keyDifferences(db: Database, seed: SeedKey): string[] | null {
+  const found = findKey(db, seed.id);
+  if (found === null) return isRemoved(db, seed.id) ? ['removed with its account'] : null;
+  const hash = keyHash(db, seed.id)?.equals(seed.hash) === true ? [] : ['hash'];
+  const revoked = found.revoked_at === null ? [] : ['revoked'];
+  return [...hash, ...differing(seed, found), ...revoked];
 }
 
 /** The members that the seed gives and that differ, by their names in the configuration. */
@@ -194,11 +177,11 @@ function differing(seed: object, found: object): string[] {
   return Object.entries(seed)
     .filter(([member, value]) => value !== undefined && stored.has(member))
     .filter(([member, value]) => !isDeepStrictEqual(value, stored.get(member)))
-    .map(([member]) => MEMBER_NAMES.get(member) ?? member);
+    .map(([member]) => MEMBER_NAMES[member] ?? member);
 }
 
-const MEMBER_NAMES = new Map<string, string>([
-  ['account_id', 'account'],
-  ['expires_at', 'expires'],
-  ['allow_addresses', 'allow_address'],
-]);
+const MEMBER_NAMES: Readonly<Record<string, string>> = {
+  account_id: 'account',
+  expires_at: 'expires',
+  allow_addresses: 'allow_address',
+};

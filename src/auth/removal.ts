@@ -21,9 +21,7 @@ export interface Removed {
 
 const SELECT_SUBSCRIPTION_IDS = 'SELECT id FROM subscription WHERE account_id = :account ORDER BY id';
 const SELECT_KEY_IDS = 'SELECT id FROM api_key WHERE account_id = :account ORDER BY id';
-
 const INSERT_ENDED_KEYS = 'INSERT INTO ended_key (id) SELECT id FROM api_key WHERE account_id = :account';
-
 const OPEN_REMOVALS =
   'INSERT INTO removal (subscription_id, account_id) SELECT id, account_id FROM subscription';
 const OPEN_REMOVAL = `${OPEN_REMOVALS} WHERE id = :id`;
@@ -32,7 +30,6 @@ const SELECT_REMOVALS = `
   SELECT subscription_id AS id FROM removal
   WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
 const CLOSE_REMOVAL = 'DELETE FROM removal WHERE subscription_id = :id';
-
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
 const DELETE_RIGHTS_OF =
   'DELETE FROM api_key_subscription WHERE key_id IN (SELECT id FROM api_key WHERE account_id = :account)';
@@ -40,7 +37,6 @@ const DELETE_SUBSCRIPTION = 'DELETE FROM subscription WHERE id = :id';
 const DELETE_KEYS = 'DELETE FROM api_key WHERE account_id = :account';
 const DELETE_SUBSCRIPTIONS = 'DELETE FROM subscription WHERE account_id = :account';
 const DELETE_ACCOUNT = 'DELETE FROM account WHERE id = :account';
-
 const SELECT_KEYS_WITH_ONE = `
   SELECT id FROM api_key
   WHERE revoked_at IS NULL

@@ -1,13 +1,8 @@
-/**
- * Subscriptions of the accounts.
- *
- * `db` is a writer on access.db; `nowMs` is epoch milliseconds.
- */
+/** Subscriptions of the accounts. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
 import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
-import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Changes, changed, getAccount } from './accounts.ts';
+import { type Changes, changed, failed, getAccount } from './accounts.ts';
 
 export interface Subscription {
   readonly id: number;
@@ -38,18 +33,13 @@ interface SubscriptionRow extends Omit<Subscription, 'content_types'> {
 }
 
 const COLUMNS = 'id, account_id, name, time_zone, content_types, created_at';
-
 const SELECT_SUBSCRIPTIONS = `SELECT ${COLUMNS} FROM subscription ORDER BY id`;
-
 const SELECT_SUBSCRIPTION = `SELECT ${COLUMNS} FROM subscription WHERE id = :id`;
-
 const INSERT_SUBSCRIPTION = `
   INSERT INTO subscription (${COLUMNS})
   VALUES (:id, :account_id, :name, :time_zone, :content_types, :created_at)`;
-
 const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
-
 const SELECT_REMOVAL = 'SELECT 1 FROM removal WHERE subscription_id = :id';
 
 /** @throws Refused `failed` if the id exists or is still being removed, or the account does not exist */
@@ -57,18 +47,14 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
   return writing(db, () => {
     getAccount(db, subscription.account_id);
     const found = findSubscription(db, subscription.id);
-    if (found !== null) {
-      throw new Refused(
-        'failed',
+    if (found !== null)
+      throw failed(
         `subscription ${found.id} already exists, in account ${found.account_id}. To change it, run: wirewatch subscription set ${found.id}`,
       );
-    }
-    if (isBeingRemoved(db, subscription.id)) {
-      throw new Refused(
-        'failed',
+    if (isBeingRemoved(db, subscription.id))
+      throw failed(
         `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
       );
-    }
     const { id, account_id } = subscription;
     const { name, time_zone, content_types } = changed(TERMS_DEFAULT, subscription);
     const columns = { id, account_id, name, time_zone, content_types: JSON.stringify(content_types) };
@@ -90,8 +76,7 @@ export function findSubscription(db: Database, id: number): Subscription | null 
 export function getSubscription(db: Database, id: number): Subscription {
   const subscription = findSubscription(db, id);
   if (subscription !== null) return subscription;
-  throw new Refused(
-    'failed',
+  throw failed(
     `subscription ${id} does not exist. To add it, run: wirewatch subscription add ${id} --account ACCOUNT. To list subscriptions, run: wirewatch subscription list`,
   );
 }
@@ -100,12 +85,10 @@ export function getSubscription(db: Database, id: number): Subscription {
 export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
   return writing(db, () => {
     const found = getSubscription(db, id);
-    if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
-      throw new Refused(
-        'failed',
+    if (changes.account_id !== undefined && changes.account_id !== found.account_id)
+      throw failed(
         `subscription ${id} belongs to account ${found.account_id} and cannot be moved, because its detections would move with it.`,
       );
-    }
     const { name, time_zone, content_types } = changed(found, changes);
     const values = { id, name, time_zone, content_types: JSON.stringify(content_types) };
     db.prepare(UPDATE_SUBSCRIPTION).run(values);

@@ -19,12 +19,7 @@ export interface PresentedToken {
   proves(hash: Uint8Array): boolean;
 }
 
-export interface AccessTokens {
-  /** @param nowMs epoch milliseconds */
-  issue(key: Pick<StoredKey, 'id' | 'prefix' | 'hash'>, scopes: readonly Scope[], nowMs: number): string;
-  /** Null if it does not have the form of a token. */
-  read(text: string): PresentedToken | null;
-}
+export type AccessTokens = ReturnType<typeof createAccessTokens>;
 
 const TOKEN_PATTERN = /^([a-z][a-z0-9]{0,15}_token_([a-z2-7]{12})_)([A-Za-z0-9_-]{52})$/;
 /** The beginning of a token; if {@link TOKEN_PATTERN} does not match, the rest is damaged. */
@@ -39,21 +34,25 @@ export function isLikeToken(text: string): boolean {
   return TOKEN_BEGINNING.test(text);
 }
 
+type Issuer = Pick<StoredKey, 'id' | 'prefix' | 'hash'>;
+
 /** @param secret of the data folder */
-export function createAccessTokens(secret: Buffer): AccessTokens {
+export function createAccessTokens(secret: Buffer) {
   const { sign, isSigned } = createSeal(deriveKey(secret, 'access-token'));
   // Claims and hash have fixed lengths, so no two tokens sign the same bytes.
   const signed = (head: string, claims: Uint8Array, hash: Uint8Array) => [head, claims, hash];
 
   return {
-    issue({ id, prefix, hash }, scopes, nowMs) {
+    /** @param nowMs epoch milliseconds */
+    issue({ id, prefix, hash }: Issuer, scopes: readonly Scope[], nowMs: number): string {
       const head = `${prefix}_token_${id}_`;
       const claims = Buffer.alloc(CLAIMS_BYTES);
       claims.writeUIntBE(nowMs, 0, ISSUED_BYTES);
       claims[ISSUED_BYTES] = scopeBits(scopes);
       return head + Buffer.concat([claims, sign(...signed(head, claims, hash))]).toString('base64url');
     },
-    read(text) {
+    /** Null if it does not have the form of a token. */
+    read(text: string): PresentedToken | null {
       const [, head, keyId, rest] = TOKEN_PATTERN.exec(text) ?? [];
       if (head === undefined || keyId === undefined || rest === undefined) return null;
       // 52 characters are exactly 39 bytes: each token has only one spelling.

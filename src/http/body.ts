@@ -23,12 +23,10 @@ export function breakBody(request: IncomingMessage): void {
 /** @param timeoutMs from now to the body's end */
 export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Body> {
   // A client that sends `Expect: 100-continue` waits for the answer before it sends a body.
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) {
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax)
     return Promise.resolve({ kind: 'too_large' });
-  }
-  if (brokenBodies.has(request) || (request.destroyed && !request.complete)) {
+  if (brokenBodies.has(request) || (request.destroyed && !request.complete))
     return Promise.resolve({ kind: 'broken' });
-  }
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let bytes = 0;
@@ -47,9 +45,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     request.on('data', onData);
     request.once('end', () => finish({ kind: 'whole', bytes: Buffer.concat(pieces) }));
     // Only the first outcome counts.
-    request.once(BROKEN, () => finish({ kind: 'broken' }));
-    request.once('close', () => finish({ kind: 'broken' }));
-    request.on('error', () => finish({ kind: 'broken' }));
+    for (const event of [BROKEN, 'close', 'error']) request.on(event, () => finish({ kind: 'broken' }));
   });
 }
 

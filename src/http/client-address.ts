@@ -1,9 +1,6 @@
 /**
  * The address of the client: the peer of the connection, or, behind trusted proxies, the one that they report in
- * X-Forwarded-For.
- *
- * The header is read from its right, where trusted proxies write. What is further left is the client's own claim:
- * believing it would let a client choose its address.
+ * X-Forwarded-For. That is read from its right, where they write: what is further left is the client's own claim.
  */
 import { createAddressList, normalAddress } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
@@ -41,43 +38,30 @@ export function createClientAddress(
 
 /** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
-  const [, bracketed] = /^\[([^\]]*)\](?::\d+)?$/.exec(text) ?? [];
-  if (bracketed !== undefined) return bracketed;
-  const [, quad] = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text) ?? [];
-  return quad ?? text;
+  const [, bracketed, quad] = /^\[([^\]]*)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text) ?? [];
+  return bracketed ?? quad ?? text;
 }
 
 /** Networks of proxies, never of clients on the internet (RFC 1918, 4193, 3927, 4291, 6598). */
 const INTERNAL = [
-  '127.0.0.0/8',
-  '10.0.0.0/8',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '100.64.0.0/10',
-  '169.254.0.0/16',
-  '::1',
-  'fc00::/7',
-  'fe80::/10',
+  ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16'],
+  ...['::1', 'fc00::/7', 'fe80::/10'],
 ];
 
 /**
  * Warns the operator, once, of an X-Forwarded-For that is ignored: behind a proxy that is not trusted all clients count
- * as one, and one of them can use up the limits of all.
- *
- * @returns a function to call for each peer that sends the header and is not trusted
+ * as one, and one of them can use up the limits of all. @returns a function to call for each such peer
  */
 export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Logger): (peer: string) => void {
   const isInternal = createAddressList(INTERNAL);
-  const warned = { internal: false, external: false };
+  const warned = new Set<boolean>();
   return (peer) => {
-    if (warned.internal) return;
-    if (isInternal(peer)) {
-      warned.internal = true;
+    const internal = isInternal(peer);
+    if (warned.has(true) || warned.has(internal)) return;
+    warned.add(internal);
+    if (internal)
       conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
-    } else if (!warned.external) {
-      // Anybody can send the header from outside: a line in the log, no alert.
-      warned.external = true;
-      log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
-    }
+    // Anybody can send the header from outside: a line in the log, no alert.
+    else log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
   };
 }

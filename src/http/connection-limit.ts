@@ -1,17 +1,13 @@
 /**
- * Limits how many connections are open, in all and from one address, and closes for new ones those on which nothing is
- * answered: idle ones first, since that loses nothing, then those on which no complete request has arrived, the oldest
- * first.
- *
- * Without a limit by address, one client that leaves a thousand connections open would shut out everybody, health
- * probes included; and connections that never send a complete request would keep everybody out for as long as it may
- * take to send one.
+ * Limits how many connections are open, in all and from one address, so that no client shuts out the others, health probes
+ * included. For new connections it closes those on which nothing is answered: idle ones first, since that loses nothing,
+ * then those on which no complete request has arrived, the oldest first.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Limit } from '../limits/limit-names.ts';
+import type { Limit } from './request-metrics.ts';
 
 export interface RoomOptions {
   readonly limits: Pick<
@@ -33,24 +29,9 @@ export interface Member {
   idleBytes: number;
 }
 
-export interface ConnectionRoom {
-  /**
-   * Accepts a connection, or closes it at once.
-   *
-   * @param socket the TCP one, before any handshake
-   * @returns null if it was closed
-   */
-  admit(socket: Socket): Member | null;
-  /** Every request on it is answered. */
-  setIdle(member: Member): void;
-  /** The body of a request is arriving on it; once that is complete, it is busy. */
-  setReceiving(member: Member, request: Pick<IncomingMessage, 'complete'>): void;
-  /** A request on it is being answered: it is not closed for others. */
-  setBusy(member: Member): void;
-  open(): number;
-}
+export type ConnectionRoom = ReturnType<typeof createConnectionRoom>;
 
-export function createConnectionRoom({ limits, onRefused }: RoomOptions): ConnectionRoom {
+export function createConnectionRoom({ limits, onRefused }: RoomOptions) {
   const isTrusted = createAddressList(limits.trusted_proxies);
   const members = new Set<Member>();
   const counts = new Map<string, number>();
@@ -107,18 +88,21 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
     return members.size >= limits.max_connections && !makeRoom(null, 'connections') ? 'connections' : null;
   }
 
+  /** A request on it is being answered: it is not closed for others. */
   function setBusy(member: Member): void {
     idle.delete(member);
     receiving.delete(member);
   }
 
+  /** The body of a request is arriving on it; once that is complete, it is busy. */
   function setReceiving(member: Member, request: Pick<IncomingMessage, 'complete'> | null): void {
     setBusy(member);
     if (members.has(member)) receiving.set(member, request);
   }
 
   return {
-    admit(socket) {
+    /** Accepts a connection, or closes it at once: null. @param socket the TCP one, before any handshake */
+    admit(socket: Socket): Member | null {
       const address = normalAddress(socket.remoteAddress ?? '');
       // The client is gone already.
       if (address === null) {
@@ -139,7 +123,8 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
       socket.once('close', () => leave(member));
       return member;
     },
-    setIdle(member) {
+    /** Every request on it is answered. */
+    setIdle(member: Member): void {
       setBusy(member);
       member.idleBytes = member.socket.bytesRead;
       if (members.has(member)) idle.add(member);

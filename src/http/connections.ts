@@ -1,8 +1,6 @@
 /**
- * The open connections: answers the requests on each in turn, and closes them in an orderly way.
- *
- * A request is answered once the answer before it is sent. Node would answer all pipelined requests at once, and a
- * client that never reads could make it hold hundreds of pages.
+ * The open connections: answers the requests on each in turn, and closes them in an orderly way. Node would answer all
+ * pipelined requests at once, and a client that never reads could make it hold hundreds of pages.
  *
  * Node counts a connection as idle once the answer is handed over, and closing it then cuts off what a slow client has
  * not read yet. It never counts one as idle on which nothing was sent.
@@ -14,22 +12,6 @@ import { Server as TlsServer } from 'node:tls';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
 import type { ConnectionRoom, Member } from './connection-limit.ts';
-
-export interface Connections {
-  /**
-   * Answers a request once the answers before it on its connection are with the operating system. A request whose
-   * connection is gone by then, or ends with an answer before it, is not answered.
-   */
-  inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void;
-  /**
-   * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
-   * it is never taken for the answer to one of them. If the malformed bytes are the body of a request, its endpoint
-   * answers, and that is the last answer.
-   */
-  breakOff(socket: Duplex, reply: () => void): void;
-  /** The TCP connection below one whose TLS handshake has failed; null when it did not fail there. */
-  endHandshake(socket: Duplex): Socket | null;
-}
 
 interface Turn {
   readonly request: IncomingMessage;
@@ -52,8 +34,10 @@ const WAITING_MAX = 100;
 /** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
+export type Connections = ReturnType<typeof watchConnections>;
+
 /** @param room limits how many are open */
-export function watchConnections(server: Server, room: ConnectionRoom): Connections {
+export function watchConnections(server: Server, room: ConnectionRoom) {
   const connections = new Map<Duplex, Connection>();
   /** Under TLS: TCP connections whose handshake is not done, by {@link peerOf}. */
   const handshakes = new Map<string, Member>();
@@ -89,7 +73,11 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
   };
 
   return {
-    inTurn(request, response, answer) {
+    /**
+     * Answers a request once the answers before it on its connection are with the operating system. A request whose
+     * connection is gone by then, or ends with an answer before it, is not answered.
+     */
+    inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void {
       const { socket } = request;
       const connection = connections.get(socket);
       if (connection === undefined || socket.writableEnded) return;
@@ -99,12 +87,14 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
     },
-    breakOff(socket, reply) {
+    /**
+     * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
+     * it is never taken for the answer to one of them. If the malformed bytes are the body of a request, its endpoint
+     * answers, and that is the last answer.
+     */
+    breakOff(socket: Duplex, reply: () => void): void {
       const connection = connections.get(socket);
-      if (connection === undefined) {
-        socket.destroy();
-        return;
-      }
+      if (connection === undefined) return void socket.destroy();
       // More malformed bytes may arrive while it is being ended.
       if (connection.end !== null || socket.writableEnded) return;
       const { last } = connection;
@@ -116,7 +106,8 @@ export function watchConnections(server: Server, room: ConnectionRoom): Connecti
       }
       if (!connection.isAnswering) connection.end();
     },
-    endHandshake(socket) {
+    /** The TCP connection below one whose TLS handshake has failed; null when it did not fail there. */
+    endHandshake(socket: Duplex): Socket | null {
       if (!(socket instanceof Socket) || connections.has(socket)) return null;
       return handshakes.get(peerOf(socket))?.socket ?? null;
     },
@@ -153,8 +144,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Ends a connection in stages (RFC 9112, 9.6): sends what was written, then discards what still arrives for a while.
- * Closing at once resets a connection with unread bytes, and a client that is still sending loses the answer; `end()`
- * alone leaves it open for as long as the client likes.
+ * Closing at once resets a connection with unread bytes; `end()` alone leaves it open for as long as the client likes.
  */
 export function endSoon(socket: Duplex): void {
   if (socket.writableEnded) return;

@@ -1,9 +1,9 @@
 /** One request on its way through the pipeline, and what a lab changes in it. */
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
-import type { Limit } from '../limits/limit-names.ts';
 import type { Rate } from '../limits/request-rate.ts';
-import type { Answer } from './routes.ts';
+import type { Limit } from './request-metrics.ts';
+import type { Answer, Route } from './routes.ts';
 
 /** One request, and what is known of it so far. */
 export interface Exchange {
@@ -46,4 +46,19 @@ export interface Intervention {
   answered(answer: Answer): Answer;
   /** Sends every answer, problems too; never rejects. @param closing as of sendAnswer */
   send(answer: Answer, closing: boolean): Promise<void>;
+}
+
+/** What a lab changes in requests and answers. The `Pipeline` of an appliance has no interventions. */
+export interface Interventions {
+  /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
+  control(request: IncomingMessage, response: ServerResponse): boolean;
+  /**
+   * Called for every request to the API; may change its target.
+   *
+   * @param route null where there is none
+   * @param baseUrl as of problemAnswer
+   */
+  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
+  /** For the console: a LabState. */
+  readonly shown: () => object;
 }

@@ -5,16 +5,7 @@
 import type { Logger } from '../log.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 
-export type FaultKind = 'fault' | 'unavailable';
-
-export interface FaultLog {
-  /** @param request_id of the request that failed */
-  note(kind: FaultKind, error: unknown, request_id: string): void;
-  /** Logs the counts that are not logged yet. */
-  close(): void;
-}
-
-export interface FaultLogOptions {
+interface FaultLogOptions {
   readonly log: Logger;
   readonly now: Now;
   /** Between two lines of a cause. */
@@ -22,7 +13,7 @@ export interface FaultLogOptions {
 }
 
 interface Cause {
-  readonly kind: FaultKind;
+  readonly kind: string;
   readonly message: string;
   readonly since: number;
   count: number;
@@ -35,7 +26,9 @@ interface Cause {
 const CAUSES_MAX = 50;
 const MESSAGE_CHARACTERS_MAX = 300;
 
-export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOptions): FaultLog {
+export type FaultLog = ReturnType<typeof createFaultLog>;
+
+export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOptions) {
   const causes = new Map<string, Cause>();
 
   function report(name: string, cause: Cause): void {
@@ -51,7 +44,8 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
   }
 
   return {
-    note(kind, error, request_id) {
+    /** @param request_id of the request that failed */
+    note(kind: 'fault' | 'unavailable', error: unknown, request_id: string): void {
       const root = rootOf(error);
       const own = nameOf(kind, root);
       const isOne = causes.has(own) || causes.size < CAUSES_MAX;
@@ -74,7 +68,8 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
       if (kind === 'fault') log.error({ request_id, err: error }, 'fault');
       else log.error({ request_id, err: error }, 'unavailable');
     },
-    close() {
+    /** Logs the counts that are not logged yet. */
+    close(): void {
       for (const [name, cause] of causes) {
         clearInterval(cause.timer);
         if (cause.unlogged > 0) report(name, cause);
@@ -87,9 +82,8 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
 /** The error that caused the others. */
 function rootOf(error: unknown): unknown {
   let root = error;
-  for (let depth = 0; depth < 5 && root instanceof Error && root.cause !== undefined; depth += 1) {
+  for (let depth = 0; depth < 5 && root instanceof Error && root.cause !== undefined; depth += 1)
     root = root.cause;
-  }
   return root;
 }
 
@@ -98,7 +92,7 @@ function messageOf(error: unknown): string {
 }
 
 /** The same for errors with one message from one line of code. */
-function nameOf(kind: FaultKind, root: unknown): string {
+function nameOf(kind: string, root: unknown): string {
   const stack = root instanceof Error ? (root.stack ?? '') : '';
   return `${kind} ${messageOf(root)}${/\n\s+at .*/.exec(stack)?.[0] ?? ''}`;
 }

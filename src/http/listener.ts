@@ -1,24 +1,26 @@
 /**
  * A listening server, of the API or of the administration: plain HTTP or TLS with a certificate that is renewed, with the
  * same limits, timeouts and room for connections.
- *
- * https://nodejs.org/api/http.html, https://nodejs.org/api/https.html
  */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Limit } from '../limits/limit-names.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { MINUTE_MS } from '../time.ts';
-import { type ConnectionRoom, createConnectionRoom, type RoomOptions } from './connection-limit.ts';
-import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
-import { type Connections, watchConnections } from './connections.ts';
-import { openTls, secureContext, type TlsPair } from './tls-pair.ts';
-import { type TlsRenewal, type TlsRenewalOptions, watchTlsPair } from './tls-renewal.ts';
+import { MINUTE_MS, SECOND_MS } from '../time.ts';
+import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
+import { watchConnections } from './connections.ts';
+import type { Limit } from './request-metrics.ts';
+import {
+  openTls,
+  secureContext,
+  type TlsPair,
+  type TlsRenewal,
+  type TlsRenewalOptions,
+  watchTlsPair,
+} from './tls-pair.ts';
 
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
@@ -33,6 +35,35 @@ const OPTIONS: ServerOptions = {
   // read one way here and another way by a proxy.
   joinDuplicateHeaders: true,
   noDelay: true,
+};
+
+/** Timeouts of connections: a slow one costs memory, and counts against `max_connections`. */
+export interface ConnectionTimes {
+  /** TLS handshake. Node's default lets a silent client hold a connection for two minutes. */
+  readonly handshakeMs: number;
+  /** A request's head, from its first byte or the connection's start. */
+  readonly headMs: number;
+  /** A request with its body. */
+  readonly requestMs: number;
+  /** The body of a request for a token. */
+  readonly tokenBodyMs: number;
+  /** Between two requests. */
+  readonly keepAliveMs: number;
+  /** Without any traffic, as with a client that never reads its answer. */
+  readonly idleMs: number;
+  /** How often connections are checked for these. */
+  readonly checkEveryMs: number;
+}
+
+export const CONNECTION_TIMES: ConnectionTimes = {
+  handshakeMs: 15 * SECOND_MS,
+  headMs: 15 * SECOND_MS,
+  requestMs: 30 * SECOND_MS,
+  tokenBodyMs: 10 * SECOND_MS,
+  // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
+  keepAliveMs: 75 * SECOND_MS,
+  idleMs: MINUTE_MS,
+  checkEveryMs: 5 * SECOND_MS,
 };
 
 export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 'now'> {
@@ -50,27 +81,10 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   readonly log: Logger;
 }
 
-export interface Listener {
-  /** Requests and errors are events of it. */
-  readonly server: Server;
-  readonly connections: Connections;
-  readonly room: Pick<ConnectionRoom, 'open'>;
-  /** The certificate in use; null without TLS. */
-  pair(): TlsPair | null;
-  /**
-   * @param start calls listen of the server
-   * @returns its URL
-   * @throws Refused `failed` when it cannot listen
-   */
-  listen(start?: (port: number, host: string) => void): Promise<string>;
-  /** Checks for a renewed certificate now, not within seconds; null without TLS. */
-  readonly renewCertificate: (() => void) | null;
-  /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
-  close(graceMs: number): Promise<void>;
-}
+export type Listener = Awaited<ReturnType<typeof openListener>>;
 
 /** A listener that does not listen yet. @throws Refused `configuration` where the certificate cannot be used */
-export async function openListener(options: ListenerOptions): Promise<Listener> {
+export async function openListener(options: ListenerOptions) {
   const { settings, section, limits, times = CONNECTION_TIMES, log } = options;
   const tls = await openTls(settings, section && { section });
   const { server, renew } = createNodeServer(tls?.pair ?? null, times);
@@ -84,18 +98,23 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   };
   let renewal: TlsRenewal | null = null;
   return {
+    /** Requests and errors are events of it. */
     server,
     connections,
     room,
+    /** The certificate in use; null without TLS. */
     pair: () => pair,
-    async listen(start = (port, host) => server.listen(port, host)) {
+    /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
+    async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {
       await listening(server, options, start);
       if (tls !== null) renewal = watchTlsPair({ ...options, ...tls, onRenewed });
       server.on('error', (error) => log.error({ err: error }, 'http server'));
       return listeningUrl(server, tls === null ? 'http' : 'https');
     },
+    /** Checks for a renewed certificate now, not within seconds; null without TLS. */
     renewCertificate: tls === null ? null : () => void renewal?.check(),
-    close(graceMs) {
+    /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
+    close(graceMs: number): Promise<void> {
       renewal?.close();
       return closeServer(server, graceMs);
     },
@@ -144,11 +163,9 @@ function onRefusedConnection({ onRefused, log, now }: ListenerOptions): RoomOpti
   };
 }
 
-async function listening(
-  server: Server,
-  options: ListenerOptions,
-  start: (port: number, host: string) => void,
-): Promise<void> {
+type Listen = (port: number, host: string) => void;
+
+async function listening(server: Server, options: ListenerOptions, start: Listen): Promise<void> {
   const { settings, subject = '', advice = OTHER_ADDRESS } = options;
   const { host, port } = settings;
   const isListening = once(server, 'listening');
@@ -162,27 +179,21 @@ async function listening(
   }
 }
 
-function closeServer(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const closing = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
-    const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-    server.close(() => {
-      clearInterval(closing);
-      clearTimeout(grace);
-      resolve();
-    });
-  });
+async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const closing = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
+  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+  await new Promise((resolve) => server.close(resolve));
+  clearInterval(closing);
+  clearTimeout(grace);
 }
 
 /** The URL; loopback for a wildcard address, an IPv6 address in brackets (RFC 3986, 3.2.2). */
 function listeningUrl(server: Server, scheme: 'http' | 'https'): string {
-  const address = server.address();
-  if (address === null || typeof address === 'string')
+  const listening = server.address();
+  if (listening === null || typeof listening === 'string')
     throw new Error('the server is not listening on a port');
-  return `${scheme}://${loopbackIfWildcard(address)}:${address.port}`;
-}
-
-function loopbackIfWildcard({ address, family }: AddressInfo): string {
-  if (family === 'IPv6') return address === '::' ? '[::1]' : `[${address}]`;
-  return address === '0.0.0.0' ? '127.0.0.1' : address;
+  const { address, family, port } = listening;
+  const wildcards: Readonly<Record<string, string>> = { '::': '::1', '0.0.0.0': '127.0.0.1' };
+  const host = wildcards[address] ?? address;
+  return `${scheme}://${family === 'IPv6' ? `[${host}]` : host}:${port}`;
 }

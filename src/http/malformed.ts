@@ -41,9 +41,8 @@ export function malformedReply(error: Error, find: (path: string, method: string
     problem: { code: 'invalid_request', status, detail },
     isForToken: isForToken(error),
   });
-  if (isErrorCode(error, 'HPE_HEADER_OVERFLOW')) {
+  if (isErrorCode(error, 'HPE_HEADER_OVERFLOW'))
     return reply(431, 'The request line and headers are too large.');
-  }
   if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT'))
     return reply(408, 'The request was not received in time.');
   if (isErrorCode(error, 'HPE_INVALID_URL'))

@@ -1,4 +1,4 @@
-/** The header `Link: <…>; rel="next"` (RFC 8288): the request for the next page. */
+/** What the lists of detections have in common: a page's body, and the header `Link: <…>; rel="next"` (RFC 8288). */
 import { optional, text } from './description.ts';
 
 /**
@@ -26,4 +26,12 @@ export function nextLink(baseUrl: string, path: string, query: string, cursor: s
   next.set('cursor', cursor);
   const link = `<${baseUrl}${path}?${next}>; rel="next"`;
   return link.length > CHARACTERS_MAX ? [] : ['Link', link];
+}
+
+const DATA_START = Buffer.from('{"data":[');
+
+/** @param data JSON texts of the rows, with commas between them, in pieces; @param rest the members after `data` */
+export function pageBody(data: readonly Buffer[], rest: object): string | Buffer[] {
+  const end = `],${JSON.stringify(rest).slice(1)}`;
+  return data.length === 0 ? `{"data":[${end}` : [DATA_START, ...data, Buffer.from(end)];
 }

@@ -4,32 +4,23 @@
  * seconds. So one turn reads for a moment only, from one queue in which each key has its place, however much it asks
  * for. What is no page never queues.
  */
-import { PAGES_PER_KEY_MAX, PAGES_SHARE } from '../limits/turn-limits.ts';
 import { Refused } from '../refused.ts';
 
-export interface PageTurns {
-  /**
-   * Resolves when the caller may read one page.
-   *
-   * @throws Refused `rate_limited`, also later: with too many requests in all, those of the key that has most are refused
-   */
-  take(keyId: string): Promise<void>;
-  /** A connection was accepted: others may follow, and have their requests read before the next page. */
-  arrived(): void;
-}
-
+/** Requests of one key whose page is not read yet. */
+export const PAGES_PER_KEY_MAX = 100;
+/** The same of all keys, as a share of `server.max_connections`. */
+const PAGES_SHARE = 1 / 4;
 /** Longer than a small page, so that a turn can read many of these, and shorter than a large one. */
 const TURN_MS = 1;
 /** Turns without a page while connections arrive: pages are read, too, when they never stop arriving. */
 const ARRIVALS_MAX = 100;
 
-interface Asking {
-  readonly resolve: () => void;
-  readonly reject: (error: Refused) => void;
-}
+type Asking = Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>;
+
+export type PageTurns = ReturnType<typeof createPageTurns>;
 
 /** @param connectionsMax that are open at once */
-export function createPageTurns(connectionsMax: number): PageTurns {
+export function createPageTurns(connectionsMax: number) {
   const pagesMax = Math.ceil(connectionsMax * PAGES_SHARE);
   /** By key, in the order of their turns; none is empty. */
   const queues = new Map<string, Asking[]>();
@@ -80,23 +71,28 @@ export function createPageTurns(connectionsMax: number): PageTurns {
   }
 
   return {
-    take(keyId) {
+    /**
+     * Resolves when the caller may read one page.
+     *
+     * @throws Refused `rate_limited`, also later: with too many requests in all, those of the key that has most are refused
+     */
+    take(keyId: string): Promise<void> {
       if ((queues.get(keyId)?.length ?? 0) >= PAGES_PER_KEY_MAX) throw tooMany();
       if (size >= pagesMax) {
         const other = busiest(keyId);
         if (other === keyId) throw tooMany();
         refuseNewest(other);
       }
-      return new Promise((resolve, reject) => {
-        const queue = queues.get(keyId);
-        if (queue === undefined) queues.set(keyId, [{ resolve, reject }]);
-        else queue.push({ resolve, reject });
-        size += 1;
-        if (isRunning) return;
-        isRunning = true;
-        setImmediate(turn);
-      });
+      const asking = Promise.withResolvers<void>();
+      const queue = queues.get(keyId);
+      if (queue === undefined) queues.set(keyId, [asking]);
+      else queue.push(asking);
+      size += 1;
+      if (!isRunning) setImmediate(turn);
+      isRunning = true;
+      return asking.promise;
     },
+    /** A connection was accepted: others may follow, and have their requests read before the next page. */
     arrived() {
       hasArrived = true;
     },

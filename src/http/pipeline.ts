@@ -1,10 +1,7 @@
 /**
- * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential,
- * account and address, rate, scope, parameters, daily allowance, the detection itself.
- *
- * Every error becomes a problem document here: nothing is ever rejected into the router.
+ * From a request to its answer, in the order of its checks: path, method, unseen key ids, credential, account and address,
+ * rate, scope, parameters, daily allowance, the detection itself. Every error becomes a problem document here.
  */
-
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';
@@ -18,11 +15,9 @@ import {
 } from '../auth/authorize.ts';
 import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
-import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { DailyAllowance } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import type { Limit } from '../limits/limit-names.ts';
-import type { Rate, RequestRate } from '../limits/request-rate.ts';
-import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
+import type { Rate, RequestRate, UnseenKeyIds } from '../limits/request-rate.ts';
 import { type Logger, logInfo } from '../log.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
@@ -32,13 +27,12 @@ import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange, Interventions } from './exchange.ts';
 import type { FaultLog } from './fault-log.ts';
-import type { Interventions } from './interventions.ts';
 import type { PageTurns } from './page-turns.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
+import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 import type { StrangerLog } from './stranger-log.ts';
 
@@ -85,35 +79,29 @@ export function refuseUnrouted(
   request: IncomingMessage,
   response: ServerResponse,
 ): boolean {
-  const { path } = splitTarget(request.url ?? '');
-  const { host } = request.headers;
+  const refuse = (detail: string, headers?: readonly string[]) => {
+    const problem = { code: 'invalid_request', detail } as const;
+    sendProblem(pipeline, openExchange(pipeline, request, response), problem, headers);
+    return true;
+  };
+  const { httpVersion, headers: asked } = request;
+  const { host, 'transfer-encoding': coding } = asked;
   // The parser also reads HTTP/0.9, whose heads a proxy may end elsewhere, and HTTP/2.0.
-  if (!VERSION.test(request.httpVersion)) {
-    const problem = invalidRequest('Unsupported HTTP version. Use HTTP/1.1.');
-    sendProblem(pipeline, openExchange(pipeline, request, response), problem, CLOSE);
-    return true;
-  }
+  if (!VERSION.test(httpVersion)) return refuse('Unsupported HTTP version. Use HTTP/1.1.', CLOSE);
   // A malformed Host comes before an unknown path: so does one that is missing in HTTP/1.1, or repeated.
-  if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
-    const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
-    sendProblem(pipeline, openExchange(pipeline, request, response), invalidRequest(detail));
-    return true;
+  if (host === undefined ? httpVersion === '1.1' : !HOST.test(host)) {
+    const what = host === undefined ? 'missing' : 'malformed or repeated';
+    return refuse(`The Host header is ${what}. Send exactly one.`);
   }
   // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
-  const coding = request.headers['transfer-encoding'];
-  if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
-    const problem = invalidRequest(
-      'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
-    );
-    sendProblem(pipeline, openExchange(pipeline, request, response), problem, CLOSE);
-    return true;
-  }
-  const found = pipeline.find(path, request.method ?? '');
+  if (coding !== undefined && (httpVersion !== '1.1' || !CHUNKED.test(coding)))
+    return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
+  const found = pipeline.find(splitTarget(request.url ?? '').path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(pipeline, request, response);
   const preflight =
     request.method === 'OPTIONS' && found.kind === 'no_method'
-      ? pipeline.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      ? pipeline.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
   if (preflight !== null) {
     send(pipeline, exchange, { status: 204, body: '', headers: preflight });
@@ -130,7 +118,8 @@ export function refuseExpectation(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const problem = invalidRequest('Unsupported Expect header. The only supported value is 100-continue.');
+  const detail = 'Unsupported Expect header. The only supported value is 100-continue.';
+  const problem = { code: 'invalid_request', detail } as const;
   pipeline.connections.inTurn(request, response, () => {
     sendProblem(pipeline, openExchange(pipeline, request, response), problem);
   });
@@ -151,10 +140,10 @@ export async function answerRequest(
     const made = handled instanceof Promise ? await handled : handled;
     const { reader } = exchange;
     if (reader !== null) pipeline.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
-    const acceptEncoding = request.headers['accept-encoding'];
+    const accepted = request.headers['accept-encoding'];
     const encoded = pipeline.encode(
       intervention?.answered(made) ?? made,
-      typeof acceptEncoding === 'string' ? acceptEncoding : undefined,
+      typeof accepted === 'string' ? accepted : undefined,
     );
     send(pipeline, exchange, encoded instanceof Promise ? await encoded : encoded);
   } catch (error) {
@@ -228,13 +217,12 @@ function verify(
 ): Credential {
   const { unseen } = pipeline;
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
-  if (secondsToWait !== null) {
+  if (secondsToWait !== null)
     throw new Refused(
       'rate_limited',
       `Too many requests from this address with key ids that it has not used recently. Retry in ${counted(secondsToWait, 'second')}.`,
       { retryAfterSeconds: secondsToWait },
     );
-  }
   try {
     const credential = authenticate(pipeline.access, presented(), address, nowMs);
     unseen.markSeen(credential.key_id, address, nowMs);
@@ -254,7 +242,7 @@ function openExchange(
   route: Route | null = null,
 ): Exchange {
   // Without a listener, a write to a client that is gone would be an uncaught exception.
-  response.on('error', ignore);
+  response.on('error', () => {});
   const forwarded = request.headers['x-forwarded-for'];
   const exchange: Exchange = {
     request_id: randomUUID(),
@@ -363,10 +351,6 @@ function retryAfter(error: unknown): string[] {
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
-function invalidRequest(detail: string): Problem {
-  return { code: 'invalid_request', detail };
-}
-
 function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { status, rows, code, waited_ms } = answer;
@@ -393,5 +377,3 @@ function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, dura
 function verifiedKeyId(exchange: Exchange, answer: Answer): string | null {
   return exchange.key_id ?? answer.key_id ?? null;
 }
-
-function ignore(): void {}

@@ -1,7 +1,4 @@
-/**
- * Writes answers, with the headers that every one has: X-Request-Id, Cache-Control,
- * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
- */
+/** Writes answers, with the headers that every one has, and the rate-limit headers once a credential was verified. */
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
 import type { Exchange } from './exchange.ts';
@@ -23,16 +20,15 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   // The client is gone: writing would end in an unhandled error.
   if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
   writeHead(exchange, answer, closing);
-  if (typeof body === 'string') {
-    response.end(body);
-    return null;
+  if (typeof body === 'string') response.end(body);
+  else if ('handle' in body) return sendFile(response, body);
+  else {
+    // One system call for the head and all pieces, without copying them.
+    response.cork();
+    for (const piece of body) response.write(piece);
+    response.uncork();
+    response.end();
   }
-  if ('handle' in body) return sendFile(response, body);
-  // One system call for the head and all pieces, without copying them.
-  response.cork();
-  for (const piece of body) response.write(piece);
-  response.uncork();
-  response.end();
   return null;
 }
 
@@ -45,12 +41,8 @@ export function writeHead(
   const { status, body } = answer;
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
   if (status !== 304 && status !== 204) {
-    headers.push(
-      'Content-Type',
-      answer.contentType ?? 'application/json',
-      'Content-Length',
-      `${byteLength(body)}`,
-    );
+    headers.push('Content-Type', answer.contentType ?? 'application/json');
+    headers.push('Content-Length', `${byteLength(body)}`);
   }
   if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
   if (rate !== null) pushRateLimitHeaders(headers, rate);
@@ -68,9 +60,8 @@ export function problemAnswer(
   headers: readonly string[] = [],
 ): Answer {
   const { code, detail } = problem;
-  if (exchange.path === TOKEN_PATH && code === 'invalid_request') {
+  if (exchange.path === TOKEN_PATH && code === 'invalid_request')
     return { status: 400, code, body: renderOAuthError(code, detail), headers };
-  }
   const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
   return {
     status: problem.status ?? PROBLEMS[code].status,

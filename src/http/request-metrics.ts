@@ -1,13 +1,21 @@
-/** Called for every request when metrics are on. */
-import type { Limit } from '../limits/limit-names.ts';
+/** What is counted of requests when metrics are on. */
+
+/** The limits that refuse requests, by their names in the metrics. */
+export const LIMITS = [
+  'requests',
+  'pages',
+  'token_requests',
+  'unseen_key_ids',
+  'daily_rows',
+  'connections',
+  'connections_per_address',
+] as const;
+export type Limit = (typeof LIMITS)[number];
 
 export interface RequestMetrics {
   /**
-   * A request was answered.
-   *
    * @param endpoint the path of its route; {@link NO_ENDPOINT} where it has none
-   * @param seconds from its head to the answer
-   * @param rows detections in the answer
+   * @param seconds from its head to the answer; @param rows detections in the answer
    */
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   /** A limit rejected a request or connection. */

@@ -10,13 +10,9 @@ import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, TYPE_RULES } from '../detection/content-type.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
-import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
-import type { DailyRows } from '../limits/daily-rows.ts';
-import type { KeyUses } from '../limits/key-uses.ts';
-import { createRequestRate } from '../limits/request-rate.ts';
-import type { SeenKeys } from '../limits/seen-keys.ts';
-import { createTokenRate } from '../limits/token-rate.ts';
-import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
+import { createDailyAllowance, type DailyAllowance, type DailyRows } from '../limits/daily-rows.ts';
+import type { KeyUses, SeenKeys } from '../limits/key-uses.ts';
+import { createRequestRate, createTokenRate, createUnseenKeyIds } from '../limits/request-rate.ts';
 import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
@@ -26,7 +22,6 @@ import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
 import type { Now } from '../time.ts';
 import { createClientAddress, createProxyWarning } from './client-address.ts';
-import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { createCors } from './cors.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
@@ -37,9 +32,9 @@ import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
+import type { Interventions } from './exchange.ts';
 import { createFaultLog } from './fault-log.ts';
-import type { Interventions } from './interventions.ts';
-import { type Listener, openListener } from './listener.ts';
+import { CONNECTION_TIMES, type ConnectionTimes, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
   isTlsFailure,
@@ -86,21 +81,10 @@ export interface ServerOptions {
   readonly times?: ConnectionTimes;
 }
 
-export interface RunningServer {
-  /** With loopback for a wildcard address. */
-  readonly url: string;
-  readonly renewCertificate: Listener['renewCertificate'];
-  connections(): number;
-  /** When the certificate in use expires, epoch milliseconds; null without TLS. */
-  certificateExpiresMs(): number | null;
-  /**
-   * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open.
-   */
-  close(graceMs: number): Promise<void>;
-}
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
+export async function startServer(options: ServerOptions) {
   const { config, metrics, log } = options;
   const listener = await openListener({
     ...options,
@@ -145,11 +129,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
   return {
+    /** With loopback for a wildcard address. */
     url,
     renewCertificate: listener.renewCertificate,
     connections: room.open,
+    /** When the certificate in use expires, epoch milliseconds; null without TLS. */
     certificateExpiresMs: () => listener.pair()?.validToMs ?? null,
-    async close(graceMs) {
+    /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
+    async close(graceMs: number): Promise<void> {
       state.isClosing = true;
       options.waiting.close();
       await listener.close(graceMs);
@@ -200,9 +187,8 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
-    for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method]) {
+    for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method])
       router.add(method, pattern, (request, response) => answerRequest(pipeline, route, request, response));
-    }
   }
   return router;
 }

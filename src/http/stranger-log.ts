@@ -7,18 +7,6 @@ import { addressNetwork } from '../addresses.ts';
 import type { Logger } from '../log.ts';
 import { MINUTE_MS } from '../time.ts';
 
-export interface StrangerLog {
-  /**
-   * Calls `write`, or counts.
-   *
-   * @param address that caused the line; an IPv6 network of 64 bits counts as one
-   * @param kind one of a few: the error code, for example
-   */
-  note(address: string, kind: string, write: () => void): void;
-  /** Logs what is only counted so far. */
-  close(): void;
-}
-
 /** Written lines of one address in a minute. fail2ban counts them, so a ban must need no more (security.md). */
 const ADDRESS_LINES_MAX = 10;
 /** Written lines of all addresses in a minute; so many addresses are held in memory. */
@@ -27,7 +15,9 @@ const LINES_MAX = 500;
 /** By kind. */
 type Counts = Map<string, number>;
 
-export function createStrangerLog(log: Logger): StrangerLog {
+export type StrangerLog = ReturnType<typeof createStrangerLog>;
+
+export function createStrangerLog(log: Logger) {
   const networks = new Map<string, { lines: number; readonly more: Counts }>();
   let lines = 0;
   /** Of addresses that had no ten lines when none were left. */
@@ -47,7 +37,13 @@ export function createStrangerLog(log: Logger): StrangerLog {
   }
 
   return {
-    note(address, kind, write) {
+    /**
+     * Calls `write`, or counts.
+     *
+     * @param address that caused the line; an IPv6 network of 64 bits counts as one
+     * @param kind one of a few: the error code, for example
+     */
+    note(address: string, kind: string, write: () => void): void {
       timer ??= setTimeout(report, MINUTE_MS).unref();
       const name = addressNetwork(address);
       const network = networks.get(name) ?? { lines: 0, more: new Map() };
@@ -61,6 +57,7 @@ export function createStrangerLog(log: Logger): StrangerLog {
       const counts = network.lines === ADDRESS_LINES_MAX ? network.more : others;
       counts.set(kind, (counts.get(kind) ?? 0) + 1);
     },
+    /** Logs what is only counted so far. */
     close: report,
   };
 }

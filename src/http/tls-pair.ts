@@ -6,8 +6,11 @@ import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import type { Conditions } from '../health/alert-conditions.ts';
+import type { Logger } from '../log.ts';
+import { paced } from '../pace.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { DAY_MS, formatMs } from '../time.ts';
+import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
   /** Of the settings that name them; default: server. */
@@ -58,8 +61,8 @@ export async function openTls(
 /** @throws Refused `configuration`, with the file that cannot be read and why */
 export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   const [certificate, key] = await Promise.all([
-    readPem(paths, 'tls_certificate'),
-    readPem(paths, 'tls_key'),
+    readPem(named(paths, 'tls_certificate'), paths.certificate),
+    readPem(named(paths, 'tls_key'), paths.key),
   ]);
   return { certificate, key };
 }
@@ -74,11 +77,10 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
     () => createPrivateKey(key),
     `${named(paths, 'tls_key')}: no PEM private key without a passphrase found in the file`,
   );
-  if (!x509.checkPrivateKey(privateKey)) {
+  if (!x509.checkPrivateKey(privateKey))
     throw refused(
       `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
     );
-  }
   attempt(
     () => createSecureContext(secureContext({ certificate, key })),
     `${named(paths, 'tls_certificate')}: OpenSSL does not accept this certificate and key for TLS`,
@@ -97,15 +99,10 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
  * (RFC 9325, 4.2). Node's default also has static RSA and CBC.
  */
 const CIPHERS = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
+  ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
+  ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+  ...['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384'],
+  ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
 /** The TLS options; curves are Node's default. */
@@ -132,9 +129,8 @@ export function validityError(
   const { validFromMs, validToMs } = pair;
   if (nowMs >= validToMs)
     return `${certificate}: the certificate expired at ${formatMs(validToMs)}; clients reject it`;
-  if (nowMs < validFromMs) {
+  if (nowMs < validFromMs)
     return `${certificate}: the certificate is not valid before ${formatMs(validFromMs)}; clients reject it until then`;
-  }
   const soonMs = Math.min(EXPIRES_SOON_MS, (validToMs - validFromMs) / 3);
   return validToMs - nowMs > soonMs
     ? null
@@ -143,27 +139,18 @@ export function validityError(
 
 type TlsSetting = 'tls_certificate' | 'tls_key';
 
-function pathOf(paths: TlsPaths, setting: TlsSetting): string {
-  return setting === 'tls_key' ? paths.key : paths.certificate;
-}
-
 function named(paths: TlsPaths, setting: TlsSetting): string {
-  return `[${paths.section ?? 'server'}] ${setting}, ${pathOf(paths, setting)}`;
+  return `[${paths.section ?? 'server'}] ${setting}, ${setting === 'tls_key' ? paths.key : paths.certificate}`;
 }
 
-async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
-  const name = named(paths, setting);
+async function readPem(name: string, path: string): Promise<Buffer> {
   try {
-    const file = await open(pathOf(paths, setting), constants.O_RDONLY | NO_WAIT);
-    try {
-      const stat = await file.stat();
-      if (!stat.isFile()) throw refused(`${name}: not a regular file`);
-      if (stat.size > FILE_BYTES_MAX)
-        throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
+    await using file = await open(path, constants.O_RDONLY | NO_WAIT);
+    const stat = await file.stat();
+    if (!stat.isFile()) throw refused(`${name}: not a regular file`);
+    if (stat.size > FILE_BYTES_MAX)
+      throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
+    return await file.readFile();
   } catch (error) {
     if (error instanceof Refused) throw error;
     throw refused(`${name}: ${whyUnreadable(error)}`, error);
@@ -187,4 +174,82 @@ function attempt<Value>(use: () => Value, otherwise: string): Value {
 
 function refused(detail: string, cause?: unknown): Refused {
   return new Refused('configuration', detail, { cause });
+}
+
+export interface TlsRenewalOptions {
+  readonly paths: TlsPaths;
+  /** What is in use. */
+  readonly pair: TlsPair;
+  readonly onRenewed: (pair: TlsPair) => void;
+  readonly conditions: Pick<Conditions, 'set'>;
+  readonly log: Logger;
+  readonly now: Now;
+  /** null: only on `check`. */
+  readonly everyMs?: number | null;
+}
+
+export type TlsRenewal = ReturnType<typeof watchTlsPair>;
+
+const CHECK_EVERY_MS = paced(2 * SECOND_MS);
+const CHECKS_BEFORE_WARNING = 2;
+
+/**
+ * Uses a renewed certificate without a restart, and opens alerts for one that is about to expire or cannot be used.
+ *
+ * Both files are read every few seconds and compared by content: this detects a rename, a changed link and writing in
+ * place, on any file system. While a renewal is being written they do not match, so an error must persist for two checks
+ * before it is reported. The previous pair stays in use until the new one is good.
+ */
+export function watchTlsPair(options: TlsRenewalOptions) {
+  const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
+  let pair = options.pair;
+  /** The error of the last check, and how often in a row; null: none. */
+  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly checks: number } | null =
+    null;
+  const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
+  const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
+
+  async function check(): Promise<void> {
+    const found = await readTlsFiles(paths).catch(reasonOf);
+    if (typeof found === 'string') note(null, found);
+    else if (isSame(found, pair)) wrong = null;
+    else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
+    else take(found);
+    if (wrong === null) set('certificate not usable', null);
+    checkValidity();
+  }
+
+  function take(files: TlsFiles): void {
+    try {
+      pair = checkTlsPair(paths, files);
+    } catch (error) {
+      note(files, reasonOf(error));
+      return;
+    }
+    wrong = null;
+    onRenewed(pair);
+    const valid_to = formatMs(pair.validToMs);
+    log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
+  }
+
+  function note(files: TlsFiles | null, reason: string): void {
+    wrong = { files, reason, checks: wrong?.reason === reason ? wrong.checks + 1 : 1 };
+    if (wrong.checks !== CHECKS_BEFORE_WARNING) return;
+    set('certificate not usable', reason);
+    log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
+  }
+
+  checkValidity();
+  let checking = Promise.resolve();
+  /** Checks now. Resolves when what was found is in use, or refused. */
+  const checkInTurn = () => {
+    checking = checking.then(check);
+    return checking;
+  };
+  const timer = everyMs === null ? undefined : setInterval(checkInTurn, everyMs);
+  return { check: checkInTurn, close: () => clearInterval(timer) };
+}
+
+function isSame(a: TlsFiles, b: TlsFiles): boolean {
+  return a.certificate.equals(b.certificate) && a.key.equals(b.key);
 }

@@ -1,17 +1,8 @@
 /**
- * The basic schemas from which those of all bodies are made.
- *
- * Objects are closed: a member that the API does not name is an error, and the tests check every response that way.
+ * The basic schemas from which those of all bodies are made. Objects are closed: the tests check every response that way.
  * The printed document opens them, because a later version may add members.
  */
-import {
-  type TLiteral,
-  type TObject,
-  type TProperties,
-  type TSchema,
-  type TUnion,
-  Type,
-} from '@sinclair/typebox';
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 
 const COMPONENTS = '#/components/schemas/';
@@ -45,7 +36,7 @@ export function described(schema: TSchema, description: string): TSchema {
 }
 
 /** One of some words. */
-export function words(values: readonly string[]): TUnion | TLiteral {
+export function words(values: readonly string[]): TSchema {
   const [first, ...more] = values.map((value) => Type.Literal(value));
   if (first === undefined) throw new Error('a choice of nothing');
   return more.length === 0 ? first : Type.Union([first, ...more]);

@@ -5,27 +5,11 @@
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';
 import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
-import { WAITS_PER_KEY_MAX, WAITS_SHARE } from '../limits/turn-limits.ts';
 
-export interface Waiting {
-  /**
-   * Begins the wait of a request. If too many wait, of its key or in all, the oldest of them is over.
-   *
-   * @param socket of the client
-   */
-  begin(keyId: string, ms: number, socket: Socket): Wait;
-  /** A transaction with changes is visible. */
-  changed(): void;
-  /** Ends all waits, and those that begin later. */
-  close(): void;
-  count(): number;
-}
-
-/** A `using` declaration ends it. */
-export interface Wait extends Disposable {
-  /** @returns false once the time is over, the client is gone, others need the room, or the server closes */
-  forChange(): Promise<boolean>;
-}
+/** Requests of one key that wait for a change (`Prefer: wait`). */
+export const WAITS_PER_KEY_MAX = 50;
+/** The same of all keys, as a share of `server.max_connections`. */
+export const WAITS_SHARE = 1 / 2;
 
 interface Waiter {
   readonly keyId: string;
@@ -33,8 +17,10 @@ interface Waiter {
   readonly end: () => void;
 }
 
+export type Waiting = ReturnType<typeof createWaiting>;
+
 /** @param connectionsMax that are open at once */
-export function createWaiting(connectionsMax: number): Waiting {
+export function createWaiting(connectionsMax: number) {
   const waitsMax = Math.ceil(connectionsMax * WAITS_SHARE);
   /** The oldest first. */
   const waiters = new Set<Waiter>();
@@ -48,7 +34,13 @@ export function createWaiting(connectionsMax: number): Waiting {
   }
 
   return {
-    begin(keyId, ms, socket) {
+    /**
+     * Begins the wait of a request; a `using` declaration ends it. If too many wait, of its key or in all, the oldest of
+     * them is over.
+     *
+     * @param socket of the client
+     */
+    begin(keyId: string, ms: number, socket: Socket) {
       const endMs = monotonicMs() + ms;
       let isOver = false;
       let wake: ((isChanged: boolean) => void) | null = null;
@@ -71,6 +63,7 @@ export function createWaiting(connectionsMax: number): Waiting {
       waiters.add(waiter);
       if (isClosed || socket.destroyed) end();
       return {
+        /** @returns false once the time is over, the client is gone, others need the room, or the server closes */
         forChange: () => {
           const { promise, resolve } = Promise.withResolvers<boolean>();
           // The clock of a lab jumps, and its timers do not.
@@ -81,9 +74,11 @@ export function createWaiting(connectionsMax: number): Waiting {
         [Symbol.dispose]: end,
       };
     },
+    /** A transaction with changes is visible. */
     changed() {
       for (const waiter of waiters) waiter.changed();
     },
+    /** Ends all waits, and those that begin later. */
     close() {
       isClosed = true;
       for (const waiter of [...waiters]) waiter.end();

@@ -17,7 +17,7 @@ import { COLUMNS } from '../generate/lines.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { type LabValues, parseDuration } from '../operations/lab-members.ts';
-import { readOneDetection } from '../query/one-detection.ts';
+import { readOneDetection } from '../query/detection-text.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';

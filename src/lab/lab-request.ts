@@ -14,7 +14,7 @@ import type { Exchange, Intervention } from '../http/exchange.ts';
 import { nextLink } from '../http/next-link.ts';
 import { rateLimited } from '../http/pipeline.ts';
 import { type Answer, type Route, splitTarget, unroutedProblem } from '../http/routes.ts';
-import { allowanceUsed, nextDayMs } from '../limits/daily-allowance.ts';
+import { allowanceUsed, nextDayMs } from '../limits/daily-rows.ts';
 import { Refused } from '../refused.ts';
 import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';

@@ -10,25 +10,19 @@ export const STREAMS_MAX = 20;
 
 /** Values of `subscription_id`. */
 export const SUBSCRIPTIONS_MAX = 4;
-
 /** Values of `publisher_id` and of `exclude_publisher_id`. */
 export const PUBLISHERS_MAX = 50;
-
 /** Values of `domain` and of `exclude_domain`. */
 export const DOMAINS_MAX = 20;
-
 /** Characters (code points) of `source_id`. */
 export const SOURCE_ID_CHARACTERS_MAX = 200;
 
 /** Rows of a period page over more than one stream. */
 export const PERIOD_ROWS_MAX = 200;
-
 /** Calendar days of a period whose ends are dates. */
 export const PERIOD_DAYS_MAX = 31;
-
 /** Length of any other period, with an hour for clock changes. */
 export const PERIOD_MAX_MS = PERIOD_DAYS_MAX * DAY_MS + HOUR_MS;
-
 /** Storage shards of a period request: a shard is one UTC day of one stream. */
 export const SHARDS_MAX = 64;
 
@@ -46,7 +40,6 @@ export const CHUNK_ROWS = 64;
 
 /** Body of a token request. */
 export const TOKEN_BODY_BYTES_MAX = 4096;
-
 /** How long an access token lasts. */
 export const TOKEN_LIFETIME_MS = HOUR_MS;
 

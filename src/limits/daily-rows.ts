@@ -1,12 +1,12 @@
 /**
- * Rows read by each account and key, by UTC day. Counted in memory;
- * usage-keeper.ts has them written.
- *
- * The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that were already used
- * on that day still count.
+ * The daily row allowance of accounts and keys, and the rows that each has read, by UTC day. Counted in memory; usage.ts
+ * has them written. The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that
+ * were already used on that day still count.
  */
 import { type Static, Type } from '@sinclair/typebox';
-import { DAY_MS } from '../time.ts';
+import { counted } from '../counted.ts';
+import { Refused } from '../refused.ts';
+import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 
 export const ROW_HOLDERS = ['key', 'account'] as const;
 export type RowHolder = (typeof ROW_HOLDERS)[number];
@@ -30,29 +30,20 @@ export function accountUsageId(account: { readonly id: string; readonly created_
   return `${account.id}@${account.created_at}`;
 }
 
-export interface DailyRows {
-  /** Rows read on the day of `nowMs`. */
-  used(holder: RowHolder, id: string, nowMs: number): number;
-  add(holder: RowHolder, id: string, rows: number, nowMs: number): void;
-  /** The counts of the days that are kept. */
-  all(): UsedRows[];
-}
-
 /** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
+export type DailyRows = ReturnType<typeof createDailyRows>;
+
 /** @param stored the counts of earlier runs */
-export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
+export function createDailyRows(stored: readonly UsedRows[] = []) {
   // Bounded by the number of accounts and keys: only verified keys read rows.
   const days = new Map<number, Map<string, UsedRows>>();
   for (const count of stored) countsOf(count.day).set(nameOf(count.holder, count.id), { ...count });
 
   function countsOf(day: number): Map<string, UsedRows> {
-    let counts = days.get(day);
-    if (counts === undefined) {
-      counts = new Map();
-      days.set(day, counts);
-    }
+    const counts = days.get(day) ?? new Map<string, UsedRows>();
+    days.set(day, counts);
     return counts;
   }
 
@@ -62,8 +53,10 @@ export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
   }
 
   return {
-    used: (holder, id, nowMs) => days.get(dayOf(nowMs))?.get(nameOf(holder, id))?.rows ?? 0,
-    add(holder, id, rows, nowMs) {
+    /** Rows read on the day of `nowMs`. */
+    used: (holder: RowHolder, id: string, nowMs: number) =>
+      days.get(dayOf(nowMs))?.get(nameOf(holder, id))?.rows ?? 0,
+    add(holder: RowHolder, id: string, rows: number, nowMs: number): void {
       if (rows === 0) return;
       const day = dayOf(nowMs);
       const isNewDay = !days.has(day);
@@ -74,6 +67,7 @@ export function createDailyRows(stored: readonly UsedRows[] = []): DailyRows {
       count.rows += rows;
       counts.set(name, count);
     },
+    /** The counts of the days that are kept. */
     all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
@@ -85,4 +79,77 @@ export function dayOf(ms: number): number {
 
 function nameOf(holder: RowHolder, id: string): string {
   return `${holder}:${id}`;
+}
+
+/** The members of a credential that matter here; times are epoch milliseconds. */
+export interface RowReader {
+  readonly key_id: string;
+  /** The key's own allowance; null: only that of the account applies. */
+  readonly daily_rows: number | null;
+  /** `daily_rows` null: that of the setting. */
+  readonly account: { readonly id: string; readonly created_at: number; readonly daily_rows: number | null };
+}
+
+interface Throttle {
+  /** `account` if both are used up. */
+  readonly by: RowHolder;
+  /** Rows a day. */
+  readonly allowance: number;
+  /** Rows read today: more than the allowance, since the last request was served completely. */
+  readonly used: number;
+  /** The next 00:00 UTC, epoch milliseconds. */
+  readonly until_ms: number;
+}
+
+export type DailyAllowance = ReturnType<typeof createDailyAllowance>;
+
+/**
+ * A request is accepted while the used rows are below the allowance, and is then served completely. The allowance is the
+ * current one; only the rows are stored. @param defaultRows the setting `[limits] daily_rows`
+ */
+export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
+  const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;
+
+  function throttle(reader: RowReader, nowMs: number): Throttle | null {
+    const until_ms = nextDayMs(nowMs);
+    const ofAccount = rowsOf(reader);
+    const usedByAccount = rows.used('account', accountUsageId(reader.account), nowMs);
+    if (usedByAccount >= ofAccount)
+      return { by: 'account', allowance: ofAccount, used: usedByAccount, until_ms };
+    const ofKey = reader.daily_rows;
+    if (ofKey === null) return null;
+    const usedByKey = rows.used('key', reader.key_id, nowMs);
+    return usedByKey < ofKey ? null : { by: 'key', allowance: ofKey, used: usedByKey, until_ms };
+  }
+
+  return {
+    /** The allowance of the account. */
+    rowsOf,
+    /** Null while reads are accepted. */
+    throttle,
+    /** @throws Refused `daily_allowance` */
+    require(reader: RowReader, nowMs: number): void {
+      const throttled = throttle(reader, nowMs);
+      if (throttled !== null) throw allowanceUsed(throttled, nowMs);
+    },
+    /** Counts rows for the day on which the request was accepted. */
+    count(reader: RowReader, count: number, nowMs: number): void {
+      rows.add('account', accountUsageId(reader.account), count, nowMs);
+      rows.add('key', reader.key_id, count, nowMs);
+    },
+  };
+}
+
+export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs: number): Refused {
+  return new Refused(
+    'daily_allowance',
+    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
+      `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
+    { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
+  );
+}
+
+/** When the used rows count from zero again: the next 00:00 UTC, epoch milliseconds. */
+export function nextDayMs(nowMs: number): number {
+  return (dayOf(nowMs) + 1) * DAY_MS;
 }

@@ -1,37 +1,72 @@
-/** When each key was last used, and how far it has read the change stream. In memory; usage-keeper.ts has it written. */
+/** When each key was last used, how far it has read, and from which networks it was proven. In memory; usage.ts has it written. */
 import { type Static, Type } from '@sinclair/typebox';
+import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';
+import { DAY_MS } from '../time.ts';
 
 /** One use as stored. */
-export const KeyUse = Type.Readonly(
-  Type.Object({
-    key_id: Type.String(),
-    /** Epoch milliseconds. */
-    last_used_at: Type.Integer(),
-    /** Of the last change stream cursor given to it; null: none. */
-    position: Type.Union([Type.Integer(), Type.Null()]),
-  }),
-);
-export type KeyUse = Static<typeof KeyUse>;
-
-export interface KeyUses {
-  /** Call for each response to this verified key, or to a token of it. @param position see {@link KeyUse} */
-  note(keyId: string, nowMs: number, position?: number): void;
-  /** The last use of each key, the latest use last. */
-  all(): KeyUse[];
-}
+export const KeyUse = Type.Object({
+  key_id: Type.String(),
+  /** Epoch milliseconds. */
+  last_used_at: Type.Integer(),
+  /** Of the last change stream cursor given to it; null: none. */
+  position: Type.Union([Type.Integer(), Type.Null()]),
+});
+type KeyUse = Static<typeof KeyUse>;
 
 /** Keys, also revoked ones; only large installations that rotate for years reach this. */
 const KEYS_MAX = 50_000;
 
+export type KeyUses = ReturnType<typeof createKeyUses>;
+
 /** @param stored the uses in earlier runs */
-export function createKeyUses(stored: readonly KeyUse[] = []): KeyUses {
+export function createKeyUses(stored: readonly KeyUse[] = []) {
   const uses = new BoundedMap<string, KeyUse>(KEYS_MAX);
   for (const use of stored) uses.set(use.key_id, use);
   return {
-    note(key_id, last_used_at, position = uses.get(key_id)?.position ?? undefined) {
+    /** Call for each response to this verified key, or to a token of it. @param position see {@link KeyUse} */
+    note(key_id: string, last_used_at: number, position = uses.get(key_id)?.position ?? undefined): void {
       uses.set(key_id, { key_id, last_used_at, position: position ?? null });
     },
+    /** The last use of each key, the latest use last. */
     all: () => [...uses.values()],
+  };
+}
+
+/** One proof as stored. */
+export const SeenKey = Type.Object({
+  key_id: Type.String(),
+  /** Of {@link addressNetwork}. */
+  network: Type.String(),
+  /** Of the last proof, epoch milliseconds. */
+  seen_at: Type.Integer(),
+});
+type SeenKey = Static<typeof SeenKey>;
+
+/** How long a key counts as seen after its last proof. */
+export const SEEN_MS = DAY_MS;
+/** Pairs of network and key. Each needs a valid key, so only large installations reach this. */
+export const SEEN_MAX = 50_000;
+
+export type SeenKeys = ReturnType<typeof createSeenKeys>;
+
+/** The networks from which each key was proven within a day. @param stored oldest first */
+export function createSeenKeys(stored: readonly SeenKey[] = [], seenMax = SEEN_MAX) {
+  const seen = new BoundedMap<string, SeenKey>(seenMax);
+  for (const one of stored) seen.set(`${one.network} ${one.key_id}`, one);
+  // A time far ahead is from before the clock was set back.
+  const counts = (one: SeenKey, nowMs: number) => Math.abs(nowMs - one.seen_at) < SEEN_MS;
+  return {
+    isSeen(keyId: string, address: string, nowMs: number): boolean {
+      const last = seen.get(`${addressNetwork(address)} ${keyId}`);
+      return last !== undefined && counts(last, nowMs);
+    },
+    /** Call when the key was proven from this address. */
+    markSeen(key_id: string, address: string, seen_at: number): void {
+      const network = addressNetwork(address);
+      seen.set(`${network} ${key_id}`, { key_id, network, seen_at });
+    },
+    /** The proofs that still count, oldest first. */
+    all: (nowMs: number) => [...seen.values()].filter((one) => counts(one, nowMs)),
   };
 }

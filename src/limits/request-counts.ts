@@ -1,6 +1,6 @@
 /**
  * Requests over time, for the console: their number in each minute of the last day, and refusals by key and reason.
- * Counted in memory; usage-keeper.ts has them written.
+ * Counted in memory; usage.ts has them written.
  */
 import { type Static, Type } from '@sinclair/typebox';
 import { BoundedMap } from '../bounded-map.ts';
@@ -17,8 +17,7 @@ export const MinuteCounts = Type.Object({
   rows_served: Count,
   rows_ingested: Count,
 });
-export type MinuteCounts = Static<typeof MinuteCounts>;
-export type Counted = Exclude<keyof MinuteCounts, 'minute'>;
+type MinuteCounts = Static<typeof MinuteCounts>;
 
 /** Refused requests of one key on one UTC day. */
 export const Refusals = Type.Object({
@@ -33,47 +32,36 @@ export const Refusals = Type.Object({
 });
 export type Refusals = Static<typeof Refusals>;
 
-export interface RequestHistory {
-  /** Of the last day. */
-  readonly minutes: MinuteCounts[];
-  /** Of the last seven days. */
-  readonly refusals: Refusals[];
-}
-
-export interface RequestCounts {
-  add(counted: Counted, count: number): void;
-  /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
-  refuse(keyId: string, code: string): void;
-  history(): RequestHistory;
-}
-
 /** A day of 1,440 complete minutes, and the current one. */
 export const MINUTES_KEPT = DAY_MS / MINUTE_MS + 1;
 const REFUSAL_DAYS_KEPT = 7;
 
+export type RequestCounts = ReturnType<typeof createRequestCounts>;
+
 /** @param stored the counts of earlier runs */
 export function createRequestCounts(
   now: () => number,
-  stored: RequestHistory = { minutes: [], refusals: [] },
-): RequestCounts {
+  stored: { readonly minutes: MinuteCounts[]; readonly refusals: Refusals[] } = { minutes: [], refusals: [] },
+) {
   const minutes = new BoundedMap<number, MinuteCounts>(MINUTES_KEPT);
   for (const one of stored.minutes) minutes.set(one.minute, { ...one });
   const refusals = new Map(stored.refusals.map((one) => [nameOf(one), { ...one }]));
 
-  /** Also those in the future, from a clock that was ahead. */
-  function forgetFarDays(today: number): void {
-    for (const [name, { day }] of refusals)
-      if (Math.abs(day - today) >= REFUSAL_DAYS_KEPT) refusals.delete(name);
-  }
-
   return {
-    add(counted, count) {
+    add(counted: Exclude<keyof MinuteCounts, 'minute'>, count: number): void {
       const minute = Math.floor(now() / MINUTE_MS);
-      const known = minutes.get(minute) ?? newMinute(minute);
+      const known = minutes.get(minute) ?? {
+        minute,
+        requests: 0,
+        refused: 0,
+        rows_served: 0,
+        rows_ingested: 0,
+      };
       known[counted] += count;
       if (!minutes.has(minute)) minutes.set(minute, known);
     },
-    refuse(key_id, code) {
+    /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
+    refuse(key_id: string, code: string): void {
       const nowMs = now();
       const refused = { day: Math.floor(nowMs / DAY_MS), key_id, code };
       const known = refusals.get(nameOf(refused)) ?? { ...refused, count: 0, last_at: 0 };
@@ -81,18 +69,18 @@ export function createRequestCounts(
       known.last_at = Math.max(known.last_at, nowMs);
       refusals.set(nameOf(known), known);
     },
+    /** The minutes of the last day, and the refusals of the last seven. */
     history() {
       const nowMs = now();
-      forgetFarDays(Math.floor(nowMs / DAY_MS));
+      const today = Math.floor(nowMs / DAY_MS);
+      // Also those in the future, from a clock that was ahead.
+      for (const [name, { day }] of refusals)
+        if (Math.abs(day - today) >= REFUSAL_DAYS_KEPT) refusals.delete(name);
       const last = Math.floor(nowMs / MINUTE_MS);
       const kept = [...minutes.values()].filter(({ minute }) => Math.abs(minute - last) < MINUTES_KEPT);
       return { minutes: kept, refusals: [...refusals.values()] };
     },
   };
-}
-
-function newMinute(minute: number): MinuteCounts {
-  return { minute, requests: 0, refused: 0, rows_served: 0, rows_ingested: 0 };
 }
 
 function nameOf({ day, key_id, code }: Pick<Refusals, 'day' | 'key_id' | 'code'>): string {

@@ -1,13 +1,15 @@
 /**
- * Requests per minute, counted in memory by key, address or client id.
+ * Requests per minute, counted in memory before anything is verified: by key, address or client id.
  *
  * The windows are fixed: each begins with the first request after the previous one, so `reset` is exact, and after it
  * the full allowance is available. With a sliding window, a client that waited for the reset could send one request, and
  * would get 429 for the next.
  */
+import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';
 import { SECOND_MS } from '../time.ts';
 import { RATE_WINDOW_MS } from './contract-limits.ts';
+import { createSeenKeys, type SeenKeys } from './key-uses.ts';
 
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
 export interface Rate {
@@ -18,15 +20,6 @@ export interface Rate {
   readonly reset_seconds: number;
 }
 
-export interface RequestRate {
-  /** Counts one request, unless it is refused. */
-  take(name: string, nowMs: number): Rate;
-  /** As {@link take}, as seconds to wait, at least 1; null if the request is allowed. */
-  secondsToWait(name: string, nowMs: number): number | null;
-  /** The state without counting a request, for the response to a long poll. */
-  current(name: string, nowMs: number): Rate;
-}
-
 interface Window {
   readonly startMs: number;
   count: number;
@@ -35,8 +28,10 @@ interface Window {
 /** Clients choose addresses and client ids, so the number of windows is bounded. */
 const NAMES_MAX = 10_000;
 
+export type RequestRate = ReturnType<typeof createRequestRate>;
+
 /** @param limit requests in a window */
-export function createRequestRate(limit: number, namesMax = NAMES_MAX): RequestRate {
+export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
   const windows = new BoundedMap<string, Window>(namesMax);
   const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
     allowed,
@@ -44,28 +39,38 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX): RequestR
     remaining: limit - count,
     reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
   });
-  const rate: RequestRate = {
-    take(name, nowMs) {
-      let window = windows.get(name);
-      if (window === undefined || !isRunning(window, nowMs)) {
-        window = { startMs: nowMs, count: 0 };
-        windows.set(name, window);
-      }
-      const allowed = window.count < limit;
-      if (allowed) window.count += 1;
-      return rateOf(window, allowed, nowMs);
-    },
-    secondsToWait(name, nowMs) {
-      const { allowed, reset_seconds } = rate.take(name, nowMs);
+
+  function take(name: string, nowMs: number): Rate {
+    let window = windows.get(name);
+    if (window === undefined || !isRunning(window, nowMs)) {
+      window = { startMs: nowMs, count: 0 };
+      windows.set(name, window);
+    }
+    const allowed = window.count < limit;
+    if (allowed) window.count += 1;
+    return rateOf(window, allowed, nowMs);
+  }
+
+  return {
+    /** Counts one request, unless it is refused. */
+    take,
+    /** As `take`, as seconds to wait, at least 1; null if the request is allowed. */
+    secondsToWait(name: string, nowMs: number): number | null {
+      const { allowed, reset_seconds } = take(name, nowMs);
       return allowed ? null : reset_seconds;
     },
-    current(name, nowMs) {
+    /** The state without counting a request, for the response to a long poll. */
+    current(name: string, nowMs: number): Rate {
       const window = windows.get(name);
       const isOver = window === undefined || !isRunning(window, nowMs);
       return rateOf(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);
     },
   };
-  return rate;
+}
+
+/** A window that begins in the future is from before the clock was set back: it would never end. */
+function isRunning(window: Window, nowMs: number): boolean {
+  return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
 }
 
 /** Appends names and values in turn, as `response.writeHead` takes them: the common answer allocates nothing else. */
@@ -74,7 +79,53 @@ export function pushRateLimitHeaders(headers: string[], { limit, remaining, rese
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
 
-/** A window that begins in the future is from before the clock was set back: it would never end. */
-function isRunning(window: Window, nowMs: number): boolean {
-  return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
+export type UnseenKeyIds = ReturnType<typeof createUnseenKeyIds>;
+
+/**
+ * Limits requests with key ids that an address has not used recently: guessing keys does not reach the database. A key id
+ * that was proven from an address within a day is not counted there, so clients that share the address with a guesser
+ * keep working.
+ *
+ * @param limit requests per minute and address; an IPv6 network of 64 bits counts as one
+ */
+export function createUnseenKeyIds(
+  limit: number,
+  { isSeen, markSeen }: Pick<SeenKeys, 'isSeen' | 'markSeen'> = createSeenKeys(),
+) {
+  const attempts = createRequestRate(limit);
+  return {
+    /** Counts a request that claims a key id. @returns seconds to wait, at least 1; null if it is allowed */
+    take: (keyId: string, address: string, nowMs: number) =>
+      isSeen(keyId, address, nowMs) ? null : attempts.secondsToWait(addressNetwork(address), nowMs),
+    isSeen,
+    markSeen,
+  };
+}
+
+export type TokenRate = ReturnType<typeof createTokenRate>;
+
+/**
+ * Limits requests for tokens. A client id is public: so that others cannot use up the limit of its owner, it has two
+ * windows, one for networks that proved the key recently, and one for all others.
+ *
+ * @param limit requests per window; @param seen the networks that proved a key
+ */
+export function createTokenRate(limit: number, seen: Pick<SeenKeys, 'isSeen' | 'markSeen'>) {
+  const addresses = createRequestRate(limit);
+  const owners = createRequestRate(limit);
+  const strangers = createRequestRate(limit);
+  return {
+    /** Counts a request. @returns seconds to wait, at least 1; null if it is allowed */
+    takeAddress: (address: string, nowMs: number) => addresses.secondsToWait(addressNetwork(address), nowMs),
+    takeClient(clientId: string, address: string, nowMs: number): number | null {
+      const clients = seen.isSeen(clientId, address, nowMs) ? owners : strangers;
+      return clients.secondsToWait(clientId, nowMs);
+    },
+    /** Call when the last request counted for this client id had the right secret. */
+    markProven(clientId: string, address: string, nowMs: number): void {
+      // It was counted with the others; count it for the owner as well.
+      if (!seen.isSeen(clientId, address, nowMs)) owners.take(clientId, nowMs);
+      seen.markSeen(clientId, address, nowMs);
+    },
+  };
 }

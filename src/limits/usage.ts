@@ -1,7 +1,6 @@
 /**
  * The file `usage`: counts of the running appliance that may be lost. Rows read by day, when each key was last used,
- * from which networks, and how far it has read; requests over time. A start reads it, and so does whoever shows it;
- * usage-keeper.ts writes it.
+ * from which networks, and how far it has read; requests over time. A start reads it, and so does whoever shows it.
  *
  * It is in no log and no backup. If it cannot be used, the start renames it and counts from zero.
  */
@@ -10,12 +9,13 @@ import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { openFile } from '../store/folder.ts';
+import { SECOND_MS } from '../time.ts';
 import { dayOf, type RowHolder, UsedRows } from './daily-rows.ts';
-import { KeyUse } from './key-uses.ts';
+import { KeyUse, SeenKey } from './key-uses.ts';
 import { MinuteCounts, Refusals } from './request-counts.ts';
-import { SeenKey } from './seen-keys.ts';
 
 const UsageSchema = Type.Object({
   format: Type.Literal('wirewatch usage 1'),
@@ -79,18 +79,15 @@ export function readUsage(path: string): Usage | null {
 function read(path: string): Usage {
   const text = readText(path);
   if (text === null) return NO_USAGE;
-  const json = parsed(text);
-  if (!Value.Check(UsageSchema, json)) throw new Error('it belongs to another program, or another version');
-  return json;
-}
-
-/** Without the words of JSON.parse, which quote the file. */
-function parsed(text: string): unknown {
+  let json: unknown;
   try {
-    return JSON.parse(text);
+    json = JSON.parse(text);
   } catch {
+    // Without the words of JSON.parse, which quote the file.
     throw new Error('it is not JSON: empty, cut off or damaged');
   }
+  if (!Value.Check(UsageSchema, json)) throw new Error('it belongs to another program, or another version');
+  return json;
 }
 
 /** Follows no link, and waits for no pipe. @returns null if there is no file */
@@ -121,6 +118,64 @@ export async function writeUsageFile(path: string, text: string): Promise<void> 
     await rm(draft, { force: true }).catch(() => {});
     throw error;
   }
+}
+
+const WRITE_EVERY_MS = paced(5 * SECOND_MS);
+
+export interface UsageKeeperOptions {
+  /** The content of the file, as it is to be now. */
+  readonly text: () => string;
+  readonly write: (text: string) => Promise<void>;
+  /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */
+  readonly onFailure: (error: unknown) => void;
+  /** Null: writes only when `write` is called. */
+  readonly everyMs?: number | null;
+}
+
+/**
+ * Has the counts of the appliance written every five seconds, and at a clean stop. A crash loses the counts since the
+ * last write: those rows do not count against the allowance.
+ */
+export function createUsageKeeper(options: UsageKeeperOptions) {
+  const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
+  let underWay: Promise<void> | null = null;
+  let isFailing = false;
+  /** Compared as it is, since most runs of a quiet appliance change nothing. */
+  let written: string | null = null;
+
+  async function writeNow(): Promise<void> {
+    const content = text();
+    if (content === written) return;
+    try {
+      await options.write(content);
+      written = content;
+      if (isFailing) onFailure(null);
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) onFailure(error);
+      isFailing = true;
+    }
+  }
+
+  /** Never rejects. A call during a write waits for that write. */
+  function write(): Promise<void> {
+    underWay ??= writeNow().finally(() => {
+      underWay = null;
+    });
+    return underWay;
+  }
+
+  const timer = everyMs === null ? undefined : setInterval(write, everyMs).unref();
+  return {
+    write,
+    /** Writes the rest. */
+    async close() {
+      clearInterval(timer);
+      // A write in progress lacks the counts made since it began.
+      await underWay;
+      await write();
+    },
+  };
 }
 
 export interface KeyUsage {

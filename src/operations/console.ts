@@ -2,8 +2,14 @@
 
 import { actorText } from '../auth/actor.ts';
 import { noteOperation } from '../auth/audit.ts';
-import { endConsoleSession, endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
-import { LINK_MS, makeLink, type Person } from '../auth/console-tickets.ts';
+import {
+  endConsoleSession,
+  endConsoleSessions,
+  LINK_MS,
+  makeLink,
+  type Person,
+  readConsoleEpoch,
+} from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';

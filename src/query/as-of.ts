@@ -1,5 +1,6 @@
-/** The head of the streams, and the time up to which exports were read. */
+/** The head of the streams, the time up to which exports were read, and the windows that have contributed nothing. */
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
+import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 
@@ -15,11 +16,7 @@ export const STREAM_HEAD = `
   SELECT (SELECT max(position) FROM stream) AS head,
     ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
 
-interface StreamHeadRow extends Readonly<Record<ContentType, number | null>> {
-  readonly head: number | null;
-}
-
-const streamHead = preparedOnce<StreamHeadRow>(STREAM_HEAD);
+const streamHead = preparedOnce<Readonly<Record<ContentType | 'head', number | null>>>(STREAM_HEAD);
 /** Differs when another connection has committed since (https://sqlite.org/pragma.html#pragma_data_version). */
 const dataVersion = preparedOnce<{ data_version: number }>('PRAGMA data_version');
 
@@ -42,7 +39,10 @@ function selectStreamHead(db: Database): StreamHead {
   const row = streamHead(db).get();
   return {
     position: row?.head ?? 0,
-    newest_done_ms: perContentType((contentType) => windowEndMs(row?.[contentType])),
+    newest_done_ms: perContentType((contentType) => {
+      const startMs = row?.[contentType] ?? null;
+      return startMs === null ? null : startMs + WINDOW_MS;
+    }),
   };
 }
 
@@ -61,10 +61,7 @@ export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly Co
   return earliest;
 }
 
-/**
- * `as_of` in an answer. Never in the future, though the clock may have been set back: clients send it as `since`, which
- * must not be in the future.
- */
+/** `as_of` in an answer. Never in the future, though the clock may have been set back: clients send it as `since`. */
 export function formatAsOf(asOf: number | null, nowMs: number): string | null {
   return asOf === null ? null : formatMs(Math.min(asOf, nowMs));
 }
@@ -75,6 +72,29 @@ function newestDone(contentType: ContentType): string {
       WHERE export = '${TYPE_RULES[contentType].export}' AND status = 'done')`;
 }
 
-function windowEndMs(startMs: number | null | undefined): number | null {
-  return startMs === null || startMs === undefined ? null : startMs + WINDOW_MS;
+export const GAP_STATUSES = ['missing', 'abandoned', 'failed'] as const;
+type GapStatus = (typeof GAP_STATUSES)[number];
+
+/** Each status by itself, as the index has them: at most @limit rows of each are read, even of a silent export. */
+export const DATA_GAPS = `
+  SELECT window_start, status FROM (${GAP_STATUSES.map(gapsOf).join(' UNION ALL ')})
+  ORDER BY window_start DESC LIMIT @limit`;
+
+const dataGaps = preparedOnce<{ window_start: number; status: GapStatus }>(DATA_GAPS);
+
+/** Export windows that have contributed no detections: newest first, of the last 90 days, at most 200. */
+export function readDataGaps(db: Database, contentType: ContentType, nowMs: number) {
+  return dataGaps(db).all({
+    export: TYPE_RULES[contentType].export,
+    from: nowMs - DATA_GAP_AGE_MAX_MS,
+    to: nowMs,
+    limit: DATA_GAPS_MAX,
+  });
+}
+
+function gapsOf(status: GapStatus): string {
+  return `SELECT window_start, status FROM (
+    SELECT window_start, status FROM export_window
+    WHERE export = @export AND status = '${status}' AND window_start BETWEEN @from AND @to
+    ORDER BY window_start DESC LIMIT @limit)`;
 }

@@ -17,14 +17,19 @@ import {
 } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
-import { putBaseUrl, withBaseUrl } from './base-url.ts';
 import type { StreamStart } from './changes-parameters.ts';
-import type { DetectionFilters } from './common-parameters.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
-import { type FilterSql, filterSql } from './filters.ts';
+import { putBaseUrl, withBaseUrl } from './detection-text.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { asItComes, statementFamily, streamArms, streamValues } from './statement-family.ts';
-import { type StoredStream, storedStreams } from './stored-streams.ts';
+import {
+  asItComes,
+  type StoredStream,
+  statementFamily,
+  storedStreams,
+  streamArms,
+  streamValues,
+} from './stored-streams.ts';
 import {
   checkEnd,
   checkHead,
@@ -63,14 +68,9 @@ export interface ChangesPage extends StreamPosition {
 type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
 
 /** Positions, `(start, end]`. */
-interface Span {
-  readonly start: number;
-  readonly end: number;
-}
+type Span = Readonly<Record<'start' | 'end', number>>;
 
-const NO_ROWS = Buffer.alloc(0);
-const NOTHING = { data: NO_ROWS, rows: 0, places: [], last: null };
-const NO_FILTER: FilterSql = { sql: '', values: {} };
+const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
@@ -92,8 +92,7 @@ export function readPageFrom(
   const cursor = { position: start.position, epoch };
   if (isBehindLostEnd(db, cursor)) {
     onEndLost(cursor);
-    const as_of_ms = asOfMs(readStreamHead(db), query.content_types);
-    return { data: NO_ROWS, rows: 0, ...cursor, has_more: false, as_of_ms };
+    return emptyPage(query, readStreamHead(db), cursor);
   }
   const page = readChangesPage(db, query);
   // Where it stays, it may not have been issued here.
@@ -113,71 +112,54 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
     // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
     const head = readStreamHead(db);
     if (start.position >= head.position && isCheckedHead(db, head.position))
-      return emptyPage(db, query, head, start.position);
+      return pageAt(db, query, head, start.position);
   }
   return reading(db, () => {
     const head = readStreamHead(db);
     checkHead(db, head.position);
-    const after = startPosition(db, query, head.position);
+    const after =
+      start.kind === 'after'
+        ? start.position
+        : (positionBefore(db, start.since_ms, query.recentDeliveries) ?? head.position);
     // After a restore a cursor can be beyond the head, until the stream has passed it. It never goes back.
-    if (after >= head.position || query.streams.length === 0) return emptyPage(db, query, head, after);
+    if (after >= head.position || query.streams.length === 0) return pageAt(db, query, head, after);
     const streams = storedStreams(db, query.streams);
-    if (streams.length === 0) return emptyPage(db, query, head, after);
+    if (streams.length === 0) return pageAt(db, query, head, after);
     const span = { start: after, end: head.position };
     const { data, rows, reached } = readRows(db, { ...query, streams }, span);
     // At the end of its streams a cursor moves to the end of all streams: widening a filter later does not replay
     // what was skipped.
     const position = reached ?? head.position;
-    return {
-      data,
-      rows,
-      position,
-      epoch: epochAt(db, position),
-      has_more: reached !== null,
-      as_of_ms: asOfMs(head, query.content_types),
-    };
+    const at = { position, epoch: epochAt(db, position) };
+    return { ...emptyPage(query, head, at), data, rows, has_more: reached !== null };
   });
 }
 
-function emptyPage(
-  db: Database,
-  { content_types }: ChangesQuery,
-  head: StreamHead,
-  after: number,
-): ChangesPage {
+function pageAt(db: Database, query: ChangesQuery, head: StreamHead, after: number): ChangesPage {
   const position = Math.max(after, head.position);
-  const epoch = epochAt(db, position);
-  return { data: NO_ROWS, rows: 0, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
+  return emptyPage(query, head, { position, epoch: epochAt(db, position) });
 }
 
-function startPosition(
-  db: Database,
-  { start, recentDeliveries }: ChangesQuery,
-  headPosition: number,
-): number {
-  if (start.kind === 'after') return start.position;
-  return positionBefore(db, start.since_ms, recentDeliveries) ?? headPosition;
+function emptyPage({ content_types }: ChangesQuery, head: StreamHead, at: StreamPosition): ChangesPage {
+  const { position, epoch } = at;
+  return { ...NO_ROWS, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
 }
 
-interface ReadRows {
-  readonly data: Buffer;
-  readonly rows: number;
-  /** Where reading stopped; null: nothing is left. */
-  readonly reached: number | null;
-}
+/** With where reading stopped; null: nothing is left. */
+type ReadRows = Pick<ChangesPage, 'data' | 'rows'> & { readonly reached: number | null };
 
 /** @param span up to the head */
 function readRows(db: Database, query: Query, span: Span): ReadRows {
+  const { streams } = query;
   const filter = filterSql(query.filters);
   if (filter.sql !== '') return readFiltered(db, query, filter, span);
-  const { streams } = query;
   const [stream] = streams;
   const from = edgesAt(db, streams, span.start);
   const ends = endsOf(streams);
   const page =
     stream !== undefined && streams.length === 1
       ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
-      : readMatching(db, query, NO_FILTER, span);
+      : readMatching(db, query, filter, span);
   // From the position that the client gets: there the next page begins.
   const to = page.rows === query.limit && page.last !== null ? edgesAt(db, streams, page.last) : ends;
   checkPlaces(page.places, from, to);
@@ -197,11 +179,8 @@ function readFiltered(db: Database, query: Query, filter: FilterSql, { start, en
   const stop = page.rows === query.limit ? page.last : bound;
   const from = edgesAt(db, streams, start);
   const to = stop === null ? endsOf(streams) : edgesAt(db, streams, stop);
-  const scanned = rawRows(db, streams.length, '').get({
-    ...streamValues(streams),
-    start,
-    bound: stop ?? end,
-  });
+  const scannedValues = { ...streamValues(streams), start, bound: stop ?? end };
+  const scanned = rawRows(db, streams.length, '').get(scannedValues);
   checkScanned(scanned?.rows ?? 0, from, to);
   return { ...page, reached: hasMore(streams, to) ? stop : null };
 }
@@ -235,15 +214,11 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
 
 /** @param low places are relative to it */
 function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
-  if (page?.data == null) return NOTHING;
+  if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const { places } = requireChecksums(page.data, page, low);
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  return {
-    data: withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data,
-    rows: page.rows,
-    places,
-    last: page.last,
-  };
+  const data = withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data;
+  return { data, rows: page.rows, places, last: page.last };
 }
 
 function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: Query): Page {

@@ -1,8 +1,5 @@
 /**
- * Where `since` starts (GET /v1/detections/changes): with the first transaction that became visible at or
- * after it.
- *
- * The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may
+ * Where `since` starts: with the first transaction that became visible at or after it. The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may
  * have none yet. Until it is known, it counts as later than any `since`, so that no change is skipped.
  */
 import { type Database, preparedOnce } from '../store/database.ts';

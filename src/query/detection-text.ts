@@ -1,8 +1,13 @@
 /**
  * The text of a detection: its newest row in the change stream without the member `event`, unless it has been scored
- * again since. It is compared with its checksum as it is stored, and `event` is cut out of what was read.
+ * again since. It is compared with its checksum as it is stored; then `event` is cut out of what was read, and the base
+ * address takes the place of its mark.
  */
-import { withoutEvent } from '../detection/match.ts';
+import type { StreamName } from '../detection/content-type.ts';
+import { streamOfId } from '../detection/id.ts';
+import { BASE_URL_MARK, withoutEvent } from '../detection/match.ts';
+import { type Database, preparedOnce } from '../store/database.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
 import {
   type Checksums,
   checksumsSql,
@@ -10,6 +15,7 @@ import {
   requireChecksums,
   type StoredText,
 } from '../store/row-checksum.ts';
+import { type Projection, renderProjected } from './projection.ts';
 
 /** Columns of {@link detectionTables}. */
 const BODY = 'coalesce(rescored.body, row.body)';
@@ -68,4 +74,69 @@ function eventAt(data: Buffer, row: number): number {
   at += BEFORE_VERSION;
   while (data[at] !== COMMA) at += 1;
   return data[at + 2] === E && data[at + 3] === V ? at + 1 : -1;
+}
+
+const MARK = BASE_URL_MARK.charCodeAt(0);
+
+/** The base address, escaped for JSON text. */
+export function jsonBaseUrl(baseUrl: string): Buffer {
+  if (baseUrl !== known.baseUrl) known = { baseUrl, json: Buffer.from(JSON.stringify(baseUrl).slice(1, -1)) };
+  return known.json;
+}
+
+/** The same for every request. */
+let known = { baseUrl: '', json: Buffer.alloc(0) };
+
+/** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
+export function withBaseUrl(stored: string, baseUrl: Buffer): string {
+  return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
+}
+
+/**
+ * Searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page.
+ *
+ * @param json stored detections; @param baseUrl of {@link jsonBaseUrl}
+ */
+export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
+  const marks: number[] = [];
+  for (let at = json.indexOf(MARK); at >= 0; at = json.indexOf(MARK, at + 1)) marks.push(at);
+  if (marks.length === 0) return json;
+  const result = Buffer.allocUnsafe(json.length + marks.length * (baseUrl.length - 1));
+  let from = 0;
+  let to = 0;
+  for (const mark of marks) {
+    to += json.copy(result, to, from, mark);
+    to += baseUrl.copy(result, to);
+    from = mark + 1;
+  }
+  json.copy(result, to, from);
+  return result;
+}
+
+export const ONE_DETECTION = `SELECT ${DETECTION_COLUMNS} FROM ${detectionTables('detection')} WHERE detection.id = @id`;
+
+const oneDetection = preparedOnce<StoredText>(ONE_DETECTION);
+
+interface OneQuery {
+  readonly id: string;
+  /** Every stream of the key: detections of others do not exist for it. */
+  readonly streams: readonly StreamName[];
+  readonly projection: Projection | null;
+  /** Of {@link jsonBaseUrl}. */
+  readonly baseUrl: Buffer;
+}
+
+/** One detection, its latest version, as JSON text; null where no stream of the key has it. @throws DatabaseDamage */
+export function readOneDetection(
+  db: Database,
+  { id, streams, projection, baseUrl }: OneQuery,
+): string | null {
+  if (!streams.includes(streamOfId(id))) return null;
+  const found = oneDetection(db).get({ id });
+  if (found === undefined) return null;
+  const text = detectionOf(found);
+  if (!text.startsWith(`{"id":"${id}",`))
+    throw new DatabaseDamage(`the place of ${id} has another detection`);
+  const body = withBaseUrl(text, baseUrl);
+  return projection === null ? body : renderProjected(body, projection);
 }

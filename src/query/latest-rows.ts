@@ -7,8 +7,7 @@ import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
-import { filterSql } from './filters.ts';
+import { type DetectionFilters, filterSql, type StreamSelection } from './common-parameters.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {
@@ -18,10 +17,7 @@ export interface StreamRow extends StoredText {
 }
 
 /** Positions, `(after, through]`. */
-export interface PositionSpan {
-  readonly after: number;
-  readonly through: number;
-}
+type PositionSpan = Readonly<Record<'after' | 'through', number>>;
 
 /** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
@@ -75,10 +71,7 @@ export function newestRows(
 }
 
 /** Places that a search for versions has not scanned yet. */
-export interface VersionSpan {
-  readonly low: number;
-  readonly high: number;
-}
+export type VersionSpan = Readonly<Record<'low' | 'high', number>>;
 
 /**
  * Versions of a detection. They have no index, so its stream is scanned from both ends, where most are: from its first
@@ -158,9 +151,7 @@ export const DELIVERED_SINCE = `
 export const DELIVERED_AT = `
   SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
-/**
- * The positions of a transaction: the first one of so many rows that was delivered at or after a time.
- */
+/** The positions of a transaction: the first one of so many rows that was delivered at or after a time. */
 export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
   const found = db
     .prepare<unknown[], { first_position: number; last_position: number }>(DELIVERED_SINCE)

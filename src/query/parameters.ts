@@ -1,9 +1,7 @@
 /**
- * Reads a query string, strictly, by a table that is also the document's: what a parameter
- * takes, how a value is read, and how that is described is one entry.
- *
- * An unknown parameter, an empty value and a single-valued parameter given twice are refused, each by its name:
- * a misspelt filter that is ignored would give a client rows it did not ask for.
+ * Reads a query string, strictly, by a table that is also the document's. An unknown parameter, an empty value and a
+ * single-valued parameter given twice are refused, each by its name: a misspelt filter that is ignored would give a client
+ * rows it did not ask for.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { cleanText, cutAtSecret } from '../printable.ts';
@@ -107,10 +105,7 @@ const NAME_CHARACTERS_SHOWN_MAX = 60;
 /** Needs no decoding, like nearly everything that clients send. */
 const PLAIN = /^[\w.:~,-]*$/;
 
-/**
- * @param raw what follows the `?`, without it; empty when there is none
- * @throws Refused `invalid_request`
- */
+/** @param raw what follows the `?`, without it; empty when there is none; @throws Refused `invalid_request` */
 export function parseParameters(raw: string, table: ParameterTable): Parameters {
   const parameters = new Map<string, string[]>();
   if (raw === '') return parameters;

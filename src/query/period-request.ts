@@ -1,70 +1,142 @@
 /**
- * Resolves a request for a period: the streams that it reads, the time zone of its dates, and the hash that ties its
- * cursors to it (GET /v1/detections).
+ * The parameters of the period endpoint (GET /v1/detections), and what they ask for: the streams that are read, the time
+ * zone of the dates, and the hash that ties cursors to the request.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
-import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
-import { zoneId } from '../time-zone.ts';
-import type { DetectionFilters, StreamSelection } from './common-parameters.ts';
-import { invalid } from './parameters.ts';
-import type { PeriodParameters } from './period-parameters.ts';
+import { Type } from '@sinclair/typebox';
+import type { ContentType } from '../detection/content-type.ts';
+import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
+import { zoneId, zoneName } from '../time-zone.ts';
+import { isDay } from '../zone-days.ts';
+import {
+  type DetectionFilters,
+  LIMIT,
+  LIST_PARAMETERS,
+  type ListValues,
+  readListValues,
+} from './common-parameters.ts';
+import {
+  type DocumentedParameter,
+  defaulted,
+  invalid,
+  parseParameters,
+  readValues,
+  single,
+  type ValuesOf,
+} from './parameters.ts';
+import type { PeriodEnd } from './period.ts';
 import { hashRequest } from './query-cursor.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
+import { choice, INSTANT_EXPECTED, readInstant, text, type ValueKind } from './value-kinds.ts';
 
-export interface PeriodSubscription extends ReadableSubscription {
-  readonly time_zone: string;
+/** The direction of time; detections of one second are in ascending order of id in both. */
+export type PeriodSort = 'ascending' | 'descending';
+
+const SORT = choice<PeriodSort>({ '-first_detected_at': 'descending', first_detected_at: 'ascending' });
+
+const END_EXPECTED = `a date such as 2026-11-21, or ${INSTANT_EXPECTED}`;
+const END = {
+  ...single<PeriodEnd>({
+    parse(written) {
+      if (isDay(written)) return { kind: 'day', day: written };
+      const ms = readInstant(written);
+      return ms === null ? null : { kind: 'instant', ms };
+    },
+    must: `be ${END_EXPECTED}`,
+    schema: Type.String({ minLength: 10 }),
+  }),
+  required: END_EXPECTED,
+};
+
+/** A name, as written. */
+const TIME_ZONE: ValueKind<string> = {
+  parse: (name) => (zoneName(name) === null ? null : name),
+  must: 'be an IANA time zone name such as Europe/Berlin',
+  schema: Type.String({ minLength: 1 }),
+};
+
+const OWN_PARAMETERS = {
+  from: {
+    ...END,
+    description:
+      "Start of the period, inclusive: a date (the start of that day in the request's time zone), or a time with `Z` or an offset and up to nine fractional digits. It must not be before the day, in that time zone, on which the data starts. `data_starts` of the stream is always accepted.",
+    example: '2026-11-01',
+  },
+  to: {
+    ...END,
+    description: `End of the period, exclusive, later than \`from\`. A date means the end of that day. A future value counts as now. The period must not exceed ${PERIOD_DAYS_MAX} calendar days when both ends are dates, otherwise ${PERIOD_DAYS_MAX} x 24 hours plus one hour.`,
+    example: '2026-11-30',
+  },
+  time_zone: {
+    ...single(TIME_ZONE),
+    description:
+      "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
+    example: 'Europe/Berlin',
+  },
+  sort: {
+    ...defaulted(SORT, '-first_detected_at'),
+    description: 'Default: newest first. Ties are sorted by `id`.',
+    example: 'first_detected_at',
+  },
+  limit: {
+    ...LIMIT,
+    description: `Maximum number of rows in a page. The effective maximum is ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). It may change between pages.`,
+  },
+  cursor: {
+    ...single(text(Type.Ref('QueryCursor'))),
+    description:
+      '`next_cursor` from the previous page of the same request. It is rejected when the period or filters changed. Without `subscription_id`, it stays valid when the subscriptions of the key change.',
+    example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+  },
+} satisfies Record<string, DocumentedParameter>;
+
+export const PERIOD_PARAMETERS = { ...OWN_PARAMETERS, ...LIST_PARAMETERS };
+
+/** `time_zone` as written; `cursor` is decoded with the hash of the whole request. */
+export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS>, ListValues {}
+
+/** @param raw the query string without its `?`; @throws Refused `invalid_request` */
+export function parsePeriodParameters(raw: string): PeriodParameters {
+  const parameters = parseParameters(raw, PERIOD_PARAMETERS);
+  return { ...readValues(parameters, OWN_PARAMETERS), ...readListValues(parameters) };
 }
 
 /** Who asks: the account of the key, and what the key reads. */
 export interface PeriodReader {
   readonly account: { readonly id: string };
-  readonly subscriptions: readonly PeriodSubscription[];
+  readonly subscriptions: readonly (ReadableSubscription & { readonly time_zone: string })[];
 }
 
-export interface PeriodRequest {
-  readonly streams: readonly StreamName[];
-  /** What `as_of` covers. */
-  readonly content_types: readonly ContentType[];
-  /** As written, or the default. */
-  readonly time_zone: string;
-  /** Of {@link zoneId}. */
-  readonly zone: string;
-  readonly limit: number;
-  /** Of {@link hashRequest}. */
-  readonly hash: Buffer;
-}
+export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
 
 /** Added for a walk that must end: repeating the request would not help. */
 const START_AGAIN = ". If the key's subscriptions changed since the first page, start again without a cursor";
 
-/**
- * @param enabled content types whose export is switched on
- * @throws Refused `invalid_request`
- */
+/** @param enabled content types whose export is switched on; @throws Refused `invalid_request` */
 export function readPeriodRequest(
   asked: PeriodParameters,
   { account, subscriptions }: PeriodReader,
   enabled: ReadonlySet<ContentType>,
-): PeriodRequest {
+) {
   const again = asked.cursor === null ? '' : START_AGAIN;
-  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabled, again);
-  const read = readSubscriptions(subscriptions, asked.selection, enabled);
-  if (read.length > SUBSCRIPTIONS_MAX) {
+  const selected = selectStreams(subscriptions, asked.selection, enabled, again);
+  const { streams, content_types, subscriptions: read } = selected;
+  if (read.length > SUBSCRIPTIONS_MAX)
     throw invalid(
       `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. ` +
         `Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
     );
-  }
   const [first, ...others] = read;
   const ownZone = first !== undefined && others.length === 0 ? first.time_zone : 'UTC';
-  const timeZone = asked.time_zone ?? ownZone;
-  const zone = zoneId(timeZone);
+  const time_zone = asked.time_zone ?? ownZone;
   return {
     streams,
     content_types,
-    time_zone: timeZone,
-    zone,
+    /** As written, or the default. */
+    time_zone,
+    /** Of {@link zoneId}. */
+    zone: zoneId(time_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
+    /** Of {@link hashRequest}. */
     hash: hashOf(account.id, asked),
   };
 }
@@ -85,18 +157,6 @@ function hashOf(account: string, asked: PeriodParameters): Buffer {
     selection.content_type,
     normalForm(filters),
   ]);
-}
-
-/** The subscriptions that are read; where none is, those that are named. */
-function readSubscriptions(
-  subscriptions: readonly PeriodSubscription[],
-  { subscription_id: ids, content_type: type }: StreamSelection,
-  enabled: ReadonlySet<ContentType>,
-): readonly PeriodSubscription[] {
-  const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
-  const isRead = (one: ContentType) => enabled.has(one) && (type === null || type === one);
-  const read = named.filter(({ content_types: types }) => types.some(isRead));
-  return read.length > 0 ? read : named;
 }
 
 /** The filters sent, in the order of their table; lists are sorted, since their order has no meaning. */

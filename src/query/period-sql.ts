@@ -6,8 +6,8 @@
  * (included).
  */
 import { DETECTION_COLUMNS, DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
-import type { PeriodSort } from './period-parameters.ts';
-import { asItComes, streamArms } from './statement-family.ts';
+import type { PeriodSort } from './period-request.ts';
+import { asItComes, streamArms } from './stored-streams.ts';
 
 const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
 

@@ -10,22 +10,10 @@ export type PeriodEnd =
   | { readonly kind: 'day'; readonly day: string }
   | { readonly kind: 'instant'; readonly ms: number };
 
-export interface PeriodEnds {
-  readonly from: PeriodEnd;
-  readonly to: PeriodEnd;
-}
-
 /** Epoch milliseconds, `[from_ms, to_ms)`. */
-export interface PeriodMs {
-  readonly from_ms: number;
-  readonly to_ms: number;
-}
-
+type PeriodMs = Readonly<Record<'from_ms' | 'to_ms', number>>;
 /** Whole epoch seconds, as in detections. */
-export interface Period {
-  readonly from: number;
-  readonly to: number;
-}
+export type Period = Readonly<Record<'from' | 'to', number>>;
 
 /**
  * The period of two ends. A future `to` becomes now before anything is checked.
@@ -33,7 +21,11 @@ export interface Period {
  * @param zone of zoneId
  * @throws Refused `invalid_request` when it is empty or too wide
  */
-export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: number): PeriodMs {
+export function resolvePeriod(
+  { from, to }: Readonly<Record<'from' | 'to', PeriodEnd>>,
+  zone: string,
+  nowMs: number,
+): PeriodMs {
   const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
   const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
   const toMs = Math.min(askedToMs, nowMs);
@@ -43,9 +35,8 @@ export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: num
   }
   if (from.kind === 'day' && to.kind === 'day') {
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
-    if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX) {
+    if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX)
       throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} calendar days`);
-    }
   } else if (toMs - fromMs > PERIOD_MAX_MS) {
     throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
   }

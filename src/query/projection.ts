@@ -32,17 +32,14 @@ export function parseFields(text: string): Projection {
 
 /** @param detection text of a JSON object; @returns the wanted part of it as JSON text */
 export function renderProjected(detection: string, projection: Projection): string {
-  const parsed = parseStored(detection);
-  if (!isObject(parsed)) throw new DatabaseDamage('a stored detection is not a JSON object');
-  return JSON.stringify(project(parsed, projection));
-}
-
-function parseStored(detection: string): unknown {
+  let parsed: unknown;
   try {
-    return JSON.parse(detection);
+    parsed = JSON.parse(detection);
   } catch (error) {
     throw new DatabaseDamage('a stored detection is not valid JSON', { cause: error });
   }
+  if (!isObject(parsed)) throw new DatabaseDamage('a stored detection is not a JSON object');
+  return JSON.stringify(project(parsed, projection));
 }
 
 function project(object: JsonObject, projection: Projection): JsonObject {

@@ -1,9 +1,7 @@
 /**
- * Cursors of the period endpoint.
- *
- * A cursor holds a place in a walk, the period and time zone that the walk began with, and a hash of the account and the
- * request: used with another request it would skip or repeat detections. It does not hold what the key reads, which may change
- * during the walk. It is sealed, so a place is always one that was given out.
+ * Cursors of the period endpoint. A cursor holds a place in a walk, the period and time zone that the walk began with, and
+ * a hash of the account and the request: used with another request it would skip or repeat detections. It does not hold
+ * what the key reads, which may change meanwhile. It is sealed, so a place is always one that was given out.
  */
 import { hash } from 'node:crypto';
 import { createSeal, deriveKey } from '../seal.ts';
@@ -25,12 +23,7 @@ export interface PeriodWalk {
   readonly place: PeriodPlace;
 }
 
-export interface QueryCursors {
-  /** @param request of {@link hashRequest} */
-  encode(request: Buffer, walk: PeriodWalk): string;
-  /** @throws Refused `invalid_request` for a text that `encode` never gave, or gave for another request */
-  decode(text: string, request: Buffer): PeriodWalk;
-}
+export type QueryCursors = ReturnType<typeof createQueryCursors>;
 
 const FORMAT = 1;
 const HASH_START = 1;
@@ -48,28 +41,28 @@ export function hashRequest(form: readonly unknown[]): Buffer {
 }
 
 /** @param secret of the data folder */
-export function createQueryCursors(secret: Buffer): QueryCursors {
+export function createQueryCursors(secret: Buffer) {
   const { seal, open } = createSeal(deriveKey(secret, 'query-cursor'), SIGNATURE_BYTES);
 
   return {
-    encode(request, { period, time_zone, place }) {
+    /** @param request of {@link hashRequest} */
+    encode(request: Buffer, { period, time_zone, place }: PeriodWalk): string {
       const head = Buffer.alloc(TEXT_START);
       head[0] = FORMAT;
       request.copy(head, HASH_START);
-      for (const [index, number] of [period.from, period.to, place.second].entries()) {
+      for (const [index, number] of [period.from, period.to, place.second].entries())
         head.writeBigInt64BE(BigInt(number), NUMBERS_START + index * NUMBER_BYTES);
-      }
       return seal(Buffer.concat([head, Buffer.from(`${place.id} ${time_zone}`)]));
     },
-    decode(text, request) {
+    /** @throws Refused `invalid_request` for a text that `encode` never gave, or gave for another request */
+    decode(text: string, request: Buffer): PeriodWalk {
       const content = text.length > CURSOR_CHARACTERS_MAX ? null : open(text);
       if (content === null)
         throw invalid(
           'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again',
         );
-      if (!content.subarray(HASH_START, NUMBERS_START).equals(request)) {
+      if (!content.subarray(HASH_START, NUMBERS_START).equals(request))
         throw invalid('cursor: the period or filters changed; start again');
-      }
       const number = (index: number) => Number(content.readBigInt64BE(NUMBERS_START + index * NUMBER_BYTES));
       const [id = '', time_zone = ''] = content.subarray(TEXT_START).toString().split(' ');
       return { period: { from: number(0), to: number(1) }, time_zone, place: { second: number(2), id } };

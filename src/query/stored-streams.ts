@@ -1,13 +1,12 @@
 /**
- * Streams in `detections.db`, by name.
- *
- * A page over a stream that is not found skips all its rows, so the table is checked for consistency before a stream
+ * Streams in `detections.db`, by name, and statements over several of them. A page over a stream that is not found skips all its rows, so the table is checked for consistency before a stream
  * counts as missing. Call everything within the snapshot of the page.
  */
+import { BoundedMap } from '../bounded-map.ts';
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
-import { type Database, preparedOnce } from '../store/database.ts';
+import { STREAMS_MAX } from '../limits/contract-limits.ts';
+import { type Database, preparedOnce, type Statement } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import { asItComes } from './statement-family.ts';
 
 export interface StoredStream {
   readonly name: StreamName;
@@ -71,4 +70,60 @@ export function checkStreams(db: Database): number {
       `the table of streams has ${streams} rows instead of ${last}, and the index by name misses ${lost} of them`,
     );
   return position;
+}
+
+const SHAPES_MAX = 100;
+
+/** Made once: a name made for each request would cost as much as a lookup. */
+const STREAM_NAMES = Array.from({ length: STREAMS_MAX }, (_, index) => `stream${index}`);
+
+/**
+ * A bound number that does not influence the query plan. SQLite reads a bare parameter after LIMIT, or compared with the
+ * first column of an index, to choose the plan, and compiles the statement again each time it is bound. For a page over
+ * eight streams that took as long as reading it. It does not do so for a sum.
+ */
+export function asItComes(parameter: string): string {
+  return `(${parameter} + 0)`;
+}
+
+/** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
+export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
+  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@${parameterName(index)}`)));
+}
+
+/** The values of the names in {@link streamArms}. */
+export function streamValues(streams: readonly { readonly ordinal: number }[]): Record<string, number> {
+  const values: Record<string, number> = {};
+  for (const [index, { ordinal }] of streams.entries()) values[parameterName(index)] = ordinal;
+  return values;
+}
+
+function parameterName(index: number): string {
+  return STREAM_NAMES[index] ?? `stream${index}`;
+}
+
+/**
+ * Prepared statements whose text depends on the number of streams and the filters of a request, cached for each database:
+ * preparing takes longer than reading a small page.
+ *
+ * @param render the SQL for a number of streams and a fragment of conditions
+ */
+export function statementFamily<Row>(
+  render: (streams: number, conditions: string) => string,
+): (db: Database, streams: number, conditions: string) => Statement<Row> {
+  const byDatabase = new WeakMap<Database, BoundedMap<string, Statement<Row>>>();
+  return (db, streams, conditions) => {
+    let statements = byDatabase.get(db);
+    if (statements === undefined) {
+      statements = new BoundedMap(SHAPES_MAX);
+      byDatabase.set(db, statements);
+    }
+    const shape = `${streams}${conditions}`;
+    let statement = statements.get(shape);
+    if (statement === undefined) {
+      statement = db.prepare<unknown[], Row>(render(streams, conditions));
+      statements.set(shape, statement);
+    }
+    return statement;
+  };
 }

@@ -1,11 +1,9 @@
 /**
- * Checks that a page of the change stream is complete before it is sent.
- *
- * One flipped bit in a database can hide rows without an error: an index entry that is missing, a row at another
- * position. A client would move its cursor past rows that it never saw. Sequence numbers have no gaps, so a page must
- * have every row between two known ones of each stream, its edges. An edge is found in the index of positions and
- * verified by two neighbouring rows: the first is at or before the position, the next one after it. The last row must
- * be the one that the stream records.
+ * Checks that a page of the change stream is complete before it is sent. One flipped bit can hide rows without an error,
+ * and a client would move its cursor past rows that it never saw. Sequence numbers have no gaps, so a page must have every
+ * row between two known ones of each stream, its edges. An edge is found in the index of positions and verified by two
+ * neighbouring rows: the first is at or before the position, the next one after it. The last row must be the one that the
+ * stream records.
  *
  * SQLite does not guarantee the order of `group_concat`, and `ORDER BY` in the aggregate more than doubles the time of a
  * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order (their texts are
@@ -16,8 +14,13 @@
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import { statementFamily, streamArms, streamValues } from './statement-family.ts';
-import { checkStreams, type StoredStream } from './stored-streams.ts';
+import {
+  checkStreams,
+  type StoredStream,
+  statementFamily,
+  streamArms,
+  streamValues,
+} from './stored-streams.ts';
 
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 export type Edges = ReadonlyMap<number, number>;
@@ -70,11 +73,7 @@ export function checkPlaces(places: readonly number[], from: Edges, to: Edges): 
   if (!ends.every((end, stream) => end === next[stream])) throw incomplete(places.length, from, to);
 }
 
-/**
- * For a page with filters.
- *
- * @param rows that were read, those that the filters dropped included
- */
+/** For a page with filters. @param rows that were read, those that the filters dropped included */
 export function checkScanned(rows: number, from: Edges, to: Edges): void {
   if (rows !== rowsBetween(from, to)) throw incomplete(rows, from, to);
 }

@@ -1,23 +1,16 @@
 /**
- * Cursors of the change stream.
- *
- * A cursor holds a position in the order of arrival and the epoch that issued it, and nothing else, so it is valid with
- * any filter, and outlives keys and accounts. It is one encrypted block: positions count the changes of all customers and contain the time, so in the
- * clear the gaps between a client's rows would show how much others receive, and when.
+ * Cursors of the change stream. A cursor holds a position in the order of arrival and the epoch that issued it, and
+ * nothing else, so it is valid with any filter, and outlives keys and accounts. It is one encrypted block: positions count
+ * the changes of all customers and contain the time, so in the clear they would show how much others receive, and when.
  */
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
 import type { StreamPosition } from '../history/version-epoch.ts';
-import { Refused } from '../refused.ts';
 import { decodeBase64url, deriveKey } from '../seal.ts';
+import { invalid } from './parameters.ts';
 
 export type { StreamPosition };
 
-export interface StreamCursors {
-  /** @param at a position from 0, below 2^53, and an epoch below 2^24. @returns the same text for the same ones */
-  encode(at: StreamPosition): string;
-  /** @throws Refused `invalid_request` for a text that `encode` never gave */
-  decode(text: string): StreamPosition;
-}
+export type StreamCursors = ReturnType<typeof createStreamCursors>;
 
 /** A single block needs no mode of operation; equal positions give equal texts. */
 const CIPHER = 'aes-256-ecb';
@@ -32,7 +25,7 @@ const POSITION_START = 8;
 const CURSOR_CHARACTERS = Math.ceil((BLOCK_BYTES * 8) / 6);
 
 /** @param secret of the data folder */
-export function createStreamCursors(secret: Buffer): StreamCursors {
+export function createStreamCursors(secret: Buffer) {
   const key = createSecretKey(deriveKey(secret, 'stream-cursor-block'));
   // Kept, since making one takes longer than its work. Without padding they keep no state between complete blocks.
   const cipher = createCipheriv(CIPHER, key, null).setAutoPadding(false);
@@ -41,8 +34,8 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
   let last: { readonly at: StreamPosition; readonly text: string } | null = null;
 
   return {
-    encode(at) {
-      const { position, epoch } = at;
+    /** @param at a position from 0, below 2^53, and an epoch below 2^24. @returns the same text for the same ones */
+    encode({ position, epoch }: StreamPosition): string {
       if (position === last?.at.position && epoch === last.at.epoch) return last.text;
       const block = Buffer.alloc(BLOCK_BYTES);
       block.writeUIntBE(epoch, EPOCH_START, EPOCH_BYTES);
@@ -51,7 +44,8 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
       last = { at: { position, epoch }, text };
       return text;
     },
-    decode(text) {
+    /** @throws Refused `invalid_request` for a text that `encode` never gave */
+    decode(text: string): StreamPosition {
       if (text === last?.text) return last.at;
       if (text.length !== CURSOR_CHARACTERS) throw invalidCursor();
       const bytes = decodeBase64url(text);
@@ -64,9 +58,6 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
   };
 }
 
-function invalidCursor(): Refused {
-  return new Refused(
-    'invalid_request',
-    'cursor: invalid; use next_cursor from this endpoint, or start again with since',
-  );
+function invalidCursor() {
+  return invalid('cursor: invalid; use next_cursor from this endpoint, or start again with since');
 }

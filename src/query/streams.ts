@@ -9,11 +9,13 @@ export interface ReadableSubscription {
   readonly content_types: readonly ContentType[];
 }
 
-export interface SelectedStreams {
+export interface SelectedStreams<Subscription> {
   /** By subscription and content type; can be empty. */
   readonly streams: readonly StreamName[];
   /** The content types that are read, for `as_of`. */
   readonly content_types: readonly ContentType[];
+  /** Those that are read; where none is, those that are named. */
+  readonly subscriptions: readonly Subscription[];
 }
 
 /**
@@ -21,21 +23,19 @@ export interface SelectedStreams {
  * @param advice added to the detail of an error
  * @throws Refused `invalid_request`, with the same text for a foreign subscription and an unknown one
  */
-export function selectStreams(
-  subscriptions: readonly ReadableSubscription[],
+export function selectStreams<Subscription extends ReadableSubscription>(
+  subscriptions: readonly Subscription[],
   selection: StreamSelection,
   enabled: ReadonlySet<ContentType>,
   advice = '',
-): SelectedStreams {
+): SelectedStreams<Subscription> {
   const { subscription_id: ids, content_type: type } = selection;
-  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {
+  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id)))
     throw invalid(
       `subscription_id: every value must be one of the key's subscriptions; GET /v1/me lists them${advice}`,
     );
-  }
-  if (type !== null && !subscriptions.some((subscription) => subscription.content_types.includes(type))) {
+  if (type !== null && !subscriptions.some((subscription) => subscription.content_types.includes(type)))
     throw invalid(`content_type: must be one that the key can read; GET /v1/me lists them${advice}`);
-  }
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
   const wanted = CONTENT_TYPES.filter((one) => enabled.has(one) && (type === null || type === one));
   const streams = named
@@ -44,7 +44,8 @@ export function selectStreams(
       wanted.filter((one) => own.includes(one)).map((one) => streamName(id, one)),
     );
   const isRead = (one: ContentType) => type === one || named.some((own) => own.content_types.includes(one));
-  return { streams, content_types: wanted.filter(isRead) };
+  const read = named.filter(({ content_types: own }) => own.some((one) => wanted.includes(one)));
+  return { streams, content_types: wanted.filter(isRead), subscriptions: read.length > 0 ? read : named };
 }
 
 /** Of a request without `subscription_id` and `content_type`. */

@@ -1,8 +1,8 @@
 /** Kinds of values that parameters take: how one is read, what a detail says of it, and its JSON Schema. */
+import { domainToASCII } from 'node:url';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { grouped } from '../counted.ts';
-import { parseDomain } from './domain.ts';
-import { INSTANT_EXPECTED, readInstant } from './instant.ts';
+import { parseInstant } from '../time.ts';
 
 export interface ValueKind<Value> {
   /** @returns null where the text is no such value */
@@ -53,14 +53,45 @@ export function shortText(maxLength: number): ValueKind<string> {
   };
 }
 
-/** As {@link parseDomain} gives it. */
+const DOMAIN_CHARACTERS_MAX = 253;
+const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/**
+ * Reads a domain, or an http(s) address of nothing else (`https://example.com/`).
+ *
+ * @returns lower case and punycode; null for anything that is no host, or has a path, port, query, fragment or user
+ */
+export function parseDomain(text: string): string | null {
+  const [, ofAddress] = /^https?:\/\/([^/]*)\/?$/i.exec(text) ?? [];
+  const host = ofAddress ?? text;
+  // Before the conversion, which drops tabs, decodes percent signs and reads a backslash as a slash.
+  if (/[\s/\\:?#@%[\]]|\p{Cc}/u.test(host)) return null;
+  const domain = domainToASCII(host);
+  if (domain === '' || domain.length > DOMAIN_CHARACTERS_MAX) return null;
+  return domain.split('.').every((label) => LABEL.test(label)) ? domain : null;
+}
+
 export const DOMAIN: ValueKind<string> = {
   parse: parseDomain,
   must: 'be a domain such as example.com, without a path, port, query, fragment or user name',
   schema: Type.String({ minLength: 1 }),
 };
 
-/** Epoch milliseconds. */
+/** Up to nine fractional digits: Python writes six, Go and Java nine. They are cut to milliseconds. */
+const INSTANT_FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
+/** A `+` that was not encoded arrives as a space: it can only be the sign of the offset. */
+const OFFSET_WITH_SPACE = /^(.{19,29}) (\d\d:\d\d)$/;
+
+/** For a detail. */
+export const INSTANT_EXPECTED =
+  'an ISO 8601 time with Z or an offset and up to nine fractional digits, such as 2026-11-21T10:00:00Z';
+
+/** An ISO 8601 time with `Z` or an offset; `t` and `z` as in RFC 3339. @returns epoch milliseconds, or null */
+export function readInstant(text: string): number | null {
+  const spelled = text.replace(OFFSET_WITH_SPACE, '$1+$2');
+  return INSTANT_FORM.test(spelled) ? parseInstant(spelled) : null;
+}
+
 export const INSTANT: ValueKind<number> = {
   parse: readInstant,
   must: `be ${INSTANT_EXPECTED}`,

@@ -1,7 +1,7 @@
 /** Sealed links and sessions: how long they last, and which are refused. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../../src/auth/console-tickets.ts';
+import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../../src/auth/console-sessions.ts';
 import { HOUR_MS } from '../../src/time.ts';
 
 describe('links and sessions', () => {

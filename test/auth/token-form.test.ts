@@ -10,8 +10,7 @@ import { createKey, hashKey } from '../../src/auth/key.ts';
 import { SCOPES, type Scope } from '../../src/auth/scopes.ts';
 import { createAccessTokens, isTokenCurrent } from '../../src/auth/token.ts';
 import { type Body, readBody } from '../../src/http/body.ts';
-import { createTokenRate } from '../../src/limits/token-rate.ts';
-import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
+import { createTokenRate, createUnseenKeyIds } from '../../src/limits/request-rate.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00.123Z');
 const { id, key } = createKey('ww');

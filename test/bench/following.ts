@@ -7,7 +7,7 @@ import { renameSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WAITS_PER_KEY_MAX } from '../../src/limits/turn-limits.ts';
+import { WAITS_PER_KEY_MAX } from '../../src/http/waiting.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { authorization, type Bench, CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
 import { createKey } from './ingest.ts';

@@ -1,8 +1,7 @@
 /** Waiting for the next change: `Prefer: wait=N` on the change stream (RFC 7240, 4.3). */
 import assert from 'node:assert/strict';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
-import { preferredWaitSeconds } from '../../src/http/waiting.ts';
-import { WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/limits/turn-limits.ts';
+import { preferredWaitSeconds, WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/http/waiting.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';

@@ -5,7 +5,7 @@ import { addAccount, setAccount } from '../../src/auth/accounts.ts';
 import { setKey } from '../../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { DATA_GAPS } from '../../src/query/data-gaps.ts';
+import { DATA_GAPS } from '../../src/query/as-of.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 

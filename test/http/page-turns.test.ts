@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { createPageTurns } from '../../src/http/page-turns.ts';
-import { PAGES_PER_KEY_MAX } from '../../src/limits/turn-limits.ts';
+import { createPageTurns, PAGES_PER_KEY_MAX } from '../../src/http/page-turns.ts';
 import { Refused } from '../../src/refused.ts';
 import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/connection-times.ts';
+import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/listener.ts';
 import { memoryInUse } from '../support/memory.ts';
 import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';

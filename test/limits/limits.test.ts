@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { createDailyAllowance, type RowReader } from '../../src/limits/daily-allowance.ts';
-import { accountUsageId, createDailyRows } from '../../src/limits/daily-rows.ts';
-import { createKeyUses } from '../../src/limits/key-uses.ts';
+import {
+  accountUsageId,
+  createDailyAllowance,
+  createDailyRows,
+  type RowReader,
+} from '../../src/limits/daily-rows.ts';
+import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { createRequestCounts } from '../../src/limits/request-counts.ts';
-import { createSeenKeys } from '../../src/limits/seen-keys.ts';
-import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
-import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
+import { createUnseenKeyIds } from '../../src/limits/request-rate.ts';
+import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { Refused } from '../../src/refused.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/time.ts';
 
@@ -200,7 +203,7 @@ describe('the keeper of usage', () => {
         writes.push({ text, end });
         return end.promise;
       },
-      onFailure: (error) => failures.push(error === null ? null : error.message),
+      onFailure: (error) => failures.push(error instanceof Error ? error.message : null),
       everyMs: null,
     });
     return { counts, writes, failures, keeper, texts: () => writes.map(({ text }) => text) };

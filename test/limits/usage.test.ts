@@ -15,8 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { nextDayMs } from '../../src/limits/daily-allowance.ts';
-import type { UsedRows } from '../../src/limits/daily-rows.ts';
+import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
 import {
   keyUsage,
   NO_USAGE,

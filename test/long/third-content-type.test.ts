@@ -8,8 +8,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Overview } from '../../src/admin/console/api.ts';
-import type { DetectionsPage } from '../../src/admin/console/api-records.ts';
+import type { DetectionsPage, Overview } from '../../src/admin/console/api.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { createKey, startAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';

@@ -22,7 +22,7 @@ import { adminDocument } from '../../src/operations/openapi.ts';
 import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
 import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import type { ParameterTable } from '../../src/query/parameters.ts';
-import { PERIOD_PARAMETERS } from '../../src/query/period-parameters.ts';
+import { PERIOD_PARAMETERS } from '../../src/query/period-request.ts';
 import { checkBody, checkResponse, membersOf, type ReceivedResponse } from '../support/checked-fetch.ts';
 import { inFolder } from '../support/program.ts';
 

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
 import { VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
-import { parseDomain } from '../../src/query/domain.ts';
 import { readParameters } from '../../src/query/parameters.ts';
 import { parseFields, renderProjected } from '../../src/query/projection.ts';
 import { selectStreams } from '../../src/query/streams.ts';
+import { parseDomain } from '../../src/query/value-kinds.ts';
 import { Refused } from '../../src/refused.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00.500Z');
@@ -238,8 +238,11 @@ const BOTH = new Set(['text', 'image'] as const);
 const ALL = { subscription_id: null, content_type: null };
 
 test('a request reads the streams of its key that it selects', () => {
-  const select = (ids: number[] | null, type: 'text' | 'image' | null, enabled = BOTH) =>
-    selectStreams(SUBSCRIPTIONS, { subscription_id: ids, content_type: type }, enabled);
+  const select = (ids: number[] | null, type: 'text' | 'image' | null, enabled = BOTH) => {
+    const selection = { subscription_id: ids, content_type: type };
+    const { streams, content_types } = selectStreams(SUBSCRIPTIONS, selection, enabled);
+    return { streams, content_types };
+  };
   assert.deepEqual(select(null, null), {
     streams: ['1:text', '1:image', '2:text'],
     content_types: ['text', 'image'],

@@ -4,9 +4,16 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
-import { filterSql } from '../../src/query/filters.ts';
-import { type PeriodQuery, readPeriodPage } from '../../src/query/period-page.ts';
-import type { PeriodSort } from '../../src/query/period-parameters.ts';
+import { filterSql } from '../../src/query/common-parameters.ts';
+import {
+  DATA_START,
+  type PeriodQuery,
+  readDataStarts,
+  readFirstDataStart,
+  readPeriodPage,
+  recordsBeginBy,
+} from '../../src/query/period-page.ts';
+import type { PeriodSort } from '../../src/query/period-request.ts';
 import {
   BETWEEN_SQL,
   begunSql,
@@ -18,12 +25,6 @@ import {
   secondAtSql,
   WITHIN_SQL,
 } from '../../src/query/period-sql.ts';
-import {
-  DATA_START,
-  readDataStarts,
-  readFirstDataStart,
-  recordsBeginBy,
-} from '../../src/query/period-start.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';

@@ -3,8 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../src/query/period.ts';
-import { parsePeriodParameters } from '../../src/query/period-parameters.ts';
-import { type PeriodSubscription, readPeriodRequest } from '../../src/query/period-request.ts';
+import {
+  type PeriodReader,
+  parsePeriodParameters,
+  readPeriodRequest,
+} from '../../src/query/period-request.ts';
 import { Refused } from '../../src/refused.ts';
 import { zoneId } from '../../src/time-zone.ts';
 
@@ -233,17 +236,21 @@ test('sort and time zone accept only the contract’s values', () => {
 
 const TYPES: readonly ContentType[] = ['text', 'image'];
 
-function subscription(id: number, types = TYPES, time_zone = 'Europe/Berlin'): PeriodSubscription {
+function subscription(
+  id: number,
+  types = TYPES,
+  time_zone = 'Europe/Berlin',
+): PeriodReader['subscriptions'][number] {
   return { id, content_types: types, time_zone };
 }
 
-function reader(subscriptions: readonly PeriodSubscription[], account = 'acme') {
+function reader(subscriptions: PeriodReader['subscriptions'], account = 'acme') {
   return { account: { id: account }, subscriptions };
 }
 
 function request(
   query: string,
-  subscriptions: readonly PeriodSubscription[],
+  subscriptions: PeriodReader['subscriptions'],
   enabled = TYPES,
   account = 'acme',
 ) {

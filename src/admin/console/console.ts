@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { actorText } from '../../auth/actor.ts';
-import { NotReadable, type OpenSession, type Sessions } from '../../auth/console-tickets.ts';
+import { NotReadable, type OpenSession, type Sessions } from '../../auth/console-sessions.ts';
 import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
 import type { Logger } from '../../log.ts';

@@ -7,8 +7,8 @@ import { type ContentType, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../history/format.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
+import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   deliveredAtMs,
   knownStreams,
@@ -16,7 +16,6 @@ import {
   type StreamRow,
   versionRows,
 } from '../../query/latest-rows.ts';
-import { readOneDetection } from '../../query/one-detection.ts';
 import {
   ANY_TEXT,
   defaulted,
@@ -26,8 +25,7 @@ import {
   readParameters,
   readValues,
 } from '../../query/parameters.ts';
-import { readPeriodPage } from '../../query/period-page.ts';
-import { readFirstDataStart } from '../../query/period-start.ts';
+import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';

@@ -2,7 +2,7 @@
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Jobs } from '../../operations/jobs.ts';
 import type { Live } from '../../operations/operation.ts';
-import { readInstant } from '../../query/instant.ts';
+import { readInstant } from '../../query/value-kinds.ts';
 import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';

@@ -3,7 +3,6 @@ import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
-import { jsonBaseUrl } from '../../query/base-url.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
 import {
   CHANGES_PARAMETERS,
@@ -11,12 +10,13 @@ import {
   parseChangesParameters,
 } from '../../query/changes-parameters.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
+import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type KeyedEndpoint, optional, text } from '../description.ts';
-import { NEXT_LINK, nextLink } from '../next-link.ts';
+import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 import { AS_OF, closed, EXAMPLE_TIME, ref } from '../vocabulary.ts';
 import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
@@ -85,8 +85,6 @@ function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version:
   return { id, version, event, ...rest };
 }
 
-const DATA_START = Buffer.from('{"data":[');
-
 export function changesRoute(sources: ChangesSources): KeyedRoute {
   return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
 }
@@ -100,10 +98,10 @@ async function answerChanges(
   const query = queryOf(sources, asked, credential);
   await call.turn();
   call.requireAllowance();
-  const page = pageOf(sources, query, asked.epoch);
+  const page = readPageFrom(sources.detections(), query, asked.epoch, sources.onEndLost);
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
   if (seconds === null) return answerOf(sources, call, page, call.nowMs);
-  return answerAfterWait(sources, call, { asked, page, seconds, keyId: credential.key_id });
+  return answerAfterWait(sources, call, asked, { page, seconds, keyId: credential.key_id });
 }
 
 /** @throws Refused `invalid_request`, for streams too */
@@ -113,12 +111,11 @@ function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: 
     asked.selection,
     sources.enabledContentTypes,
   );
-  if (streams.length > STREAMS_MAX) {
+  if (streams.length > STREAMS_MAX)
     throw invalid(
       `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
         'Name fewer subscriptions, or one content type',
     );
-  }
   const baseUrl = jsonBaseUrl(sources.baseUrl());
   return { ...asked, streams, content_types, baseUrl, recentDeliveries: sources.recentDeliveries };
 }
@@ -126,13 +123,6 @@ function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: 
 /** An empty page at the head: the client would poll again with its cursor. */
 function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
   return rows === 0 && !has_more;
-}
-
-interface CaughtUp {
-  readonly asked: ChangesParameters;
-  readonly page: ChangesPage;
-  readonly seconds: number;
-  readonly keyId: string;
 }
 
 /**
@@ -143,7 +133,8 @@ interface CaughtUp {
 async function answerAfterWait(
   sources: ChangesSources,
   call: KeyedCall,
-  { asked, page: first, seconds, keyId }: CaughtUp,
+  asked: ChangesParameters,
+  { page: first, seconds, keyId }: { page: ChangesPage; seconds: number; keyId: string },
 ): Promise<Answer> {
   const { socket } = call.request;
   const begun = performance.now();
@@ -156,7 +147,8 @@ async function answerAfterWait(
     while (await wait.forChange()) {
       await call.turn();
       const start = { kind: 'after', position: page.position } as const;
-      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.verifyAgain()), page.epoch);
+      const query = queryOf(sources, { ...asked, start }, call.verifyAgain());
+      page = readPageFrom(sources.detections(), query, page.epoch, sources.onEndLost);
       if (!isCaughtUp(page)) break;
     }
   } finally {
@@ -177,23 +169,13 @@ function answerOf(
   page: ChangesPage,
   nowMs: number,
 ): Answer {
-  const { rows, position } = page;
-  const cursor = cursors.encode(page);
-  const answer = { status: 200, rows, position, body: renderPage(page, cursor, nowMs) };
-  return page.has_more ? { ...answer, headers: nextLink(baseUrl(), CHANGES.path, query, cursor) } : answer;
-}
-
-/** @param epoch of the cursor */
-function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery, epoch: number): ChangesPage {
-  return readPageFrom(detections(), query, epoch, onEndLost);
-}
-
-function renderPage(
-  { data, rows, has_more, as_of_ms }: ChangesPage,
-  cursor: string,
-  nowMs: number,
-): string | Buffer[] {
-  const asOf = JSON.stringify(formatAsOf(as_of_ms, nowMs));
-  const end = `],"next_cursor":"${cursor}","has_more":${has_more},"as_of":${asOf}}`;
-  return rows === 0 ? `{"data":[${end}` : [DATA_START, data, Buffer.from(end)];
+  const { data, rows, position, has_more } = page;
+  const next_cursor = cursors.encode(page);
+  const body = pageBody(rows === 0 ? [] : [data], {
+    next_cursor,
+    has_more,
+    as_of: formatAsOf(page.as_of_ms, nowMs),
+  });
+  const headers = has_more ? nextLink(baseUrl(), CHANGES.path, query, next_cursor) : [];
+  return { status: 200, rows, position, body, headers };
 }

@@ -1,17 +1,15 @@
 /** GET /v1/detections/{id}: one detection, its latest version. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
-import { jsonBaseUrl } from '../../query/base-url.ts';
 import { VIEW_PARAMETERS } from '../../query/common-parameters.ts';
-import { readOneDetection } from '../../query/one-detection.ts';
+import { jsonBaseUrl, readOneDetection } from '../../query/detection-text.ts';
 import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import type { KeyedEndpoint } from '../description.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import type { KeyedRoute } from '../routes.ts';
 import { EXAMPLE_TIME } from '../vocabulary.ts';
 
 /** What the endpoints of detections read. */
@@ -62,15 +60,13 @@ export const TEXT_EXAMPLE = {
 };
 
 export const IMAGE_EXAMPLE = {
+  ...TEXT_EXAMPLE,
   id: 'i.7001.124.457',
   version: 1,
   content_type: 'image',
   match_type: 'image_fingerprint',
-  subscription_id: 7001,
   first_detected_at: '2026-11-21T09:59:00Z',
-  first_detected_estimated: false,
   last_scored_at: '2026-11-21T09:59:00Z',
-  exported_at: EXAMPLE_TIME,
   source: {
     id: '0c7b7b4e-5a3e-4b7c-9a43-2f5a3c1d9e10',
     internal_id: 124,
@@ -88,8 +84,6 @@ export const IMAGE_EXAMPLE = {
     publisher: null,
     image_url: 'https://example.com/images/harbour.jpg',
   },
-  customer: null,
-  classification: null,
 };
 
 export const DETECTION: KeyedEndpoint = {
@@ -120,22 +114,19 @@ export const DETECTION: KeyedEndpoint = {
 };
 
 export function detectionRoute(sources: DetectionSources): KeyedRoute {
-  return { ...DETECTION, answer: (call, credential) => answerDetection(sources, call, credential) };
-}
-
-function answerDetection(sources: DetectionSources, call: KeyedCall, { subscriptions }: Credential): Answer {
-  const id = readId(call.segment);
-  const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
-  const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
-  call.requireAllowance();
-  const body = readOneDetection(sources.detections(), {
-    id,
-    streams,
-    projection,
-    baseUrl: jsonBaseUrl(sources.baseUrl()),
-  });
-  if (body === null) throw noDetection();
-  return { status: 200, rows: 1, body };
+  return {
+    ...DETECTION,
+    answer(call, { subscriptions }) {
+      const id = readId(call.segment);
+      const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
+      const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
+      call.requireAllowance();
+      const baseUrl = jsonBaseUrl(sources.baseUrl());
+      const body = readOneDetection(sources.detections(), { id, streams, projection, baseUrl });
+      if (body === null) throw noDetection();
+      return { status: 200, rows: 1, body };
+    },
+  };
 }
 
 export function noDetection(): Refused {

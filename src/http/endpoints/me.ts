@@ -3,23 +3,23 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { SCOPES } from '../../auth/scopes.ts';
 import type { Settings } from '../../config/schema.ts';
-import { CONTENT_TYPES, type ContentType, streamName } from '../../detection/content-type.ts';
+import { type ContentType, streamName } from '../../detection/content-type.ts';
 import {
   DAILY_FILE_ROWS,
   DATA_GAPS_MAX,
   EXPORTS_PER_DAY,
   ME_CACHE_SECONDS,
 } from '../../limits/contract-limits.ts';
-import type { DailyAllowance } from '../../limits/daily-allowance.ts';
-import { ROW_HOLDERS } from '../../limits/daily-rows.ts';
+import { type DailyAllowance, ROW_HOLDERS } from '../../limits/daily-rows.ts';
+import { GAP_STATUSES, readDataGaps } from '../../query/as-of.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
-import { GAP_STATUSES, readDataGaps } from '../../query/data-gaps.ts';
 import { readParameters } from '../../query/parameters.ts';
-import { readDataStarts } from '../../query/period-start.ts';
+import { readDataStarts } from '../../query/period-page.ts';
+import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { type Database, reading } from '../../store/database.ts';
 import { formatMs, formatSeconds } from '../../time.ts';
 import { header, type KeyedEndpoint, text } from '../description.ts';
-import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import type { KeyedRoute } from '../routes.ts';
 import {
   CONTENT_TYPE,
   COUNT,
@@ -157,29 +157,21 @@ function byContentType(schema: TSchema, description: string): TSchema {
 }
 
 export function meRoute(sources: MeSources): KeyedRoute {
-  return { ...ME, answer: (call, credential) => answerMe(sources, call, credential) };
-}
-
-function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Credential): Answer {
-  readParameters(query, {});
-  const { account, scopes, expires_at } = credential;
-  const me = {
-    account: { id: account.id, name: account.name },
-    key: {
-      id: credential.key_id,
-      name: credential.key_name,
-      scopes,
-      expires_at: expires_at === null ? null : formatMs(expires_at),
-    },
-    ...reading(sources.detections(), () => dataOf(sources, credential, nowMs)),
-    limits: limitsOf(sources, credential, nowMs),
-    schema_version: SCHEMA_VERSION,
-  };
   return {
-    status: 200,
-    body: JSON.stringify(me),
-    cacheControl: CACHE_CONTROL,
-    headers: VARY,
+    ...ME,
+    answer({ query, nowMs }, credential) {
+      readParameters(query, {});
+      const { account, key_id, key_name, scopes, expires_at: endMs } = credential;
+      const expires_at = endMs === null ? null : formatMs(endMs);
+      const me = {
+        account: { id: account.id, name: account.name },
+        key: { id: key_id, name: key_name, scopes, expires_at },
+        ...reading(sources.detections(), () => dataOf(sources, credential, nowMs)),
+        limits: limitsOf(sources, credential, nowMs),
+        schema_version: SCHEMA_VERSION,
+      };
+      return { status: 200, body: JSON.stringify(me), cacheControl: CACHE_CONTROL, headers: VARY };
+    },
   };
 }
 
@@ -189,43 +181,24 @@ function dataOf(
   { subscriptions }: Credential,
   nowMs: number,
 ) {
-  const readable = subscriptions.map((subscription) => ({
-    ...subscription,
-    content_types: CONTENT_TYPES.filter(
-      (type) => subscription.content_types.includes(type) && enabledContentTypes.has(type),
-    ),
-  }));
-  const streams = readable.flatMap(({ id, content_types }) =>
-    content_types.map((type) => streamName(id, type)),
-  );
-  const starts = readDataStarts(detections(), streams);
-  const types = CONTENT_TYPES.filter((type) =>
-    readable.some(({ content_types }) => content_types.includes(type)),
-  );
-  return {
-    subscriptions: readable.map(({ id, name, content_types, time_zone }) => ({
-      id,
-      name,
-      content_types,
-      time_zone,
-      data_starts: Object.fromEntries(
-        content_types.map((type) => {
-          const start = starts.get(streamName(id, type)) ?? null;
-          return [type, start === null ? null : formatSeconds(start)];
-        }),
-      ),
-      customer_lists: false,
-      classification_since: null,
-    })),
-    data_gaps: Object.fromEntries(types.map((type) => [type, gapsOf(detections(), type, nowMs)])),
+  const db = detections();
+  const { streams, content_types: types } = selectStreams(subscriptions, EVERY_STREAM, enabledContentTypes);
+  const starts = readDataStarts(db, streams);
+  const startOf = (id: number, type: ContentType) => {
+    const start = starts.get(streamName(id, type)) ?? null;
+    return [type, start === null ? null : formatSeconds(start)];
   };
-}
-
-function gapsOf(detections: Database, type: ContentType, nowMs: number) {
-  return readDataGaps(detections, type, nowMs).map(({ window_start, status }) => ({
-    window_start: formatMs(window_start),
-    status,
-  }));
+  const gapsOf = (type: ContentType) =>
+    readDataGaps(db, type, nowMs).map((gap) => ({ ...gap, window_start: formatMs(gap.window_start) }));
+  return {
+    subscriptions: subscriptions.map(({ id, name, content_types: own, time_zone }) => {
+      const content_types = types.filter((type) => own.includes(type));
+      const data_starts = Object.fromEntries(content_types.map((type) => startOf(id, type)));
+      const rest = { customer_lists: false, classification_since: null };
+      return { id, name, content_types, time_zone, data_starts, ...rest };
+    }),
+    data_gaps: Object.fromEntries(types.map((type) => [type, gapsOf(type)])),
+  };
 }
 
 function limitsOf({ allowance, limits }: MeSources, credential: Credential, nowMs: number) {

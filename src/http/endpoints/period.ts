@@ -2,21 +2,21 @@
 import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { formatAsOf } from '../../query/as-of.ts';
-import { jsonBaseUrl } from '../../query/base-url.ts';
+import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
-import { type PeriodPage, readPeriodPage } from '../../query/period-page.ts';
+import { readFirstDataStart, readPeriodPage, recordsBeginBy } from '../../query/period-page.ts';
 import {
   PERIOD_PARAMETERS,
   type PeriodParameters,
+  type PeriodRequest,
   parsePeriodParameters,
-} from '../../query/period-parameters.ts';
-import { type PeriodRequest, readPeriodRequest } from '../../query/period-request.ts';
-import { readFirstDataStart, recordsBeginBy } from '../../query/period-start.ts';
+  readPeriodRequest,
+} from '../../query/period-request.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import type { KeyedEndpoint } from '../description.ts';
-import { NEXT_LINK, nextLink } from '../next-link.ts';
+import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../vocabulary.ts';
 import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
@@ -24,9 +24,6 @@ import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } fro
 export interface PeriodSources extends DetectionSources {
   readonly cursors: QueryCursors;
 }
-
-/** Where a page begins; null: at the beginning. */
-type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
 export const PERIOD: KeyedEndpoint = {
   ...OF_DETECTIONS,
@@ -70,8 +67,6 @@ export const PERIOD: KeyedEndpoint = {
   },
 };
 
-const DATA_START = Buffer.from('{"data":[');
-
 export function periodRoute(sources: PeriodSources): KeyedRoute {
   return { ...PERIOD, answer: (call, credential) => answerPeriod(sources, call, credential) };
 }
@@ -82,6 +77,7 @@ async function answerPeriod(
   call: KeyedCall,
   credential: Credential,
 ): Promise<Answer> {
+  const { nowMs } = call;
   const asked = parsePeriodParameters(call.query);
   const request = readPeriodRequest(asked, credential, sources.enabledContentTypes);
   await call.turn();
@@ -89,16 +85,22 @@ async function answerPeriod(
   const baseUrl = jsonBaseUrl(sources.baseUrl());
   // One snapshot for the data start and the page: each costs system calls.
   const { walk, page } = reading(db, () => {
-    const walk = startOf(sources, asked, request, call.nowMs);
+    const walk = startOf(sources, asked, request, nowMs);
     call.requireAllowance();
     const { period, place: after } = walk;
     return { walk, page: readPeriodPage(db, { ...asked, ...request, period, after, baseUrl }) };
   });
-  const { rows } = page;
-  const rest = endOf(sources, request, walk, page, call.nowMs);
-  const end = `],${JSON.stringify(rest).slice(1)}`;
-  const body = rows === 0 ? `{"data":[${end}` : [DATA_START, ...page.data, Buffer.from(end)];
-  const next = rest.next_cursor;
+  const { period, time_zone } = walk;
+  const { data, rows, next: place } = page;
+  const next = place === null ? null : sources.cursors.encode(request.hash, { period, time_zone, place });
+  const body = pageBody(data, {
+    next_cursor: next,
+    has_more: next !== null,
+    from: formatSeconds(period.from),
+    to: formatSeconds(period.to),
+    time_zone,
+    as_of: formatAsOf(page.as_of_ms, nowMs),
+  });
   const headers = next === null ? [] : nextLink(sources.baseUrl(), PERIOD.path, call.query, next);
   return { status: 200, rows, body, headers };
 }
@@ -112,7 +114,7 @@ function startOf(
   asked: PeriodParameters,
   { hash, streams, time_zone, zone }: PeriodRequest,
   nowMs: number,
-): PeriodStart {
+): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
   if (asked.cursor !== null) {
     const walk = cursors.decode(asked.cursor, hash);
     return { ...walk, time_zone: asked.time_zone ?? walk.time_zone };
@@ -122,23 +124,4 @@ function startOf(
   if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
     requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
-}
-
-/** The members of an answer after its rows. */
-function endOf(
-  { cursors }: PeriodSources,
-  { hash }: PeriodRequest,
-  { period, time_zone }: PeriodStart,
-  { next: place, as_of_ms }: PeriodPage,
-  nowMs: number,
-) {
-  const next = place === null ? null : cursors.encode(hash, { period, time_zone, place });
-  return {
-    next_cursor: next,
-    has_more: next !== null,
-    from: formatSeconds(period.from),
-    to: formatSeconds(period.to),
-    time_zone,
-    as_of: formatAsOf(as_of_ms, nowMs),
-  };
 }

@@ -1,21 +1,24 @@
 /**
  * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed. The signature never expires,
- * and no other credential is needed.
+ * and no other credential is needed. A wrong signature and a missing photo have one answer, so that nobody learns which
+ * photos exist.
  *
- * A wrong signature and a missing photo have one answer, so that nobody learns which photos exist.
+ * The folder has each photo under its number: `<id>.jpg` and so on. The name is made of digits, and only a regular file
+ * counts: links are not followed and pipes not waited for, so nothing outside the folder is read.
  */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
 import { single } from '../../query/parameters.ts';
 import { text as anyText } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
+import { isErrorCode, Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
-import { parseRange } from '../byte-range.ts';
 import { header, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import type { FileState } from '../file-body.ts';
-import { openPhoto, PHOTO_TYPES, type Photo } from '../photo-folder.ts';
+import { type FileState, parseRange, readState } from '../file-body.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 import { NUMBERED_ID } from '../vocabulary.ts';
 
@@ -25,6 +28,23 @@ export interface PhotoSources {
   /** Of the signatures. */
   readonly key: Uint8Array;
 }
+
+/** The first that exists counts. */
+const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
+  ['.jpg', 'image/jpeg'],
+  ['.jpeg', 'image/jpeg'],
+  ['.png', 'image/png'],
+  ['.webp', 'image/webp'],
+  ['.gif', 'image/gif'],
+  ['.tif', 'image/tiff'],
+]);
+const PHOTO_TYPES = [...new Set(CONTENT_TYPES.values())];
+
+/** Without O_NONBLOCK, opening a pipe would block a thread of the pool until it has a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** The name does not exist, or is a link, a socket or a device, or the folder does not exist. */
+const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
 
 /** The one form in which dates are sent (RFC 9110, 5.6.7). */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
@@ -154,4 +174,36 @@ function etagOf({ size, modifiedNs }: FileState): string {
 
 function notFound(): Refused {
   return new Refused('not_found', 'No photo exists at this address.');
+}
+
+interface Photo {
+  /** Open; the caller closes it. */
+  readonly handle: FileHandle;
+  readonly state: FileState;
+  readonly contentType: string;
+}
+
+/** @returns null when there is none; an empty file is still being written and counts as none */
+async function openPhoto(folder: string, id: number): Promise<Photo | null> {
+  for (const [ending, contentType] of CONTENT_TYPES) {
+    const file = await openFile(join(folder, `${id}${ending}`));
+    if (file !== null) return { ...file, contentType };
+  }
+  return null;
+}
+
+async function openFile(path: string): Promise<Pick<Photo, 'handle' | 'state'> | null> {
+  const handle = await open(path, OPEN_FLAGS).catch((error: unknown) => {
+    if (isErrorCode(error, ...NOT_A_FILE)) return null;
+    throw error;
+  });
+  if (handle === null) return null;
+  let isKept = false;
+  try {
+    const state = await readState(handle);
+    isKept = state.isFile && state.size > 0;
+    return isKept ? { handle, state } : null;
+  } finally {
+    if (!isKept) await handle.close();
+  }
 }

@@ -1,5 +1,5 @@
 /** GET and HEAD /v1/schema/detection: the fields of a detection, for machines. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
 import { FIELD_TYPES, FIELDS } from '../../detection/fields.ts';
 import { schemaFields } from '../../detection/schema.ts';
@@ -7,7 +7,7 @@ import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters
 import { readParameters } from '../../query/parameters.ts';
 import type { KeyedEndpoint } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import type { KeyedRoute } from '../routes.ts';
 import { CONTENT_TYPE, closed, ref, words } from '../vocabulary.ts';
 
 /** Cached, but revalidated each time: a field that an update adds is seen at once. */
@@ -55,22 +55,16 @@ export const SCHEMA: KeyedEndpoint = {
   },
 };
 
-interface Document {
-  readonly body: string;
-  readonly etag: string;
-}
-
 export function schemaRoute(): KeyedRoute {
-  const body = JSON.stringify({ schema_version: SCHEMA_VERSION, fields: schemaFields() });
-  const document = { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
-  return { ...SCHEMA, answer: (call) => answerSchema(document, call) };
-}
-
-function answerSchema({ body, etag }: Document, { query, request }: Call): Answer {
-  readParameters(query, SCHEMA_PARAMETERS);
-  const known = namesEntityTag(request.headers['if-none-match'], etag);
-  const headers = ['ETag', etag];
-  return known
-    ? { status: 304, body: '', cacheControl: CACHE_CONTROL, headers }
-    : { status: 200, body, cacheControl: CACHE_CONTROL, headers };
+  const document = JSON.stringify({ schema_version: SCHEMA_VERSION, fields: schemaFields() });
+  const etag = `"${hash('sha256', document, 'base64url').slice(0, 22)}"`;
+  const common = { cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
+  return {
+    ...SCHEMA,
+    answer({ query, request }) {
+      readParameters(query, SCHEMA_PARAMETERS);
+      const isKnown = namesEntityTag(request.headers['if-none-match'], etag);
+      return isKnown ? { status: 304, body: '', ...common } : { status: 200, body: document, ...common };
+    },
+  };
 }

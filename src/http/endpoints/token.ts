@@ -5,14 +5,13 @@
  */
 import { Type } from '@sinclair/typebox';
 import type { AccessReader } from '../../auth/access-reader.ts';
-import { CLIENT_NOT_VALID, grantToken } from '../../auth/client-credentials.ts';
+import { CLIENT_NOT_VALID, grantToken, isBasic, readTokenRequest } from '../../auth/client-credentials.ts';
 import { isKeyId } from '../../auth/key.ts';
 import type { AccessTokens } from '../../auth/token.ts';
-import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
 import { counted, grouped } from '../../counted.ts';
 import { OAUTH_ERRORS, type OAuthErrorCode } from '../../error-codes.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
-import type { TokenRate } from '../../limits/token-rate.ts';
+import type { TokenRate } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
@@ -127,26 +126,22 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
 
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
 async function answerToken(sources: TokenSources, { address, request, claim }: OpenCall): Promise<Answer> {
-  const { rate, bodyTimeoutMs } = sources;
-  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, bodyTimeoutMs);
-  if (body.kind === 'too_large') {
-    throw tooLarge();
-  }
+  const { rate, access: store, tokens } = sources;
+  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, sources.bodyTimeoutMs);
+  if (body.kind === 'too_large') throw tooLarge();
   // After the body: a slow request must not count in a minute that is over.
   const nowMs = sources.now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
-  if (body.kind === 'too_slow') {
+  if (body.kind === 'too_slow')
     return { ...oauthError('invalid_request', TOO_SLOW), status: 408, headers: CLOSE };
-  }
-  if (body.kind === 'broken') {
+  if (body.kind === 'broken')
     return oauthError('invalid_request', 'The request body is incomplete or not well-formed HTTP.');
-  }
 
   const { authorization, 'content-type': contentType } = request.headers;
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
-  if (read.kind === 'invalid') return oauthError('invalid_request', read.description);
-  const { grant_type, client, scope } = read.request;
+  if (typeof read === 'string') return oauthError('invalid_request', read);
+  const { grant_type, client } = read;
   if (isKeyId(client.id)) claim(client.id);
   if (grant_type !== GRANT_TYPE) {
     const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
@@ -155,15 +150,14 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
   if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
 
-  const grant = grantToken(
-    { store: sources.access, tokens: sources.tokens },
-    { client, scope },
-    address,
-    nowMs,
-  );
+  const grant = grantToken({ store, tokens }, read, address, nowMs);
   if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
-  if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
-  if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
+  if (grant.kind !== 'granted') {
+    const { kind, description } = grant;
+    return kind === 'invalid_client'
+      ? invalidClient(description, authorization)
+      : oauthError(kind, description);
+  }
   const { key_id, access_token, scopes } = grant;
   const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
   return { status: 200, key_id, body: JSON.stringify(token) };

@@ -9,7 +9,12 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'every change is in the audit trail',
       'audit-trail',
     ],
-    ['        refreshSpare(db, folder);\n', '', 'every change is in the spare copy', 'spare-copy'],
+    [
+      '    if (isChanged) updateSpare(db, folder, onSpareStale);\n',
+      '',
+      'every change is in the spare copy',
+      'spare-copy',
+    ],
   ]),
   ...faultsIn('auth/spare-copy.ts', [
     [
@@ -83,8 +88,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('auth/authorize.ts', [
     [
-      '  if (stored.account.suspended_at !== null) {\n',
-      '  if (false) {\n',
+      '  if (stored.account.suspended_at !== null) return',
+      '  if (false) return',
       'a suspended account is refused',
       'authorize',
     ],
@@ -160,15 +165,15 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('query/streams.ts', [
     [
-      '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {\n',
-      '  if (false) {\n',
+      '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id)))\n',
+      '  if (false)\n',
       'a subscription of another account is refused',
       'parameters',
     ],
     ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads only its own types', 'parameters'],
     ['enabled.has(one) && ', '', 'a disabled export has no streams', 'parameters'],
   ]),
-  ...faultsIn('query/one-detection.ts', [
+  ...faultsIn('query/detection-text.ts', [
     [
       '  if (!streams.includes(streamOfId(id))) return null;\n',
       '',
@@ -203,8 +208,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('query/query-cursor.ts', [
     [
-      '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request)) {\n',
-      '      if (false) {\n',
+      '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request))\n',
+      '      if (false)\n',
       'a cursor is valid only for its own request',
       'period-cursor',
     ],

@@ -137,7 +137,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('bounded-map.ts', [
     ['if (this.size > this.#entriesMax) {', 'if (false) {', 'stored entries are bounded', 'routes'],
   ]),
-  ...faultsIn('limits/daily-allowance.ts', [
+  ...faultsIn('limits/daily-rows.ts', [
     [
       '(dayOf(nowMs) + 1) * DAY_MS',
       '(dayOf(nowMs) + 1) * DAY_MS + 1',
@@ -151,10 +151,10 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('limits/daily-rows.ts', [
     ['const DAYS_MAX = 3;', 'const DAYS_MAX = 1;', "no day's allowance is granted twice", 'limits'],
   ]),
-  ...faultsIn('limits/seen-keys.ts', [
+  ...faultsIn('limits/key-uses.ts', [
     ['SEEN_MS = DAY_MS;', 'SEEN_MS = DAY_MS + 1;', 'a key is known for a day', 'limits'],
   ]),
-  ...faultsIn('limits/unseen-key-ids.ts', [
+  ...faultsIn('limits/request-rate.ts', [
     [
       'isSeen(keyId, address, nowMs) ? null : attempts',
       'attempts',
@@ -176,7 +176,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'connection-limit',
     ],
   ]),
-  ...faultsIn('limits/token-rate.ts', [
+  ...faultsIn('limits/request-rate.ts', [
     [
       'seen.isSeen(clientId, address, nowMs) ? owners : strangers',
       'strangers',
@@ -184,8 +184,8 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'token-form',
     ],
   ]),
-  ...faultsIn('limits/usage-keeper.ts', [
-    ['      if (timer !== null) clearInterval(timer);\n', '', 'a closed keeper has no timer', 'timers'],
+  ...faultsIn('limits/usage.ts', [
+    ['      clearInterval(timer);\n', '', 'a closed keeper has no timer', 'timers'],
   ]),
   ...faultsIn('http/pipeline.ts', [
     [

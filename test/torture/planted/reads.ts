@@ -15,12 +15,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
       'at the end the cursor advances',
       'changes-page',
     ],
-    [
-      '      has_more: reached !== null,\n',
-      '      has_more: false,\n',
-      'a page says that there is more',
-      'changes-page',
-    ],
+    [', has_more: reached !== null };', ' };', 'a page says that there is more', 'changes-page'],
     ['skipped: SCAN_ROWS_MAX - 1', 'skipped: SCAN_ROWS_MAX', 'a page reads 50 chunks', 'changes-page'],
     ['  checkPlaces(page.places, from, to);\n', '', 'a page has every row', 'stream-check'],
     [
@@ -133,13 +128,13 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     ['Math.min(asOf, nowMs)', 'asOf', 'as_of is not in the future', 'stream-rules'],
     [" AND status = 'done')", ')', 'as_of is of finished windows', 'changes-page'],
   ]),
-  ...faultsIn('query/filters.ts', [
+  ...faultsIn('query/common-parameters.ts', [
     ['const ROUNDING = 0.5;', 'const ROUNDING = 0.4;', 'min_score rounds half up', 'changes-page'],
     ['band >= @min_band', 'band > @min_band', 'min_band includes its band', 'changes-page'],
     [' IS NULL OR ', ' IS NOT NULL AND ', 'exclusions keep detections without a value', 'changes-page'],
     ['value ? 1 : 0', 'value ? 0 : 1', 'print selects the requested articles', 'changes-page'],
   ]),
-  ...faultsIn('query/data-gaps.ts', [
+  ...faultsIn('query/as-of.ts', [
     ['    limit: DATA_GAPS_MAX,\n', '    limit: DATA_GAPS_MAX + 1,\n', 'at most 200 gaps', 'me'],
     ['    from: nowMs - DATA_GAP_AGE_MAX_MS,\n', '    from: 0,\n', 'gaps of 90 days', 'me'],
     ["'missing', 'abandoned', 'failed'", "'missing', 'failed'", 'abandoned windows are gaps', 'me'],
