@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
 import { type KeySubscription, subscriptionsText } from '../auth/keys.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
-import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
 import type { LabKey } from '../lab/agency.ts';
 import { newestEndedWindow } from '../lab/feed.ts';
 import { paced } from '../pace.ts';

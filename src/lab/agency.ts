@@ -3,7 +3,7 @@ import { addAccount } from '../auth/accounts.ts';
 import { hashKey, parseKey } from '../auth/key.ts';
 import { addKey, type NewKey } from '../auth/keys.ts';
 import { addSubscription } from '../auth/subscriptions.ts';
-import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
 import { type Database, writing } from '../store/database.ts';
 
 /** A key that reads detections. */
