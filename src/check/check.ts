@@ -14,11 +14,9 @@ import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { checkConfigured } from './configured.ts';
-import { checkAccess, checkDatabase, checkLog, checkSecret } from './databases.ts';
-import { checkDropFolder } from './drop-folder.ts';
+import { checkAccess, checkDatabase, checkDataFolder, checkLog, checkSecret } from './data-folder.ts';
 import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
-import { checkAlertCommand, checkDataFolder, checkLogFile } from './folders.ts';
-import { checkAddress, checkAdminTls, checkTls } from './network.ts';
+import { checkSurroundings } from './surroundings.ts';
 
 export interface CheckOptions {
   /** Of the data folder, absolute. */
@@ -55,7 +53,9 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     finding('data folder', outcome),
     ...(detections === null ? [] : [finding('detections.db', detections.outcome)]),
     ...(access === null ? [] : [finding('access.db', access.outcome)]),
-    ...(isOpen ? checkBesideDatabases(folder, databases) : []),
+    ...(isOpen
+      ? [finding('log', checkLog(folder.log, databases.detections)), finding('secret', checkSecret(folder))]
+      : []),
     ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
       : checkConfigured(config.preseed, accessDb, nowMs)),
@@ -73,13 +73,6 @@ function checkConfiguration(configured: Config | string): Outcome {
     return bad(configured, todo);
   }
   return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
-}
-
-function checkBesideDatabases(folder: DataFolder, { detections }: Databases): Finding[] {
-  return [
-    finding('log', checkLog(folder.log, detections)),
-    finding('secret', checkSecret(folder, existsSync(folder.detections))),
-  ];
 }
 
 interface Asked {
@@ -153,17 +146,4 @@ function disksOf({ disks }: Status): Finding[] {
         ),
       ),
     );
-}
-
-async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
-  const { ingest, server, admin, log, alerts } = config;
-  return [
-    finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', server, isRunning)),
-    ...(await checkTls(server, nowMs)),
-    finding('administration', await checkAddress('admin', admin, isRunning)),
-    ...(await checkAdminTls(config, nowMs)),
-    ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
-    ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
-  ];
 }

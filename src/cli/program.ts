@@ -113,7 +113,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   setup: {
     description:
-      'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps. Exit code 1 if an existing file differs',
+      'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps',
     load: () => import('./setup.ts'),
   },
   sample: {

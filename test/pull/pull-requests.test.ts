@@ -121,7 +121,10 @@ test('an interrupted full copy continues without a stream that the key has lost'
     ];
     const walk = { steps, cursor: 'of-the-first' };
     writeFileSync(into, '');
-    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, cursor: 'months-old', walk }));
+    writeFileSync(
+      `${into}.place`,
+      JSON.stringify({ bytes: 0, cursor: 'months-old', walk, streams: null, since: null }),
+    );
     const { code, stderr } = await pulled([...to, '--into', into, '--format', 'ndjson']);
     assert.equal(code, 0, stderr);
     const [first = '', ...rest] = requests;
