@@ -5,20 +5,21 @@
  * It can run at any time, while the appliance runs or before the first start, and leaves nothing behind.
  */
 import { existsSync } from 'node:fs';
+import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';
+import type { Preseed } from '../config/preseed.ts';
+import { readSecretFiles } from '../config/secret-file.ts';
 import { freeText } from '../counted.ts';
 import { readStatus, type Status } from '../operations/status.ts';
-import { reasonOf } from '../refused.ts';
-import type { Database } from '../store/database.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
+import { type Database, openCopyInMemory } from '../store/database.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
-import { checkConfigured } from './configured.ts';
-import { checkAccess, checkDatabase, checkLog, checkSecret } from './databases.ts';
-import { checkDropFolder } from './drop-folder.ts';
+import { checkAccess, checkDatabase, checkDataFolder, checkLog, checkSecret } from './data-folder.ts';
 import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
-import { checkAlertCommand, checkDataFolder, checkLogFile } from './folders.ts';
-import { checkAddress, checkAdminTls, checkTls } from './network.ts';
+import { checkSurroundings } from './surroundings.ts';
 
 export interface CheckOptions {
   /** Of the data folder, absolute. */
@@ -55,7 +56,9 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     finding('data folder', outcome),
     ...(detections === null ? [] : [finding('detections.db', detections.outcome)]),
     ...(access === null ? [] : [finding('access.db', access.outcome)]),
-    ...(isOpen ? checkBesideDatabases(folder, databases) : []),
+    ...(isOpen
+      ? [finding('log', checkLog(folder.log, databases.detections)), finding('secret', checkSecret(folder))]
+      : []),
     ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
       : checkConfigured(config.preseed, accessDb, nowMs)),
@@ -73,13 +76,6 @@ function checkConfiguration(configured: Config | string): Outcome {
     return bad(configured, todo);
   }
   return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
-}
-
-function checkBesideDatabases(folder: DataFolder, { detections }: Databases): Finding[] {
-  return [
-    finding('log', checkLog(folder.log, detections)),
-    finding('secret', checkSecret(folder, existsSync(folder.detections))),
-  ];
 }
 
 interface Asked {
@@ -155,15 +151,49 @@ function disksOf({ disks }: Status): Finding[] {
     );
 }
 
-async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
-  const { ingest, server, admin, log, alerts } = config;
+/**
+ * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in a copy, in
+ * memory.
+ *
+ * @param access null: it does not exist yet, and the start would create it
+ */
+function checkConfigured(preseed: Preseed, access: Database | null, nowMs: number): Finding[] {
+  const { accounts, subscriptions, keys } = preseed;
+  if (accounts.length + subscriptions.length + keys.length === 0) return [];
+  return outcomesOf(preseed, access, nowMs).map((outcome) => finding('configured accounts', outcome));
+}
+
+function outcomesOf(preseed: Preseed, access: Database | null, nowMs: number): Outcome[] {
+  try {
+    const { seeds, readable_by_all } = readSecretFiles(preseed);
+    const warnings = [
+      ...readable_by_all.map((file) =>
+        warn(`every user of this machine can read ${file}`, `chmod o-r ${file}`),
+      ),
+      ...ofEntries(seeds, access, nowMs),
+    ];
+    return warnings.length > 0 ? warnings : [ok('all exist, or the next start creates them')];
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return [bad(error.message, 'Fix the entry or the file: until then, Wirewatch cannot start.')];
+  }
+}
+
+/** @throws Refused `configuration` as a start does */
+function ofEntries(seeds: Seeds, access: Database | null, nowMs: number): Outcome[] {
+  using copy = openCopyInMemory(access, ACCESS_SCHEMA);
+  const { differences, replaced } = createMissing(copy, seeds, nowMs);
+  const differ = warn(
+    `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
+    'Update the configuration file; see: wirewatch manual preseeding',
+  );
   return [
-    finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', server, isRunning)),
-    ...(await checkTls(server, nowMs)),
-    finding('administration', await checkAddress('admin', admin, isRunning)),
-    ...(await checkAdminTls(config, nowMs)),
-    ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
-    ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
+    ...(differences.length > 0 ? [differ] : []),
+    ...replaced.map(({ id, place }) =>
+      warn(
+        `key ${id} still works, although ${place} now has another key`,
+        `Once its client has the new key: wirewatch key revoke ${id}`,
+      ),
+    ),
   ];
 }

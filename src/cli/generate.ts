@@ -26,9 +26,9 @@ import {
   LATEST_START_MS,
   ROWS_MAX,
   type RowsOptions,
+  SAMPLE_SUBSCRIPTIONS,
   type SampleSubscription,
 } from '../generate/rows.ts';
-import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS } from '../ingest/format/file-name.ts';
 import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';

@@ -6,23 +6,33 @@ import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { createKey } from '../auth/key.ts';
+import { addAccount } from '../auth/accounts.ts';
+import { createKey, hashKey, parseKey } from '../auth/key.ts';
+import { addKey, type NewKey } from '../auth/keys.ts';
 import { openAccess } from '../auth/open-access.ts';
+import { addSubscription } from '../auth/subscriptions.ts';
 import { now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
+import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { type LabKey, prepareAgency } from '../lab/agency.ts';
 import type { Feed } from '../lab/feed.ts';
 import { Lab } from '../lab/lab.ts';
 import { Refused } from '../refused.ts';
+import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
-import { actorOfProcess } from './actor.ts';
 import { LAB_FILE } from './data-folder.ts';
+import { actorOfProcess } from './operate.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 export type LabKind = 'lab' | 'demo';
+
+/** A key that reads detections. */
+export interface LabKey extends Pick<NewKey, 'name' | 'subscriptions' | 'expires_at'> {
+  /** The complete key. */
+  readonly key: string;
+}
 
 export interface LabOptions {
   readonly seed: string;
@@ -134,10 +144,24 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   release();
 }
 
+/** The sample agency: an account, its subscriptions, and keys. */
 function prepareAccess(config: Config, kind: LabKind, keys: readonly LabKey[]): void {
   const operation = { kind: 'command', command: kind, ...actorOfProcess() };
   using access = openAccess(config.dataFolder, { create: true, kind, operation });
-  prepareAgency(access, keys, now());
+  const account_id = SAMPLE_ACCOUNT.id;
+  const terms = { account_id, scopes: ['detections:read' as const], allow_addresses: [], daily_rows: null };
+  // In one transaction: each transaction is an fsync, and the user waits.
+  writing(access, () => {
+    addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, now());
+    for (const { id, name, timeZone: time_zone, contentTypes } of SAMPLE_SUBSCRIPTIONS)
+      addSubscription(access, { id, account_id, name, time_zone, content_types: [...contentTypes] }, now());
+    for (const { key, ...own } of keys) {
+      const parsed = parseKey(key);
+      if (parsed === null) throw new Error('a key of the sample agency does not have the form of a key');
+      const { id, prefix } = parsed;
+      addKey(access, { id, prefix, hash: hashKey(key), ...terms, ...own }, now());
+    }
+  });
 }
 
 function begun(lab: Lab | null): Lab {

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
-import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
 import { parseDuration, parseLabTime } from '../operations/lab-members.ts';

@@ -4,6 +4,7 @@
  */
 
 import { type ClientRequest, request } from 'node:http';
+import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
@@ -15,7 +16,6 @@ import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
-import { actorOfProcess } from './actor.ts';
 import { dataFolderPath } from './data-folder.ts';
 import type { Asking } from './operate-stopped.ts';
 import { commonOptions } from './options.ts';
@@ -164,4 +164,19 @@ function hangs(
     'failed',
     `${named} that uses the data folder ${folder.root} has not answered for ${seconds} seconds. If it hangs, end it${kill}; then this command works on the stopped installation.`,
   );
+}
+
+/** Who runs the command, as the audit trail names it. */
+export function actorOfProcess(): Actor {
+  const { SUDO_USER = '' } = process.env;
+  return { actor: userName(), ...(SUDO_USER !== '' && { sudo_user: SUDO_USER }) };
+}
+
+/** The user of this process; the user's number if it has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'unknown');
+  }
 }

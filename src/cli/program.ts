@@ -13,14 +13,11 @@ import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { VERSION_TEXT } from './version.ts';
 
-interface CommandEntry {
-  /** Its line in the help. */
-  readonly description: string;
-  readonly load: () => Promise<{ register: Register }>;
-}
+/** Its line in the help, and where it is. */
+type CommandEntry = readonly [description: string, load: () => Promise<{ register: Register }>];
 
 /** The commands that are made from the table of operations. */
-function group(name: string): CommandEntry['load'] {
+function group(name: string): CommandEntry[1] {
   return async () => {
     const { operationGroup } = await import('./operation-command.ts');
     return { register: operationGroup(name) };
@@ -29,120 +26,87 @@ function group(name: string): CommandEntry['load'] {
 
 /** Every command, in the order of the help. */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  serve: {
-    description:
-      'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
-    load: () => import('./serve.ts'),
-  },
-  demo: {
-    description:
-      'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins anew',
-    load: () => import('./demo.ts'),
-  },
-  lab: {
-    description:
-      'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins anew',
-    load: () => import('./lab.ts'),
-  },
-  account: {
-    description: 'add, show, change and remove accounts: the customers of this installation',
-    load: group('account'),
-  },
-  subscription: {
-    description: 'add, show, change and remove the subscriptions of an account, to which detections belong',
-    load: group('subscription'),
-  },
-  key: {
-    description: 'create, show, change and revoke the API keys of clients',
-    load: () => import('./key.ts'),
-  },
-  window: {
-    description:
-      'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
-    load: group('window'),
-  },
-  ingest: {
-    description:
-      'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
-    load: () => import('./ingest-file.ts'),
-  },
-  alert: { description: 'list current problems and how to fix them', load: group('alert') },
-  status: {
-    description: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
-    load: () => import('./status.ts'),
-  },
-  console: {
-    description: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
-    load: group('console'),
-  },
-  audit: {
-    description: 'print the audit trail: who changed which account, subscription, key or window, and when',
-    load: group('audit'),
-  },
-  backup: {
-    description: 'create or update a backup folder, whether or not Wirewatch is running',
-    load: () => import('./backup.ts'),
-  },
-  restore: {
-    description: 'restore a backup into the data folder while Wirewatch is stopped',
-    load: () => import('./restore.ts'),
-  },
-  verify: {
-    description:
-      'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
-    load: () => import('./verify.ts'),
-  },
-  compact: {
-    description:
-      'rewrite the log: shorter, without removed rows, without damage, whether or not Wirewatch is running',
-    load: group('compact'),
-  },
-  pull: {
-    description: 'copy detections from a Detection Reporting API into a file and keep the copy up to date',
-    load: () => import('./pull.ts'),
-  },
-  check: {
-    description:
-      'check the installation and suggest fixes. Changes nothing, and works while Wirewatch is running. Exit code 1 if anything is bad',
-    load: () => import('./check.ts'),
-  },
-  healthcheck: {
-    description:
-      'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, --host or --port, check whatever listens there',
-    load: () => import('./healthcheck.ts'),
-  },
-  setup: {
-    description:
-      'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps. Exit code 1 if an existing file differs',
-    load: () => import('./setup.ts'),
-  },
-  sample: {
-    description:
-      'print a sample file: the configuration, the systemd unit, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
-    load: () => import('./sample.ts'),
-  },
-  generate: {
-    description:
-      'write sample export files of any size. With the same --start and --seed, the bytes are always the same',
-    load: () => import('./generate.ts'),
-  },
-  openapi: { description: 'print the OpenAPI 3.1 document of the API', load: () => import('./openapi.ts') },
-  manual: {
-    description: 'read the manual offline. Without a topic, list the topics',
-    load: () => import('./manual.ts'),
-  },
-  completion: {
-    description: 'print a completion script for bash, zsh or fish',
-    load: () => import('./completion.ts'),
-  },
-  licenses: {
-    description: 'print the licences of all bundled software',
-    load: () => import('./licenses.ts'),
-  },
-  version: {
-    description: 'show the version, the commit and the runtime',
-    load: () => import('./version.ts'),
-  },
+  serve: [
+    'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
+    () => import('./serve.ts'),
+  ],
+  demo: [
+    'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins anew',
+    () => import('./demo.ts'),
+  ],
+  lab: [
+    'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins anew',
+    () => import('./lab.ts'),
+  ],
+  account: ['add, show, change and remove accounts: the customers of this installation', group('account')],
+  subscription: [
+    'add, show, change and remove the subscriptions of an account, to which detections belong',
+    group('subscription'),
+  ],
+  key: ['create, show, change and revoke the API keys of clients', () => import('./key.ts')],
+  window: [
+    'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
+    group('window'),
+  ],
+  ingest: [
+    'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
+    () => import('./ingest-file.ts'),
+  ],
+  alert: ['list current problems and how to fix them', group('alert')],
+  status: [
+    'show the current state on one screen: exports, files, alerts, keys, disks, backup',
+    () => import('./status.ts'),
+  ],
+  console: [
+    'print a link into the console of the running Wirewatch; it works once, for ten minutes',
+    group('console'),
+  ],
+  audit: [
+    'print the audit trail: who changed which account, subscription, key or window, and when',
+    group('audit'),
+  ],
+  backup: [
+    'create or update a backup folder, whether or not Wirewatch is running',
+    () => import('./backup.ts'),
+  ],
+  restore: ['restore a backup into the data folder while Wirewatch is stopped', () => import('./restore.ts')],
+  verify: [
+    'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
+    () => import('./verify.ts'),
+  ],
+  compact: [
+    'rewrite the log: shorter, without removed rows, without damage, whether or not Wirewatch is running',
+    group('compact'),
+  ],
+  pull: [
+    'copy detections from a Detection Reporting API into a file and keep the copy up to date',
+    () => import('./pull.ts'),
+  ],
+  check: [
+    'check the installation and suggest fixes. Changes nothing, and works while Wirewatch is running. Exit code 1 if anything is bad',
+    () => import('./check.ts'),
+  ],
+  healthcheck: [
+    'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, --host or --port, check whatever listens there',
+    () => import('./healthcheck.ts'),
+  ],
+  setup: [
+    'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps',
+    () => import('./setup.ts'),
+  ],
+  sample: [
+    'print a sample file: the configuration, the systemd unit, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
+    () => import('./sample.ts'),
+  ],
+  generate: [
+    'write sample export files of any size. With the same --start and --seed, the bytes are always the same',
+    () => import('./generate.ts'),
+  ],
+  openapi: ['print the OpenAPI 3.1 document of the API', () => import('./openapi.ts')],
+  manual: ['read the manual offline. Without a topic, list the topics', () => import('./manual.ts')],
+  completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
+  licenses: ['print the licences of all bundled software', () => import('./licenses.ts')],
+  version: ['show the version, the commit and the runtime', () => import('./version.ts')],
 };
 
 const EXIT_FAILED = 1;
@@ -166,8 +130,7 @@ const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
 export async function run(args: readonly string[]): Promise<number> {
   try {
     const isNamed = (name: string) => args.includes(name);
-    // The script of a completion has every command.
-    const program = await createProgram(isNamed('completion') ? undefined : isNamed);
+    const program = await createProgram(isNamed);
     await program.parseAsync(unknownCommand(program, args) ?? args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
@@ -234,7 +197,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   addCommonOptions(program);
   program.version(VERSION_TEXT, '--version', 'show the version, the commit and the runtime');
   addExamples(program, ['demo', 'setup', 'manual quick-start']);
-  for (const [name, { description, load }] of Object.entries(COMMANDS)) {
+  for (const [name, [description, load]] of Object.entries(COMMANDS)) {
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;
     const { register } = await load();

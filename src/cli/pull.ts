@@ -2,16 +2,15 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { integer, type Reading, read, readInstant, readSubscriptionId } from '../config/option-values.ts';
+import { integer, readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
-import { anyText, choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { anyText, choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { createApi, parseJson } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openSqliteCopy, type Position, type Selection } from '../pull/copy.ts';
+import { type Copy, openSqliteCopy } from '../pull/copy.ts';
 import { openLines, placeOf } from '../pull/lines.ts';
-import { type Ask, type Choice, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
+import { type Ask, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
@@ -23,7 +22,6 @@ import { createProgress } from './output.ts';
 const WAIT_SECONDS = 50;
 /** How often a copy that follows asks what its key reads. A service may give the same answer for a minute. */
 const ASK_MS = 60 * SECOND_MS;
-const EVERY_STREAM: Selection = { subscription_id: null, content_type: null };
 /** Between requests to a service that does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -45,10 +43,6 @@ const MEMBERS = {
     hint: 'start with the changes delivered at or after this time, at most 31 days ago',
     placeholder: 'time',
   }),
-  subscription: list(readSubscriptionIds, {
-    hint: 'only these subscriptions (at most 4), such as 7001,7002',
-  }),
-  content_type: choice(CONTENT_TYPES, { hint: 'only this content type', placeholder: 'type' }),
   follow: toggle('keep polling for changes until stopped'),
   poll_seconds: value(integer(1, POLL_SECONDS_MAX), {
     hint: `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
@@ -77,17 +71,6 @@ export const register = defineCommand({
   ],
   run,
 });
-
-/** Sorted subscription ids, so that equal choices are equal texts. */
-function readSubscriptionIds(items: readonly string[]): Reading<string> {
-  const ids: number[] = [];
-  for (const item of items) {
-    const id = readSubscriptionId(item);
-    if (id.kind === 'wrong') return id;
-    ids.push(id.value);
-  }
-  return read(ids.sort((a, b) => a - b).join(','));
-}
 
 async function run(options: PullOptions): Promise<Result> {
   const { into, base_url: baseUrl, follow, compare } = options;
@@ -119,11 +102,10 @@ async function run(options: PullOptions): Promise<Result> {
   };
   try {
     copy = opened.use(open(options));
-    const begun = begin(copy, options);
-    ({ startsNow } = begun);
-    const ask = createAsk(api, copy, begun, (lost) =>
-      say(`The key no longer reads ${lost}. What ${into} has of it stays as it is.`),
-    );
+    const since = begin(copy, options);
+    const { cursor, streams } = copy.position();
+    startsNow = compare !== true && cursor === null && streams === null && since === null;
+    const ask = createAsk(api, since);
     const work = { api, copy, onPage, start: await ask() };
     if (compare === true) {
       const comparison = await compareCopy(work);
@@ -172,67 +154,37 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Whether the change stream begins now, at the first page of this run. */
-interface Begun extends Choice {
-  readonly startsNow: boolean;
-}
-
 /**
  * Notes the options in a new copy, so that later runs need not repeat them.
  *
+ * @returns when the change stream begins if the copy has no cursor; null: now
  * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
  */
-function begin(copy: Copy, options: PullOptions): Begun {
-  const { into, compare } = options;
-  const { subscription: subscription_id = null, content_type = null } = options;
+function begin(copy: Copy, { into, compare, ...options }: PullOptions): string | null {
   const position = copy.position();
-  const { cursor, walk, selection: noted = EVERY_STREAM } = position;
+  const { cursor, walk, streams } = position;
   const isLines = copy.count() === null;
-  if (compare === true && (walk !== null || (cursor === null && (!isLines || existsSync(placeOf(into)))))) {
+  const since = options.since === undefined ? null : new Date(options.since).toISOString();
+  const isForeign = cursor === null && isLines && !existsSync(placeOf(into));
+  if (compare === true && (walk !== null || (cursor === null && !isForeign))) {
     const next = 'Run the same command without --compare first.';
     throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
   }
-  const since = options.since === undefined ? null : new Date(options.since).toISOString();
-  if (cursor !== null) {
-    refuseOther(into, options, position, isLines);
-    return { selection: noted, since, startsNow: false };
+  if (cursor === null) {
+    if (compare === true) return since;
+    const isFull = options.full === true || (since === null && streams !== null);
+    const from = isFull ? null : (since ?? position.since);
+    copy.store([], { cursor, walk: null, streams: isFull ? [] : null, since: from });
+    return from;
   }
-  const isChosen = subscription_id !== null || content_type !== null;
-  const selection = isChosen ? { subscription_id, content_type } : noted;
-  if (compare === true) return { selection, since, startsNow: false };
-  const isFull = options.full === true || (since === null && Array.isArray(position.streams));
-  const from = isFull ? null : (since ?? position.since ?? null);
-  copy.store([], { cursor, walk: null, selection, streams: isFull ? [] : null, since: from });
-  return { selection, since: from, startsNow: !isFull && from === null };
-}
-
-/** @throws Refused for options with which the copy did not begin: it would lack rows before its cursor */
-function refuseOther(into: string, options: PullOptions, position: Position, isLines: boolean): void {
-  const { subscription = null, content_type = null, since, full } = options;
-  const { streams, selection: noted = EVERY_STREAM } = position;
-  const isOther =
-    ![null, noted.subscription_id].includes(subscription) ||
-    ![null, noted.content_type].includes(content_type);
-  if (isOther) {
-    const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
-    throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);
-  }
-  if (since !== undefined)
-    throw new Refused('usage', `${into} already records its position: leave out --since.`);
-  if (full === true && streams === null) {
-    const next = `Leave out --full to continue it. To copy the history, delete ${filesOf(into, isLines)} first, or name another file.`;
-    throw new Refused('usage', `${into} was started without --full. ${next}`);
-  }
+  if (since !== null) throw new Refused('usage', `${into} already records its position: leave out --since.`);
+  if (options.full !== true || streams !== null) return null;
+  const next = `Leave out --full to continue it. To copy the history, delete ${filesOf(into, isLines)} first, or name another file.`;
+  throw new Refused('usage', `${into} was started without --full. ${next}`);
 }
 
 function filesOf(into: string, isLines: boolean): string {
   return isLines ? `${into} and ${placeOf(into)}` : into;
-}
-
-function optionsOf({ subscription_id, content_type }: Selection): string {
-  const ids = subscription_id === null ? '' : ` --subscription ${subscription_id}`;
-  const type = content_type === null ? '' : ` --content-type ${content_type}`;
-  return ids + type === '' ? 'without --subscription and --content-type' : `with${ids}${type}`;
 }
 
 function pulledText(into: string, stored: number, detections: number | null, startsNow: boolean): string {

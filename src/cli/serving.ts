@@ -11,8 +11,8 @@ import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { requireOwner } from '../store/owner.ts';
 import { VERSION } from '../version.ts';
-import { actorOfProcess } from './actor.ts';
 import { configOf } from './installation.ts';
+import { actorOfProcess } from './operate.ts';
 import { createProgress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 

@@ -6,7 +6,7 @@ import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
 import { type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
-import { type SetupChoices, type SetupFile, setUp } from '../setup/setup.ts';
+import { type SetupChoices, setUp } from '../setup/setup.ts';
 import { defineCommand } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { type CommonOptions, commonOptions, readPath, SETTING_OPTIONS } from './options.ts';
@@ -19,6 +19,7 @@ const USER = 'wirewatch';
 const SYSTEMD = '/run/systemd/system';
 /** Under a stricter umask of root, the service could not read its configuration. */
 const UMASK = 0o022;
+const SAID = { written: 'written', kept: 'it exists, and stays as it is' } as const;
 
 const MEMBERS = {
   unit: value(readPath, {
@@ -54,8 +55,13 @@ export const register = defineCommand({
     const { files, next } = result;
     return {
       value: result,
-      text: () => [...files.map(fileText), '', 'Next:', ...next.map((line) => `  ${line}`)].join('\n'),
-      failed: files.some(({ differences }) => differences.length > 0),
+      text: () =>
+        [
+          ...files.map(({ what, path, outcome }) => `${path} (${what}): ${SAID[outcome]}`),
+          '',
+          'Next:',
+          ...next.map((line) => `  ${line}`),
+        ].join('\n'),
     };
   },
 });
@@ -88,9 +94,4 @@ function readUser(text: string): Reading<string> {
   return /^[a-z_][a-z0-9_-]{0,30}$/.test(text)
     ? read(text)
     : wrong('a user name: lower-case letters, digits, _ and -');
-}
-
-function fileText({ what, path, outcome, differences }: SetupFile): string {
-  const other = differences.length > 0 ? '. It differs (-) from what setup would write (+):' : '';
-  return [`${path} (${what}): ${outcome}${other}`, ...differences.map((line) => `  ${line}`)].join('\n');
 }

@@ -7,8 +7,7 @@
 import path from 'node:path';
 import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
-import { nearest } from '../nearest.ts';
-import { type Members, required, type ValuesOf } from '../operations/member.ts';
+import { type Members, readEach, required, type ValuesOf, value } from '../operations/member.ts';
 import { ACCOUNT_MEMBERS, KEY_MEMBERS, SUBSCRIPTION_MEMBERS } from '../operations/members.ts';
 import { KEY_ID, type Reading, read, readKeyId, wrong } from './option-values.ts';
 import { isTable, plainValue, shown } from './raw-value.ts';
@@ -42,14 +41,37 @@ export interface PreseedSource {
   readonly prefix: string;
 }
 
+const ACCOUNT = {
+  ...ACCOUNT_MEMBERS,
+  id: required(ACCOUNT_MEMBERS.id),
+  name: required(ACCOUNT_MEMBERS.name),
+};
+const SUBSCRIPTION = {
+  ...SUBSCRIPTION_MEMBERS,
+  id: required(SUBSCRIPTION_MEMBERS.id),
+  account: required(SUBSCRIPTION_MEMBERS.account),
+};
+const KEY = {
+  ...KEY_MEMBERS,
+  account: required(KEY_MEMBERS.account),
+  name: required(KEY_MEMBERS.name),
+  scopes: required(KEY_MEMBERS.scopes),
+  subscriptions: required(KEY_MEMBERS.subscriptions),
+  // No message repeats these two, which may be a key.
+  id: value(readKeyId, { hint: KEY_ID, isSecret: true }),
+  hash: value(readHash, { hint: 'the SHA-256 of the key', isSecret: true }),
+  secret_file: value(readPath, { hint: 'a file that contains the complete key' }),
+  prefix: value(readPrefix, { hint: KEY_PREFIX_FORM }),
+};
+
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
-  const entriesOf = <Seed>(table: PreseedTable, entry: (members: ConfigEntry) => Seed | null): Seed[] =>
-    membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
   const preseed = {
-    accounts: entriesOf('accounts', accountOf),
-    subscriptions: entriesOf('subscriptions', subscriptionOf),
-    keys: entriesOf('keys', (members) => keyOf(members, source)),
+    accounts: entriesOf(source, 'accounts', ACCOUNT, problems),
+    subscriptions: entriesOf(source, 'subscriptions', SUBSCRIPTION, problems).map(
+      ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
+    ),
+    keys: entriesOf(source, 'keys', KEY, problems, wrongSource).map((entry) => keyOf(entry, source)),
   };
   for (const table of ['accounts', 'subscriptions'] as const) findDuplicates(preseed[table], problems);
   return preseed;
@@ -68,67 +90,29 @@ export function findDuplicates(
   }
 }
 
-function accountOf(members: ConfigEntry): SeedAccount | null {
-  const { id, name } = ACCOUNT_MEMBERS;
-  const values = members.read({ ...ACCOUNT_MEMBERS, id: required(id), name: required(name) });
-  members.refuseOthers();
-  return values && { place: members.place, ...values };
+/** What is wrong with how an entry gives its key; null: nothing. */
+function wrongSource(entry: object): readonly [name: string, problem: string] | null {
+  const has = (name: string) => Object.hasOwn(entry, name);
+  if (has('hash') && has('secret_file')) return ['secret_file', 'give hash or secret_file, not both'];
+  if (has('secret_file'))
+    return has('prefix')
+      ? ['prefix', 'not allowed with secret_file, since the key in the file contains its prefix']
+      : null;
+  if (has('hash')) return has('id') ? null : ['id', `missing; expected ${KEY_ID}`];
+  return [
+    'hash',
+    'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
+  ];
 }
 
-function subscriptionOf(members: ConfigEntry): SeedSubscription | null {
-  const { id, account } = SUBSCRIPTION_MEMBERS;
-  const values = members.read({ ...SUBSCRIPTION_MEMBERS, id: required(id), account: required(account) });
-  members.refuseOthers();
-  if (values === null) return null;
-  const { account: account_id, ...terms } = values;
-  return { place: members.place, account_id, ...terms };
-}
-
-function keyOf(members: ConfigEntry, { file, prefix }: PreseedSource): ConfiguredKey | null {
-  const { account, name, scopes, subscriptions } = KEY_MEMBERS;
-  const source = keySourceOf(members, path.dirname(file), prefix);
-  const values = members.read({
-    ...KEY_MEMBERS,
-    account: required(account),
-    name: required(name),
-    scopes: required(scopes),
-    subscriptions: required(subscriptions),
-  });
-  members.refuseOthers();
-  if (source === null || values === null) return null;
-  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = values;
-  return { place: members.place, account_id, expires_at, allow_addresses, ...terms, source };
-}
-
-function keySourceOf(
-  members: ConfigEntry,
-  folder: string,
-  defaultPrefix: string,
-): ConfiguredKey['source'] | null {
-  const id = members.secretly('id', readKeyId);
-  const hash = members.secretly('hash', readHash);
-  const file = members.optional('secret_file', readPath);
-  const prefix = members.optional('prefix', readPrefix);
-  if (members.has('hash') === members.has('secret_file')) {
-    members.complain(
-      members.has('hash') ? 'secret_file' : 'hash',
-      members.has('hash')
-        ? 'give hash or secret_file, not both'
-        : 'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
-    );
-    return null;
-  }
-  if (file !== undefined) {
-    if (prefix !== undefined)
-      members.complain(
-        'prefix',
-        'not allowed with secret_file, since the key in the file contains its prefix',
-      );
-    return { kind: 'secret_file', id: id ?? null, file: path.resolve(folder, file) };
-  }
-  if (!members.has('id')) members.complain('id', `missing; expected ${KEY_ID}`);
-  if (id === undefined || hash === undefined) return null;
-  return { kind: 'hash', id, prefix: prefix ?? defaultPrefix, hash };
+/** The key of an entry without problems. */
+function keyOf(entry: ValuesOf<typeof KEY> & Placed, { file, prefix: usual }: PreseedSource): ConfiguredKey {
+  const { id = '', hash = Buffer.of(), secret_file, prefix = usual, ...terms } = entry;
+  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...others } = terms;
+  const key = { account_id, expires_at, allow_addresses, ...others };
+  if (secret_file === undefined) return { ...key, source: { kind: 'hash', id, prefix, hash } };
+  const secret = path.resolve(path.dirname(file), secret_file);
+  return { ...key, source: { kind: 'secret_file', id: entry.id ?? null, file: secret } };
 }
 
 function readHash(text: string): Reading<Buffer> {
@@ -148,9 +132,20 @@ function readPrefix(text: string): Reading<string> {
   return new RegExp(`^${KEY_PREFIX}$`).test(text) ? read(text) : wrong(KEY_PREFIX_FORM);
 }
 
-function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): ConfigEntry[] {
-  const entries = tables[table];
-  if (entries === undefined) return [];
+interface Placed {
+  /** In the configuration, for messages. */
+  readonly place: string;
+}
+
+/** The entries of a table that have no problem. @param wrongIn finds what no member alone shows */
+function entriesOf<Own extends Members>(
+  { file, tables }: PreseedSource,
+  table: PreseedTable,
+  members: Own,
+  problems: string[],
+  wrongIn: (entry: object) => readonly [name: string, problem: string] | null = () => null,
+): (ValuesOf<Own> & Placed)[] {
+  const entries = tables[table] ?? [];
   if (!Array.isArray(entries)) {
     problems.push(`${file}, ${table}: expected entries [[${table}]], found ${shown(plainValue(entries))}`);
     return [];
@@ -161,81 +156,15 @@ function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problem
   }
   return entries.flatMap((entry: unknown, at) => {
     const place = `${file}, ${table}[${at}]`;
-    if (isTable(entry)) return new ConfigEntry(place, entry, problems);
+    if (isTable(entry)) {
+      const before = problems.length;
+      const complain = (name: string, problem: string) => problems.push(`${place}.${name}: ${problem}`);
+      const values = readEach(members, entry, complain);
+      const wrong = wrongIn(entry);
+      if (wrong !== null) complain(...wrong);
+      return problems.length === before ? { ...values, place } : [];
+    }
     problems.push(`${place}: expected an entry [[${table}]], found ${shown(plainValue(entry))}`);
     return [];
   });
-}
-
-/** The members of one entry, read one by one; members that were not read are unknown. */
-class ConfigEntry {
-  readonly place: string;
-  readonly #values: ReadonlyMap<string, unknown>;
-  readonly #problems: string[];
-  readonly #known: string[] = [];
-
-  constructor(place: string, entry: object, problems: string[]) {
-    this.place = place;
-    this.#values = new Map(Object.entries(entry));
-    this.#problems = problems;
-  }
-
-  has(name: string): boolean {
-    return this.#values.has(name);
-  }
-
-  complain(name: string, problem: string): void {
-    this.#problems.push(`${this.place}.${name}: ${problem}`);
-  }
-
-  optional<Value>(name: string, readText: (text: string) => Reading<Value>): Value | undefined {
-    return this.#readMember(name, (value) => (typeof value === 'string' ? readText(value) : wrong('text')));
-  }
-
-  /** @returns null if one is wrong or missing */
-  read<Own extends Members>(members: Own): ValuesOf<Own> | null {
-    const before = this.#problems.length;
-    const values: Record<string, unknown> = {};
-    for (const [name, member] of Object.entries(members)) {
-      if (member.isRequired) this.#require(name, () => member.read(member.several === 'no' ? '' : []));
-      const value = this.#readMember(name, member.read);
-      if (value !== undefined) values[name] = value;
-    }
-    return this.#problems.length === before ? (values as ValuesOf<Own>) : null;
-  }
-
-  /** As {@link optional}, but the message does not repeat the value, which may be a key. */
-  secretly<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
-    this.#known.push(name);
-    const value = this.#values.get(name);
-    if (value === undefined) return undefined;
-    const reading = read(typeof value === 'string' ? value : '');
-    if (reading.kind === 'read') return reading.value;
-    this.complain(name, `expected ${reading.expected}`);
-    return undefined;
-  }
-
-  refuseOthers(): void {
-    for (const name of this.#values.keys()) {
-      if (this.#known.includes(name)) continue;
-      const near = nearest(name, this.#known, 3);
-      this.complain(name, `unknown${near === null ? '' : `; did you mean ${near}?`}`);
-    }
-  }
-
-  #require(name: string, readNothing: () => Reading<unknown>): void {
-    if (this.has(name)) return;
-    const nothing = readNothing();
-    this.complain(name, `missing${nothing.kind === 'wrong' ? `; expected ${nothing.expected}` : ''}`);
-  }
-
-  #readMember<Value>(name: string, read: (value: unknown) => Reading<Value>): Value | undefined {
-    this.#known.push(name);
-    if (!this.has(name)) return undefined;
-    const value = plainValue(this.#values.get(name));
-    const reading = read(value);
-    if (reading.kind === 'read') return reading.value;
-    this.complain(name, `expected ${reading.expected}, found ${shown(value)}`);
-    return undefined;
-  }
 }

@@ -10,11 +10,11 @@ import path from 'node:path';
 import { PassThrough, type Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
-import type { ExportName } from '../detection/content-type.ts';
+import { type ExportName, perExport } from '../detection/content-type.ts';
+import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
 import type { Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
-import { csvHeader, csvLine, ndjsonLine, trailerLine } from './lines.ts';
 
 export type SampleFile = {
   exportName: ExportName;
@@ -34,6 +34,11 @@ export type WriteOptions = {
   /** Aborts; the part that was written is removed. */
   signal?: AbortSignal;
 };
+
+/** The columns of an export, in the order in which every sample row has them. */
+export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport((exportName) =>
+  EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name),
+);
 
 /** Far more than the longest line, which has some kilobytes. */
 const CHUNK_BYTES = 256 * 1024;
@@ -110,9 +115,9 @@ function* chunks(
   onRows: (rows: number) => void,
 ): Generator<Buffer, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
-  const toLine = isCsv ? csvLine : ndjsonLine;
+  const toLine = (row: object) => (isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`);
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-  let bytes = isCsv ? chunk.write(csvHeader(sample.exportName)) : 0;
+  let bytes = isCsv ? chunk.write(csvRecord(COLUMNS[sample.exportName])) : 0;
   let rows = 0;
   for (const row of content) {
     const line = toLine(row);
@@ -126,9 +131,19 @@ function* chunks(
     bytes += chunk.write(line, bytes);
     rows += 1;
   }
-  if (sample.trailer === true && !isCsv) bytes += chunk.write(trailerLine(rows), bytes);
+  if (sample.trailer === true && !isCsv)
+    bytes += chunk.write(`${JSON.stringify({ end_of_export: true, rows })}\n`, bytes);
   if (bytes > 0) yield chunk.subarray(0, bytes);
   onRows(rows);
+}
+
+/** RFC 4180. */
+function csvRecord(values: readonly unknown[]): string {
+  const fields = values.map((value) => {
+    const text = value === null ? '' : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  });
+  return `${fields.join(',')}\r\n`;
 }
 
 /** Neither compression writes a time or a name: equal rows give equal bytes. */

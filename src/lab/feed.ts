@@ -12,10 +12,13 @@ import type { Config } from '../config/load.ts';
 import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../detection/content-type.ts';
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
-import { writeExportFile } from '../generate/files.ts';
-import { COLUMNS } from '../generate/lines.ts';
-import { exportRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
-import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { COLUMNS, writeExportFile } from '../generate/files.ts';
+import {
+  exportRows,
+  SAMPLE_SUBSCRIPTIONS,
+  type SampleRow,
+  type SampleSubscription,
+} from '../generate/rows.ts';
 import { type LabValues, parseDuration } from '../operations/lab-members.ts';
 import { readOneDetection } from '../query/detection-text.ts';
 import { Refused } from '../refused.ts';

@@ -19,7 +19,7 @@ import { removeSubscription } from '../auth/removal.ts';
 import { moveClock, now } from '../clock.ts';
 import { isLoopback } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
-import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
+import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
 import { epochAt } from '../history/version-epoch.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Route } from '../http/routes.ts';

@@ -134,23 +134,33 @@ export function hinted<Value, Required extends boolean>(
  */
 export function readMembers<Own extends Members>(members: Own, given: unknown): ValuesOf<Own> {
   if (!isTable(given)) throw new Refused('invalid_request', `expected a JSON object, found ${shown(given)}`);
-  const values: Record<string, unknown> = {};
   const problems: string[] = [];
+  const values = readEach(members, given, (name, problem) => problems.push(`${name}: ${problem}`));
+  if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
+  return values;
+}
+
+/** Reads members as far as they are right. @param complain gets every problem; without any, the values are complete */
+export function readEach<Own extends Members>(
+  members: Own,
+  given: object,
+  complain: (name: string, problem: string) => void,
+): ValuesOf<Own> {
+  const values: Record<string, unknown> = {};
   for (const [name, json] of Object.entries(given)) {
     const member = Object.hasOwn(members, name) ? members[name] : undefined;
-    if (member === undefined) problems.push(`${name}: ${unknownText(name, Object.keys(members))}`);
+    if (member === undefined) complain(name, unknownText(name, Object.keys(members)));
     else {
       const reading = member.read(json);
       if (reading.kind === 'read') values[name] = reading.value;
-      else {
-        const found = member.isSecret ? '' : `, found ${shown(json)}`;
-        problems.push(`${name}: expected ${reading.expected}${found}`);
-      }
+      else complain(name, `expected ${reading.expected}${member.isSecret ? '' : `, found ${shown(json)}`}`);
     }
   }
-  for (const [name, { isRequired, hint }] of Object.entries(members))
-    if (isRequired && !Object.hasOwn(given, name)) problems.push(`${name}: missing; expected: ${hint}`);
-  if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
+  for (const [name, { isRequired, several, hint, read }] of Object.entries(members)) {
+    if (!isRequired || Object.hasOwn(given, name)) continue;
+    const nothing = read(several === 'no' ? '' : []);
+    complain(name, `missing; expected ${nothing.kind === 'wrong' ? nothing.expected : hint}`);
+  }
   return values as ValuesOf<Own>;
 }
 

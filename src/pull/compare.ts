@@ -15,16 +15,7 @@ import { type Database, openScratch } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
 import type { Copy } from './copy.ts';
-import {
-  CHANGES,
-  isSelected,
-  PERIOD,
-  queryOf,
-  type Start,
-  shownStep,
-  stepsOf,
-  type Work,
-} from './procedures.ts';
+import { CHANGES, PERIOD, queryOf, shownStep, stepsOf, type Work } from './procedures.ts';
 
 export interface Comparison {
   /** Detections of the copy. */
@@ -74,7 +65,7 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   const { cursor } = copy.position();
   using list = openList();
   const { db } = list;
-  await noteOwn(db, copy, start);
+  await noteOwn(db, copy, start.dateMs);
   const detections = db.prepare<[], number>(COUNT_OWN).pluck().get() ?? 0;
   const take = db.prepare<[string], Omit<Own, 'id'>>(TAKE_OWN);
   const found = new Map<string, Difference>();
@@ -95,7 +86,7 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
     note(id, 'not in the service', version, null);
   const begun = cursor === null ? { since: start.since } : { cursor };
   let changed_since = 0;
-  const query = { ...start.selection, ...begun, fields: 'id', limit: LIMIT };
+  const query = { ...begun, fields: 'id', limit: LIMIT };
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
   return { detections, changed_since, differences: [...found.values()] };
@@ -114,10 +105,9 @@ function openList(): { readonly db: Database } & Disposable {
 }
 
 /** Lists the detections of the copy: the highest version of each. */
-async function noteOwn(db: Database, copy: Copy, { selection, dateMs }: Start): Promise<void> {
+async function noteOwn(db: Database, copy: Copy, dateMs: number): Promise<void> {
   const upsert = db.prepare(UPSERT_OWN);
   for await (const row of copy.rows()) {
-    if (!isSelected(selection, row)) continue;
     // A period ends now; the clock of the matching system may be ahead.
     const isAhead = Date.parse(String(row.first_detected_at)) > dateMs - SECOND_MS;
     upsert.run(row.id, row.version, isAhead ? 0 : 1, digestOf(row));

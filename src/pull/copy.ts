@@ -14,13 +14,6 @@ import { isDamage } from '../store/database-errors.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
-/** The parameters that choose streams; null: every stream of the key. */
-const Selection = Type.Object({
-  subscription_id: TextOrNull,
-  content_type: Type.Union([ContentType, Type.Null()]),
-});
-export type Selection = Static<typeof Selection>;
-
 /** A period of one stream; both days are included. */
 const Step = Type.Object({
   subscription_id: Type.Integer(),
@@ -36,17 +29,17 @@ export const Position = Type.Object({
   cursor: TextOrNull,
   /** The rest of a full copy: its periods, the current one first, and the cursor of that period's next page. */
   walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
-  /** Missing: every stream of the key. */
-  selection: Type.Optional(Selection),
   /**
    * A full copy: the streams whose periods it has, or will have after `walk`, such as `7001 text`. Null: it began
-   * otherwise. Missing: an earlier version began it.
+   * otherwise.
    */
-  streams: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
-  /** The time at which the change stream is to begin, while there is no cursor. Null or missing: now. */
-  since: Type.Optional(TextOrNull),
+  streams: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  /** The time at which the change stream is to begin, while there is no cursor. Null: now. */
+  since: TextOrNull,
 });
 export type Position = Static<typeof Position>;
+/** Of a new copy. */
+export const START: Position = { cursor: null, walk: null, streams: null, since: null };
 
 /** The file that detections are copied into. */
 export interface Copy extends Disposable {
@@ -77,7 +70,7 @@ CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEX
 
 -- One row: the cursor, null before the first page of the stream; the rest of the position as JSON.
 CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
-INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null}');
+INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null,"streams":null,"since":null}');
 `;
 /** SQLite's number for a copy. */
 const SCHEMA = { application_id: 0x77770014, sql: SQL, synchronous: 'FULL' } as const;

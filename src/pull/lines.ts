@@ -21,7 +21,7 @@ import { Refused } from '../refused.ts';
 import { writeWhole } from '../store/folder.ts';
 import { takeLock } from '../store/locks.ts';
 import { parseJson } from './api.ts';
-import { bodyOf, type Copy, checkPosition, Position, readDetection } from './copy.ts';
+import { bodyOf, type Copy, checkPosition, Position, readDetection, START } from './copy.ts';
 
 /** Splits at line feeds alone: JSON may contain U+2028 and U+2029, where node:readline splits, too. */
 async function* readLines(input: Readable): AsyncIterable<string> {
@@ -106,7 +106,7 @@ export function placeOf(path: string): string {
 
 function readPlace(path: string): Noted {
   const place = placeOf(path);
-  if (!existsSync(place)) return { bytes: 0, cursor: null, walk: null };
+  if (!existsSync(place)) return { ...START, bytes: 0 };
   return checkPosition(Noted, parseJson(readFileSync(place, 'utf8')), place);
 }
 

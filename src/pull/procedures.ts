@@ -8,10 +8,9 @@
  */
 import { counted } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
-import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
-import { type Api, ChangesPage, type Detection, LIMIT, Me, PeriodPage } from './api.ts';
-import type { Copy, Position, Selection, Step } from './copy.ts';
+import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
+import type { Copy, Position, Step } from './copy.ts';
 
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
@@ -19,15 +18,11 @@ export const PERIOD = '/v1/detections';
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
-type Stream = Pick<Step, 'subscription_id' | 'content_type'>;
-
 /** What a run needs before it reads rows. */
 export interface Start {
   readonly me: Me;
   /** The server's clock when it answered, epoch milliseconds. */
   readonly dateMs: number;
-  /** What the requests name. */
-  readonly selection: Selection;
   /** Start of the change stream if the copy has no cursor. */
   readonly since: string;
 }
@@ -40,45 +35,14 @@ export interface Work {
   readonly onPage: (what: string, rows: number, stored: number) => void;
 }
 
-/** What a copy is to have. */
-export interface Choice {
-  readonly selection: Selection;
-  /** When the change stream begins, if the copy has no cursor; null: now. */
-  readonly since: string | null;
-}
-
 /** Asks what the key reads now. */
 export type Ask = () => Promise<Start>;
 
-/**
- * The service refuses a request that names a subscription which the key no longer reads. A copy continues without it.
- *
- * @param onLost called when such subscriptions are found
- */
-export function createAsk(
-  api: Api,
-  copy: Copy,
-  { selection, since }: Choice,
-  onLost: (lost: string) => void,
-): Ask {
-  let told = '';
+/** @param since when the change stream begins, if the copy has no cursor; null: now, by the server's clock */
+export function createAsk(api: Api, since: string | null): Ask {
   return async () => {
     const { body: me, dateMs } = await api.get('/v1/me', Me);
-    // By the server's clock: it refuses a time in its future.
-    const start = { me, dateMs, since: since ?? new Date(dateMs).toISOString(), selection };
-    const named = selection.subscription_id?.split(',') ?? [];
-    const ids = named.filter((id) => me.subscriptions.some((one) => `${one.id}` === id));
-    // A new copy has nothing to continue: the service says what is wrong with its options.
-    if (ids.length === named.length || copy.position().cursor === null) return start;
-    const lost = named.filter((id) => !ids.includes(id)).join(', ');
-    if (ids.length === 0)
-      throw new Refused(
-        'failed',
-        `the key does not read ${lost}, which the copy was started with. Check --key-file.`,
-      );
-    if (lost !== told) onLost(lost);
-    told = lost;
-    return { ...start, selection: { ...selection, subscription_id: ids.join(',') } };
+    return { me, dateMs, since: since ?? new Date(dateMs).toISOString() };
   };
 }
 
@@ -95,7 +59,7 @@ export async function walkPeriods(begun: Work, ask: Ask): Promise<Work> {
 
 /** Begins the change stream of a full copy. @throws Refused for streams that the service refuses */
 async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
-  const { selection, dateMs } = start;
+  const { dateMs } = start;
   const steps = stepsOf(start);
   // The periods contain everything delivered before `as_of`. If no window finished in the last month, they contain
   // everything delivered until a minute before the server's clock.
@@ -108,7 +72,7 @@ async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
     if (asOfMs > dateMs - SINCE_AGE_MS_MAX) times.push(asOfMs);
   }
   const since = formatMs(Math.min(...times));
-  const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { ...selection, since, limit: 1 })).body;
+  const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
   const stored = copy.store(data, { ...copy.position(), cursor: next_cursor });
   onPage('change stream', data.length, stored);
 }
@@ -131,7 +95,7 @@ function planWalk({ copy, start }: Work): void {
   const next: Position = {
     ...position,
     walk: steps.length > 0 ? { steps, cursor } : null,
-    ...(streams ? { streams: read } : {}),
+    streams: streams && read,
   };
   if (JSON.stringify(next) !== JSON.stringify(position)) copy.store([], next);
 }
@@ -158,9 +122,8 @@ async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
  * @returns whether the service waits for changes, so that the caller need not
  */
 export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: number): Promise<boolean> {
-  const { selection, since } = start;
   const { cursor } = copy.position();
-  const query = { ...selection, ...(cursor === null ? { since } : { cursor }), limit: LIMIT };
+  const query = { ...(cursor === null ? { since: start.since } : { cursor }), limit: LIMIT };
   let isWaitedFor = false;
   for await (const { body, hasWaited } of api.pages(CHANGES, ChangesPage, query, waitSeconds)) {
     const { data, next_cursor } = body;
@@ -183,20 +146,20 @@ export function stepsOf(start: Start): Step[] {
   );
 }
 
-/** The selected streams that the key reads. `oldest`: the day on which records begin; undefined if there are none. */
-function readStreams({ me, selection }: Start) {
-  return me.subscriptions
-    .flatMap(({ id: subscription_id, content_types, data_starts }) =>
-      CONTENT_TYPES.filter((type) => content_types.includes(type)).map((content_type) => {
-        const oldest = data_starts[content_type]?.slice(0, 10);
-        return { subscription_id, content_type, oldest };
-      }),
-    )
-    .filter((stream) => isSelected(selection, stream));
+/** The streams that the key reads. `oldest`: the day on which records begin; undefined if there are none. */
+function readStreams({ me }: Start) {
+  return me.subscriptions.flatMap(({ id: subscription_id, content_types, data_starts }) =>
+    CONTENT_TYPES.filter((type) => content_types.includes(type)).map((content_type) => {
+      const oldest = data_starts[content_type]?.slice(0, 10);
+      return { subscription_id, content_type, oldest };
+    }),
+  );
 }
 
-/** Of a step or a detection. */
-export function streamName({ subscription_id, content_type }: Stream | Detection): string {
+function streamName({
+  subscription_id,
+  content_type,
+}: Pick<Step, 'subscription_id' | 'content_type'>): string {
   return `${subscription_id} ${content_type}`;
 }
 
@@ -209,15 +172,6 @@ function monthsBack(newest: string, oldest: string): { from: string; to: string 
     to = utcDay(Date.parse(first) - DAY_MS);
   }
   return months;
-}
-
-export function isSelected(
-  selection: Selection,
-  { subscription_id, content_type }: Stream | Detection,
-): boolean {
-  const ids = selection.subscription_id?.split(',');
-  const type = selection.content_type;
-  return (ids?.includes(`${subscription_id}`) ?? true) && (type === null || type === content_type);
 }
 
 export function queryOf(step: Step) {

@@ -29,11 +29,14 @@ export function startSteps(terms: UnitTerms, drop: string): string[] {
 }
 
 /** Of a unit that exists. */
-export const RESTART_STEPS = [
-  '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
-  'systemctl daemon-reload',
-  'systemctl restart wirewatch',
-];
+export function restartSteps(unit: string): string[] {
+  return [
+    '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
+    'systemctl daemon-reload',
+    'systemctl restart wirewatch',
+    `# To have the unit that setup would write: rm ${pasted(unit)}, then run setup again.`,
+  ];
+}
 
 /** How commands name the installation and run as its user, for the first key and a check. */
 export function firstCommands(

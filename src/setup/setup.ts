@@ -1,5 +1,5 @@
-/** Writes the configuration and the systemd unit where they are missing, and compares those that exist. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+/** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -7,7 +7,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
-import { firstCommands, RESTART_STEPS, startSteps } from './next-steps.ts';
+import { firstCommands, restartSteps, startSteps } from './next-steps.ts';
 import { pasted } from './shell.ts';
 import { isInHome, type UnitTerms, unitText } from './unit.ts';
 
@@ -28,9 +28,8 @@ export interface ServiceChoices extends Pick<UnitTerms, 'program' | 'user'> {
 export interface SetupFile {
   readonly what: 'configuration' | 'unit';
   readonly path: string;
+  /** `kept`: it exists, and stays as it is. */
   readonly outcome: 'written' | 'kept';
-  /** Of a kept file: `- ` a line or setting that it has, `+ ` what setup would write instead. */
-  readonly differences: readonly string[];
 }
 
 /** As `--json` prints it. */
@@ -47,31 +46,22 @@ export function setUp(choices: SetupChoices): SetupResult {
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const terms = service === null ? null : termsOf(choices, service, effective);
   if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
-  const asked = askedOf(flags, wanted);
   const configuration: SetupFile = {
     what: 'configuration',
     path: config,
-    outcome: place(config, annotatedConfig(asked)),
-    differences: differences(settingLines(askedOf(flags, effective)), settingLines(asked)),
+    outcome: place(config, annotatedConfig(chosenOf(flags, wanted))),
   };
   if (service === null || terms === null) {
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
     return { files: [configuration], next: ['# Start Wirewatch:', start] };
   }
-  const planned = unitText(terms);
-  const outcome = place(service.unit, planned);
-  const existing = attempt('read', service.unit, () => readFileSync(service.unit, 'utf8'));
-  const changed = differences(unitLines(existing), unitLines(planned));
-  const unit: SetupFile = { what: 'unit', path: service.unit, outcome, differences: changed };
+  const outcome = place(service.unit, unitText(terms));
   const { drop } = effective.ingest;
   const next = [
-    ...(changed.length > 0
-      ? [`# To have the unit that setup would write: rm ${pasted(service.unit)}, then run setup again.`]
-      : []),
-    ...(outcome === 'written' ? startSteps(terms, drop) : RESTART_STEPS),
+    ...(outcome === 'written' ? startSteps(terms, drop) : restartSteps(service.unit)),
     ...firstCommands(terms, drop, configuration.outcome === 'written'),
   ];
-  return { files: [configuration, unit], next };
+  return { files: [configuration, { what: 'unit', path: service.unit, outcome }], next };
 }
 
 /** A service does not inherit the environment of the person who sets it up. */
@@ -110,8 +100,8 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
   return { program, user, data, config, needed, optional, readable, ports };
 }
 
-/** What a configuration has for the settings that were given as flags; folders absolute. */
-function askedOf(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
+/** The settings that were given as flags; folders absolute. */
+function chosenOf(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
   const values = {
     'ingest.drop': ingest.drop,
     'server.host': server.host,
@@ -120,22 +110,6 @@ function askedOf(flags: SettingFlags, { server, ingest }: Config): Map<string, s
   };
   const given = FLAGS.filter(({ option }) => flags[option] !== undefined);
   return new Map(given.map(({ setting }) => [setting, values[setting]]));
-}
-
-function settingLines(settings: ReadonlyMap<string, string | number>): string[] {
-  return [...settings].map(([setting, value]) => `${setting} = ${JSON.stringify(value)}`);
-}
-
-/** Without comments. Their order is left out of account. */
-function unitLines(text: string): string[] {
-  return text.split('\n').filter((line) => /^[^#;\s]/.test(line));
-}
-
-function differences(existing: readonly string[], planned: readonly string[]): string[] {
-  return [
-    ...existing.filter((line) => !planned.includes(line)).map((line) => `- ${line}`),
-    ...planned.filter((line) => !existing.includes(line)).map((line) => `+ ${line}`),
-  ];
 }
 
 /** Writes a file, complete or not at all, unless something has its name. */
@@ -155,7 +129,12 @@ function place(file: string, text: string): SetupFile['outcome'] {
 }
 
 /** @param named the path that need not be repeated in the reason */
-function attempt<Result>(operation: string, file: string, work: () => Result, named = file): Result {
+function attempt<Result>(
+  operation: 'create' | 'write',
+  file: string,
+  work: () => Result,
+  named = file,
+): Result {
   try {
     return work();
   } catch (error) {

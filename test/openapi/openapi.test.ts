@@ -15,9 +15,8 @@ import {
   SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../../src/limits/contract-limits.ts';
-import { openApiDocument } from '../../src/openapi/document.ts';
+import { openApiDocument, share } from '../../src/openapi/document.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
-import { share } from '../../src/openapi/sharing.ts';
 import { adminDocument } from '../../src/operations/openapi.ts';
 import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
 import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';

@@ -100,40 +100,6 @@ for (const extension of ['db', 'ndjson'])
         assert.deepEqual(idsIn(into), every(7001, 7002));
       }));
 
-    test('a copy of chosen subscriptions continues with those that are left, and says so', () =>
-      inFolder(async (folder) => {
-        reads('7001,7002');
-        const into = join(folder, name);
-        const args = argsIn(folder, '--into', into);
-        const chosen = ['--subscription', '7001,7002'];
-        await succeeds([...args, '--full', ...chosen]);
-        reads('7001');
-        await deliver();
-        const last = ids[7002]?.at(-1);
-        for (const more of [[], chosen])
-          assert.match(
-            await succeeds([...args, ...more]),
-            /^The key no longer reads 7002\. .*stays as it is\.\n$/,
-          );
-        assert.deepEqual(
-          idsIn(into),
-          every(7001, 7002).filter((id) => id !== last),
-        );
-        await succeeds([...args, '--compare']);
-        reads('7002:text');
-        await succeeds(args);
-        reads('7001,7002');
-        assert.equal(await succeeds(args), '');
-        assert.deepEqual(idsIn(into), every(7001, 7002));
-        reads('7002');
-        await succeeds(args);
-        appliance.cli(['subscription', 'add', '7003', '--account', 'agency'], { anyStatus: true });
-        reads('7003');
-        const none = await pulled(args);
-        assert.equal(none.code, 1);
-        assert.match(none.stderr, /the key does not read 7001, 7002, which the copy was started with/);
-      }));
-
     test('a copy of changes gets only the changes of a subscription that was added', () =>
       inFolder(async (folder) => {
         reads('7001');
@@ -173,19 +139,6 @@ test('one that was removed during the walk, and came back, is copied completely'
     reads('7001,7002');
     await succeeds(args);
     assert.deepEqual(idsIn(into), every(7001, 7002));
-  }));
-
-test('a copy that an earlier version began continues', () =>
-  inFolder(async (folder) => {
-    reads('7001');
-    const into = join(folder, 'copy.ndjson');
-    const args = argsIn(folder, '--into', into, '--full');
-    await succeeds(args);
-    const { streams: _, since: __, ...earlier } = JSON.parse(readFileSync(`${into}.place`, 'utf8'));
-    writeFileSync(`${into}.place`, JSON.stringify(earlier));
-    await deliver();
-    await succeeds(args);
-    assert.deepEqual(idsIn(into), every(7001));
   }));
 
 test('with --follow, one that was added is copied completely', { skip: NO_PRELOAD }, () =>

@@ -65,10 +65,6 @@ describe('new installation', () => {
     const again = setup(places, ...options);
     assert.deepEqual(outcomes(again), ['configuration kept', 'unit kept']);
     assert.deepEqual(
-      again.files.flatMap(({ differences }) => differences),
-      [],
-    );
-    assert.deepEqual(
       [config, unit].map((file) => readFileSync(file, 'utf8')),
       before,
     );
@@ -174,7 +170,7 @@ describe('next steps', () => {
 });
 
 describe('existing installation', () => {
-  test('an existing configuration is kept, a new unit follows it, and options that differ are named', () => {
+  test('an existing configuration is kept, whatever the options, and a new unit follows it', () => {
     const places = newPlaces();
     const { config, unit } = places;
     const own =
@@ -182,31 +178,25 @@ describe('existing installation', () => {
     mkdirSync(path.dirname(config), { recursive: true });
     writeFileSync(config, own);
     const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
-    assert.equal(end.status, 1);
-    assert.match(
-      end.stdout,
-      /\(configuration\): kept\. It differs .*:\n {2}- server\.port = 7000\n {2}\+ server\.port = 9000\n\S/,
-    );
+    assert.equal(end.status, 0);
+    assert.match(end.stdout, /\(configuration\): it exists, and stays as it is\n/);
     assert.equal(readFileSync(config, 'utf8'), own);
     const settings = settingsOf(unit);
     // A missing backup disk must not prevent the service from starting.
     assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
     assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
-    assert.equal(runSetup(places, '--port', '7000').status, 0);
   });
 
-  test('an existing unit is kept, and what differs is named, with the way to a new one', () => {
+  test('an existing unit is kept, with the way to a new one', () => {
     const places = newPlaces();
     setup(places);
     const edited = `${readFileSync(places.unit, 'utf8').replace('RestartSec=5', 'RestartSec=9')}# mine\n`;
     writeFileSync(places.unit, edited);
-    const { files, next } = setup(places);
-    assert.deepEqual(files.at(-1)?.differences, ['- RestartSec=9', '+ RestartSec=5']);
-    assert.equal(
-      next[0],
-      `# To have the unit that setup would write: rm ${places.unit}, then run setup again.`,
+    assert.ok(
+      setup(places).next.includes(
+        `# To have the unit that setup would write: rm ${places.unit}, then run setup again.`,
+      ),
     );
-    assert.equal(runSetup(places).status, 1);
     assert.equal(readFileSync(places.unit, 'utf8'), edited);
   });
 
