@@ -54,6 +54,17 @@ const TYPE_OF_KIND = {
   address: 'string',
 } as const satisfies Record<ColumnKind['type'], FieldType>;
 
+/** Every row gives it. */
+const required = fromColumn(false, true);
+/** Null where the row does not give it. */
+const optional = fromColumn(true, false);
+/** Where the row does not give it, Wirewatch knows a value. */
+const defaulted = fromColumn(false, false);
+/** Wirewatch derives it; no column gives it. */
+const derived = withoutColumn(false);
+/** Null in this version of the API. */
+const unknown = withoutColumn(true);
+
 /** With the types of its entries; {@link FIELDS} without. */
 export const FIELD_TABLE = [
   derived('id', 'string', BOTH, 'Stable, opaque id of the detection.'),
@@ -168,6 +179,13 @@ export const FIELD_TABLE = [
 
 export const FIELDS: readonly Field[] = FIELD_TABLE;
 
+/** The machine-readable description of a detection: every field in its order, with its column in files and its position. */
+export function schemaFields() {
+  return FIELDS.map(({ path, type, nullable, content_types, description }, index) => {
+    return { path, column: columnOf(path), position: index + 1, type, nullable, content_types, description };
+  });
+}
+
 /** Members that hold fields and may be asked for whole. */
 export const OBJECT_PATHS = ['source', 'strength', 'article', 'article.publisher'] as const;
 
@@ -230,60 +248,26 @@ function emptyValue({ type, nullable, column }: Field): string | number | boolea
   return type === 'timestamp' ? '' : 0;
 }
 
-/** Wirewatch derives it; no column gives it. */
-function derived<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
-  path: Path,
-  type: Type,
-  content_types: Types,
-  description: string,
+function fromColumn<const Nullable extends boolean, const Required extends boolean>(
+  nullable: Nullable,
+  isRequired: Required,
 ) {
-  return { path, type, nullable: false, content_types, description, column: null } as const;
+  return <const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
+    path: Path,
+    kind: Kind,
+    content_types: Types,
+    description: string,
+  ) => {
+    const column = { name: columnOf(path), kind, required: isRequired } as const;
+    return { path, type: TYPE_OF_KIND[kind.type], nullable, content_types, description, column } as const;
+  };
 }
 
-/** Null in this version of the API. */
-function unknown<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
-  path: Path,
-  type: Type,
-  content_types: Types,
-  description: string,
-) {
-  return { ...derived(path, type, content_types, description), nullable: true } as const;
-}
-
-/** Every row gives it. */
-function required<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
-  path: Path,
-  kind: Kind,
-  content_types: Types,
-  description: string,
-) {
-  const column = { name: columnOf(path), kind, required: true } as const;
-  return {
-    path,
-    type: TYPE_OF_KIND[kind.type],
-    nullable: false,
-    content_types,
-    description,
-    column,
-  } as const;
-}
-
-/** Null where the row does not give it. */
-function optional<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
-  path: Path,
-  kind: Kind,
-  content_types: Types,
-  description: string,
-) {
-  const column = { name: columnOf(path), kind, required: false } as const;
-  return { ...required(path, kind, content_types, description), nullable: true, column } as const;
-}
-
-/** Where the row does not give it, Wirewatch knows a value. */
-function defaulted<
-  const Path extends string,
-  const Kind extends ColumnKind,
-  const Types extends ContentTypes,
->(path: Path, kind: Kind, content_types: Types, description: string) {
-  return { ...optional(path, kind, content_types, description), nullable: false } as const;
+function withoutColumn<const Nullable extends boolean>(nullable: Nullable) {
+  return <const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
+    path: Path,
+    type: Type,
+    content_types: Types,
+    description: string,
+  ) => ({ path, type, nullable, content_types, description, column: null }) as const;
 }

@@ -7,7 +7,6 @@
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Scoring } from '../../detection/merge.ts';
-import { firstVersion, raisedVersion } from '../../detection/version-epoch.ts';
 import { DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import {
@@ -50,6 +49,12 @@ export const SELECT_CHANGED = `
 const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
 const REISSUED_A_FRAME = 500;
+
+/**
+ * By how much a version epoch raises versions, since after a disaster it cannot be proven that they match what clients
+ * saw: far more than a detection gathers in what may be lost. So no client takes newer content for older.
+ */
+const RAISE_VERSIONS = 1000;
 
 export interface ApplyCounts {
   created: number;
@@ -120,7 +125,9 @@ export class Applier {
     for (const [row, id] of batch.ids.entries()) {
       const state = stateOf(batch, row, id);
       const { epochsMs } = this.#options;
-      const version = firstVersion(state.first_detected_at, epochsMs);
+      // What was detected after an epoch began cannot have been known before it.
+      const raises = epochsMs.filter((atMs) => state.first_detected_at * 1000 < atMs).length;
+      const version = 1 + RAISE_VERSIONS * raises;
       if (this.#statements.rows.create(state, version, epochsMs.length, this.#position + 1)) {
         this.counts.created += 1;
         this.#advance();
@@ -199,7 +206,7 @@ export class Applier {
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
   #change(state: DetectionState, next: number, epochs: number): string {
     const all = this.#options.epochsMs.length;
-    const version = raisedVersion(next, all - epochs);
+    const version = next + RAISE_VERSIONS * (all - epochs);
     this.#statements.rows.change(state, version, all, this.#position + 1);
     this.#advance();
     return changedLine(state, this.#position, version);

@@ -13,7 +13,7 @@ import {
 } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
-import { filterColumns, filteredOf, type RenderOptions, renderRow } from '../../detection/match.ts';
+import { filterColumnsOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from '../apply/row-batch.ts';
@@ -294,8 +294,7 @@ class Reading {
 
   #append(row: ExportRow): void {
     const contentType = this.#contentType;
-    const match = filteredOf(contentType, row);
-    const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const shown = shownUrl(row.article_url, row.article_print, this.#licensed.has(row.subscription_id));
     const isWithheld = shown !== row.article_url;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
@@ -303,7 +302,7 @@ class Reading {
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-      filters: filterColumns(match),
+      filters: filterColumnsOf(contentType, row),
     });
   }
 

@@ -12,7 +12,7 @@ import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../s
 import { isDiskFull } from '../../store/database-errors.ts';
 import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
 import { HOUR_MS, SECOND_MS } from '../../time.ts';
-import { isHeld } from '../../windows/holding.ts';
+import { heldBy } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
@@ -342,7 +342,7 @@ export class Ingester {
     }
     const { file } = waiting;
     // A file before it in the same scan may have failed.
-    if (isHeld(files.writer.db, this.#settings, file)) return null;
+    if (heldBy(files.writer.db, this.#settings)(file) !== null) return null;
     return file.kind === 'window'
       ? ingestWindowFile(files, this.#exports, { ...waiting, file })
       : ingestBackfill(files, this.#exports, { ...waiting, file }, this.#between);
