@@ -28,12 +28,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'a newer scoring is stored',
       'merge',
     ],
-    [
-      'isPrint === true && !licensed ? null : url',
-      'url',
-      'URLs of print articles need a licence',
-      'merge',
-    ],
+    ['isPrint === true && !licensed ? null : url', 'url', 'URLs of print articles need a licence', 'merge'],
     ['    if (member !== null) sorted', '    sorted', 'an absent member equals null', 'merge'],
     [', exported_at: null })', ' })', 'a new export time creates no version', 'merge'],
   ]),
@@ -214,12 +209,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'the first window sets the first expected one',
       'overdue-search',
     ],
-    [
-      'row.start + WINDOW_MS',
-      'row.start',
-      'newest_done is the end of a window',
-      'window-states',
-    ],
+    ['row.start + WINDOW_MS', 'row.start', 'newest_done is the end of a window', 'window-states'],
   ]),
   ...faultsIn('windows/overdue-search.ts', [
     ['if (waiting.has(window_start))', 'if (false)', 'a waiting file counts as arrived', 'overdue-search'],
