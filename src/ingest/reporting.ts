@@ -1,4 +1,5 @@
 /** How ingest reports: lines of the log, and the conditions of alerts. */
+import type { IngestEvent } from './threads/ingest-messages.ts';
 
 /**
  * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
@@ -16,20 +17,24 @@ export const INGEST_CONDITIONS = [
 ] as const;
 export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
 
-export type Log = (
-  level: 'debug' | 'info' | 'warn' | 'error',
-  msg: string,
-  fields?: Record<string, unknown>,
-) => void;
+export interface Reporting {
+  readonly log: (
+    level: 'debug' | 'info' | 'warn' | 'error',
+    msg: string,
+    fields?: Record<string, unknown>,
+  ) => void;
+  /** Begins a condition, or changes its detail; null: it is over. */
+  readonly setCondition: (name: IngestCondition, detail: string | null) => void;
+}
 
-/** Begins a condition, or changes its detail; null: it is over. */
-export type SetCondition = (name: IngestCondition, detail: string | null) => void;
-
-/** Passes on a condition only when it changes. */
-export function onlyChanges(set: SetCondition): SetCondition {
-  const known = new Map<string, string | null>();
-  return (name, detail) => {
-    if ((known.get(name) ?? null) !== detail) set(name, detail);
-    known.set(name, detail);
+/** Reports by events; of conditions, only changes. */
+export function reportingBy(send: (event: IngestEvent) => void): Reporting {
+  const known = new Map<IngestCondition, string | null>();
+  return {
+    log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+    setCondition(name, detail) {
+      if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
+      known.set(name, detail);
+    },
   };
 }

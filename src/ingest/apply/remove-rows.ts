@@ -23,11 +23,9 @@ import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import type { DataFolder } from '../../store/folder.ts';
 import { placesOf } from '../../store/stream-place.ts';
+import type { Ingest } from '../drop/finished-file.ts';
 import { isFileError } from '../file-errors.ts';
-import type { Log, SetCondition } from '../reporting.ts';
-import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
@@ -97,17 +95,6 @@ export async function removeSubscription(
   return deleteRows(db, endedStreams(db, subscription), work);
 }
 
-/** What open removals need of the ingest thread. */
-export interface Removals {
-  readonly access: AccessConnection;
-  readonly writer: StreamWriter;
-  readonly folder: DataFolder;
-  /** The version of the program. */
-  readonly program: string;
-  readonly log: Log;
-  readonly setCondition: SetCondition;
-}
-
 /**
  * Completes all open removals with one compaction of the log, and closes them: until then a subscription cannot be added
  * again. It does the same for what a restored log has of removed rows.
@@ -115,17 +102,19 @@ export interface Removals {
  * @returns `left_in_log`: why the log still has such rows, and the removals stay open; null if it has none
  */
 export async function serveRemovals(
-  removals: Removals,
-  work: LongWork,
+  ingest: Ingest,
+  tell: LongWork['tell'],
 ): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
-  const { access, writer, folder, log, setCondition } = removals;
+  const { access, writer, folder, log, setCondition, between } = ingest;
+  const work = { between, tell };
   const subscriptions = access.use((db) => openRemovals(db));
-  let removed: RemovedRows = { detections: 0, versions: 0 };
+  const removed = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
     const { detections, versions } = await removeSubscription(writer, subscription, work);
-    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
+    removed.detections += detections;
+    removed.versions += versions;
   }
-  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(removals, work) : null;
+  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(ingest, work) : null;
   if (left_in_log !== null)
     log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
       detail: left_in_log,
@@ -138,7 +127,7 @@ export async function serveRemovals(
 
 /** @returns why it was not done; null: it was */
 async function compactForRemoval(
-  { writer, folder, program }: Removals,
+  { writer, folder, program }: Ingest,
   work: LongWork,
 ): Promise<string | null> {
   // What an interrupted removal, or a restore, left of them.
@@ -151,17 +140,14 @@ async function compactForRemoval(
 /** Compacts the log beside the appliance. */
 export async function compactNow(
   writer: StreamWriter,
-  { folder, program }: Pick<Removals, 'folder' | 'program'>,
+  { folder, program }: Pick<Ingest, 'folder' | 'program'>,
   { between, tell }: LongWork,
 ): Promise<{ ok: true; compacted: Compacted } | { ok: false; reason: string }> {
   writer.applyPending();
   writer.closeSegment();
   const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));
   try {
-    return {
-      ok: true,
-      compacted: await compact({ folder, program, nowMs: now(), between, onProgress }),
-    };
+    return { ok: true, compacted: await compact({ folder, program, nowMs: now(), between, onProgress }) };
   } catch (error) {
     const isExpected =
       error instanceof Refused || isLogError(error) || isDiskFull(error) || isFileError(error);

@@ -4,7 +4,6 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../history/compact.ts';
-import { formatMs } from '../../time.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { RemovedRows } from '../apply/remove-rows.ts';
@@ -57,25 +56,6 @@ export type RequestOutcome =
   | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
-
-export type HandleRequest = (
-  request: IngestRequest,
-  tell: (progress: string) => void,
-) => Promise<RequestOutcome>;
-
-/** A request with the time of its window as text, for the log. */
-export function withTimes(request: IngestRequest): object {
-  switch (request.kind) {
-    case 'reset':
-    case 'expect':
-    case 'gap':
-      return { ...request, window_start: formatMs(request.window_start) };
-    case 'replay':
-    case 'remove':
-    case 'compact':
-      return request;
-  }
-}
 
 /**
  * The outcome of a request that the ingest thread did not complete.

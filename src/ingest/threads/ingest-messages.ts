@@ -2,7 +2,7 @@
 import type { ExportName } from '../../detection/content-type.ts';
 import type { StreamPosition } from '../../history/version-epoch.ts';
 import type { ProcessedFile } from '../file-record.ts';
-import type { IngestCondition, Log } from '../reporting.ts';
+import type { IngestCondition, Reporting } from '../reporting.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 
 export interface IngestSettings {
@@ -47,7 +47,7 @@ export type IngestEvent =
   | { readonly kind: 'recovering'; readonly reason: string }
   | {
       readonly kind: 'log';
-      readonly level: Parameters<Log>[0];
+      readonly level: Parameters<Reporting['log']>[0];
       readonly msg: string;
       readonly fields: Record<string, unknown>;
     }

@@ -39,8 +39,8 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/drop/retention.ts', [
     [
-      '    deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);\n    this.#lastMs = nowMs;\n',
-      '    this.#lastMs = nowMs;\n    deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);\n',
+      '    deleteExpired(files, nowMs - archiveDays * DAY_MS);\n    lastMs = nowMs;\n',
+      '    lastMs = nowMs;\n    deleteExpired(files, nowMs - archiveDays * DAY_MS);\n',
       'old files are deleted as soon as there is space',
       'archive',
     ],
@@ -325,6 +325,6 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/threads/wakeable-timer.ts', [
-    ['        clearTimeout(timer);\n', '', 'an unneeded timer is cleared', 'timers'],
+    [', { signal: this.#waking.signal }', '', 'a sleep that is ended early leaves no timer', 'timers'],
   ]),
 ];
