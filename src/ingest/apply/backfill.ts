@@ -12,9 +12,10 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  isRecorded,
   nextNumber,
+  recordedIn,
 } from '../drop/finished-file.ts';
+import { exportFilesIn } from '../drop/waiting-names.ts';
 import { type FileRecord, type FileReport, findFile, findSameContent, saveFile } from '../file-record.ts';
 import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
@@ -154,7 +155,9 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   const parsed = parseFileName(name);
   const same =
     parsed.kind === 'export' && sha256 !== null ? findSameContent(writer.db, parsed.file, sha256) : null;
-  if (same === null && drop.hasWaiting(name, (...taken) => isRecorded(writer.db, ...taken))) return null;
+  const isWaiting = () =>
+    exportFilesIn(drop.root, recordedIn(writer.db)).some(({ file }) => file.name === name);
+  if (same === null && isWaiting()) return null;
   const { rows = 0 } = report;
   const reason =
     same === null ? `the file is gone; ${appliedText(rows_applied, rows)}: drop it again` : sameAs(same);

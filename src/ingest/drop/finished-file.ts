@@ -28,6 +28,7 @@ import type { ExportReader } from '../threads/export-reader.ts';
 import type { StuckFiles } from '../threads/stuck-files.ts';
 import { type DropFolder, shortName } from './drop-folder.ts';
 import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from './own-folder.ts';
+import type { IsRecorded } from './waiting-names.ts';
 
 /** Where files are recorded and moved. */
 export interface FileStore extends Reporting {
@@ -83,12 +84,12 @@ export function chooseDestination(
 /**
  * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
  * of another file.
- *
- * @param name in `.taken`, without the number
  */
-export function isRecorded(db: Database, number: number, name: string): boolean {
-  const record = findFile(db, number);
-  return record !== null && shortName(record.name) === name && hasFile(record);
+export function recordedIn(db: Database): IsRecorded {
+  return (number, name) => {
+    const record = findFile(db, number);
+    return record !== null && shortName(record.name) === name && hasFile(record);
+  };
 }
 
 /** Otherwise its file is gone, and one with its number and name is another. */

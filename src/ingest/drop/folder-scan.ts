@@ -4,7 +4,7 @@ import { isErrorCode } from '../../refused.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { isFileError, plainError } from '../file-errors.ts';
 import type { Scan } from './drop-folder.ts';
-import { type FileStore, isRecorded } from './finished-file.ts';
+import { type FileStore, recordedIn } from './finished-file.ts';
 import { heldDetail, heldReason } from './held-files.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from './own-folder.ts';
 
@@ -30,10 +30,7 @@ export class FolderScanner {
     const { drop, writer, now, log, setCondition } = this.#files;
     let scan: Scan | null = null;
     try {
-      const known = {
-        isRecorded: (number: number, name: string) => isRecorded(writer.db, number, name),
-        heldBy: heldBy(writer.db, this.#rules),
-      };
+      const known = { isRecorded: recordedIn(writer.db), heldBy: heldBy(writer.db, this.#rules) };
       scan = await drop.scan(now(), known, check);
       checkWritable(drop.root);
     } catch (error) {

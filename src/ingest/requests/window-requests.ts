@@ -3,7 +3,7 @@ import { formatMs } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
-import { type FileStore, type Ingest, isRecorded, recordsInTaken } from '../drop/finished-file.ts';
+import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../drop/finished-file.ts';
 import { exportFilesIn } from '../drop/waiting-names.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { clearDestination, filesLeft } from '../file-record.ts';
@@ -42,18 +42,17 @@ async function droppedFile(
   { drop, writer, now }: FileStore,
   request: RequestOf<'reset'>,
 ): Promise<WaitingWindow | 'still written' | null> {
-  const known = (number: number, name: string) => isRecorded(writer.db, number, name);
-  const [newest] = exportFilesIn(drop.root, known)
+  const [newest] = exportFilesIn(drop.root, recordedIn(writer.db))
     .flatMap(({ file, path }) => {
       if (file.kind !== 'window' || file.export !== request.export) return [];
       if (file.window_start !== request.window_start) return [];
       const snapshot = drop.snapshot(path);
-      return typeof snapshot === 'string' ? [] : { file, path, changed: snapshot.mtimeNs };
+      return typeof snapshot === 'string' ? [] : { file, path, snapshot };
     })
-    .sort((a, b) => (a.changed > b.changed ? -1 : 1));
+    .sort((a, b) => (a.snapshot.mtimeNs > b.snapshot.mtimeNs ? -1 : 1));
   if (newest === undefined) return null;
-  const { file, path } = newest;
-  const settled = await drop.settled(file.name, path, now());
+  const { file, path, snapshot } = newest;
+  const settled = await drop.settled(file.name, path, snapshot, now());
   return settled?.kind === 'export' ? { ...settled, file } : 'still written';
 }
 
