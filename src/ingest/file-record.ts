@@ -186,7 +186,6 @@ export function filesOfWindow(
   return select(db, clauses, window.export, window.window_start, limit);
 }
 
-/** The record of a number; null when there is none. */
 export function findFile(db: Database, number: number): FileRecord | null {
   return select(db, 'WHERE number = ?', number)[0] ?? null;
 }
@@ -270,7 +269,6 @@ export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'lef
 /** `left_out`: bad, or of a stream that does not exist. */
 export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
-/** A file's record, for metrics. */
 export function processedFile(record: FileRecord): ProcessedFile {
   const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
   const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);

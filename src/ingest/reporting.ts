@@ -1,5 +1,5 @@
 /** How ingest reports: lines of the log, and the conditions of alerts. */
-import type { IngestEvent } from './threads/ingest-messages.ts';
+import type { IngestEvent } from './threads/ingest-thread.ts';
 
 /**
  * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store

@@ -4,7 +4,6 @@ import type { Database } from '../store/database.ts';
 import { resettableWindows } from './ledger.ts';
 import { arrival, type ResettableStatus } from './window-states.ts';
 
-/** The operator's settings. */
 export interface HoldRules {
   readonly failed_windows: 'hold' | 'read';
   /** Files of the other exports are refused, whatever their window. */

@@ -24,7 +24,6 @@ const GROUP_WINDOWS = 1000;
 
 export interface MissingWindowsOptions {
   readonly db: Database;
-  /** The exports that are enabled. */
   readonly exports: readonly ExportName[];
   /** One transaction. */
   readonly write: (work: () => void) => void;
@@ -46,7 +45,7 @@ export class MissingWindows {
   /**
    * Searches if it is time to, which is once a day.
    *
-   * @param isSteady see SteadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
+   * @param isSteady see steadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
    *   searched by a clock that is behind a finished window.
    * @returns how many windows became missing and how many were abandoned; null: it was not time
    */

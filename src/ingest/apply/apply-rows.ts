@@ -85,12 +85,10 @@ export interface ApplyOptions {
   readonly db: Database;
   readonly rows: DetectionRows;
   readonly log: LogWriter;
-  /** The highest position issued so far. */
   readonly lastPosition: number;
   readonly nowMs: number;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
-  /** The times of the version epochs, epoch milliseconds. */
   readonly epochsMs: readonly number[];
 }
 

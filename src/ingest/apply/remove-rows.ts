@@ -70,7 +70,6 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
   return rows;
 }
 
-/** What long work calls between its steps. */
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
@@ -137,7 +136,6 @@ async function compactForRemoval(
   return outcome.ok ? null : outcome.reason;
 }
 
-/** Compacts the log beside the appliance. */
 export async function compactNow(
   writer: StreamWriter,
   { folder, program }: Pick<Ingest, 'folder' | 'program'>,

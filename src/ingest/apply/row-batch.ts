@@ -17,7 +17,6 @@ export type UnknownRows = Readonly<Record<string, number>>;
 export interface RowBatch extends Readonly<ReturnType<typeof emptyColumns>> {
   /** Rows of the file up to and including this batch: after a crash, reading continues there. */
   readonly rowsThrough: number;
-  /** Left out since the batch before. */
   readonly unknownRows: UnknownRows;
   /** The rows as a frame of the log; null until {@link addFrame}. */
   frame: Uint8Array<ArrayBuffer> | null;

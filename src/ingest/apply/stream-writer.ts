@@ -53,7 +53,6 @@ export interface Epoch {
 export interface StreamWriterOptions {
   readonly db: Database;
   readonly log: LogWriter;
-  /** The folder of the log. */
   readonly folder: string;
   readonly now: Now;
   /** Called at once for each transaction that became visible. */
@@ -190,13 +189,11 @@ export class StreamWriter {
     this.#becomeVisible();
   }
 
-  /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
   flush(): void {
     this.applyPending();
     if (this.#isUnstamped) this.write({ kind: 'delivery time' }, () => {});
   }
 
-  /** Closes the open segment: later entries go to a new one. */
   closeSegment(): void {
     this.#options.log.closeSegment();
   }

@@ -78,12 +78,10 @@ export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): P
   }
 }
 
-/** Why a file is `repeated`. */
 export function sameAs(number: number): string {
   return `same content as file ${number}, which was already applied`;
 }
 
-/** A file's transaction in the log. */
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
   return { kind: 'file', file: number, name, outcome };
 }

@@ -43,7 +43,6 @@ const STICKY = 0o1000;
 /** Of a draft of {@link writeIn}; the rest is random. */
 const DRAFT = 'draft-';
 
-/** A folder that is open. */
 interface OpenFolder {
   /** For system calls. */
   readonly at: string;
@@ -245,7 +244,6 @@ export function removeIn(root: string, path: string): void {
   }
 }
 
-/** Makes the names in a folder durable. */
 export function syncIn(root: string, folder: string): void {
   inFolder(root, folder, syncFolder);
 }

@@ -91,7 +91,6 @@ export function timesOf(file: ExportFileName, readAtMs: number) {
   return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
 }
 
-/** The reason to refuse a file of an export that is switched off. */
 export function switchedOff(exportName: ExportName): string {
   return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 }

@@ -15,7 +15,6 @@ type Lines =
 
 const BEGINNING_BYTES = 200;
 
-/** What NDJSON and CSV are read as. */
 export type RawEntry =
   | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow }
   /** One row cannot be read; the rest of the file can. */

@@ -22,7 +22,6 @@ export class UnreadableContent extends Error {
 }
 
 export interface Content {
-  /** The unpacked bytes. */
   readonly chunks: AsyncIterable<Buffer>;
   /** Of the packed file; call it once, after all chunks have been read. */
   sha256(): string;
@@ -30,9 +29,7 @@ export interface Content {
   close(): Promise<void>;
 }
 
-/** Where an export file is. */
 export interface ExportSource {
-  /** Absolute. */
   readonly path: string;
   /** The regular file that was found there. Null: whatever is there. */
   readonly found: FileSnapshot | null;

@@ -24,7 +24,6 @@ const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
 /** IPvFuture (RFC 3986, 3.2.2). */
 const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 
-/** An invalid value. */
 export class Bad {
   /** In words. */
   readonly expected: string;
@@ -34,7 +33,6 @@ export class Bad {
   }
 }
 
-/** Checks and percent-encodes a URL of an export row. */
 export function readAddress(given: string): string | Bad {
   if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
     return new Bad('a URL of at most 8 KiB');

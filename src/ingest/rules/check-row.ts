@@ -13,11 +13,8 @@ import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-add
 
 export interface RowLimits {
   readonly export: ExportName;
-  /** The earliest `first_detected_at`, as the API writes times. */
   readonly earliest: string;
-  /** The latest `first_detected_at` and `last_scored_at`. */
   readonly latest: string;
-  /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
 

@@ -8,7 +8,6 @@ import { type RowBatch, scoringOf } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './read-export.ts';
 
-/** The settings for reading. */
 export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
 
 /** @param rules without `streams`, every stream counts as existing */
@@ -35,11 +34,9 @@ export function checkExport(
 }
 
 export interface Effect extends ApplyCounts {
-  /** How many rows were counted: of a very long file, only the first ones are. */
   rows: number;
 }
 
-/** Bounds the memory. */
 export const EFFECT_ROWS_MAX = 100_000;
 
 /** Counts what a file's rows would change, each row applied after the ones before it. */

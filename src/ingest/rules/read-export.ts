@@ -29,7 +29,6 @@ import { checkRow, type RowError, type RowLimits } from './check-row.ts';
 export interface TimeBounds {
   /** The earliest `first_detected_at`. */
   readonly earliest: string;
-  /** The latest `first_detected_at` and `last_scored_at`. */
   readonly latest: string;
 }
 
@@ -52,7 +51,6 @@ export interface ReadingOrder extends TimeBounds {
 }
 
 export interface ReadingSinks {
-  /** Path and query of a photo's URL. */
   readonly photoPath: RenderOptions['photoPath'];
   /** Buffers for batches, used before new ones are allocated. */
   readonly memory?: ArrayBuffer[];
@@ -72,7 +70,6 @@ export interface BadRow {
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
-  /** All rows in the file. */
   readonly rows: number;
   /** Rows skipped because they are invalid. */
   readonly bad_rows: number;

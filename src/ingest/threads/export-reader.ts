@@ -10,9 +10,8 @@ import type { RowBatch } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import type { ExportSource } from '../format/unpacking.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import { readSubscribers, type Subscribers } from '../subscribers.ts';
-import type { AccessConnection } from './access-connection.ts';
-import type { IngestSettings } from './ingest-messages.ts';
+import { type AccessConnection, readSubscribers, type Subscribers } from './access-connection.ts';
+import type { IngestSettings } from './ingest-thread.ts';
 import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 
 export interface Reading {
@@ -144,7 +143,7 @@ export class ExportReader {
 
   #subscribers(): Subscribers {
     const { access, settings } = this.#options;
-    return access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name)));
+    return access.use((db) => readSubscribers(db, settings.enabled_exports));
   }
 
   #order(source: ExportSource, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {

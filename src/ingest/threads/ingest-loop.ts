@@ -33,11 +33,11 @@ import { switchedOff } from '../format/file-name.ts';
 import { readPause } from '../pause.ts';
 import { handleRequest } from '../requests/handle-requests.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
-import { SteadyClock } from '../steady-clock.ts';
+import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
 import { type FullDisk, untilRoom, waitForRoom } from './full-disk.ts';
-import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
+import type { IngestEvent, IngestSettings } from './ingest-thread.ts';
 import { StuckFiles } from './stuck-files.ts';
 import { committedFiles, finishTaken, resumeBackfills, takeOrphaned } from './unfinished-files.ts';
 
@@ -70,7 +70,7 @@ export class Ingester {
   readonly #deleteExpired: () => void;
   readonly #changed: ChangedFiles;
   readonly #missing: MissingWindows;
-  readonly #clock = new SteadyClock(aheadMs, monotonicMs);
+  readonly #clock = steadyClock(aheadMs, monotonicMs);
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
   /** Of calls that wait until nothing is left to do. */

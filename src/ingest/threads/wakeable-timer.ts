@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class WakeableTimer {
   #waking = new AbortController();
 
-  /** Wakes from here on end the next sleep. */
   begin(): void {
     this.#waking = new AbortController();
   }

@@ -235,15 +235,15 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
     [
-      'this.#monotonicMs() - this.#startedMs >= PROVEN_AFTER_MS',
+      'monotonicMs() - startedMs >= PROVEN_AFTER_MS',
       'true',
       'nothing is deleted in the first hour after a start',
       'steady-clock',
     ],
-    ['    this.#aheadMs = aheadMs;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
+    ['    lastAheadMs = ahead;\n', '', 'a corrected clock is trusted again', 'steady-clock'],
     [
-      'Math.abs(aheadMs - this.#aheadMs)',
-      '(aheadMs - this.#aheadMs)',
+      'Math.abs(ahead - lastAheadMs)',
+      '(ahead - lastAheadMs)',
       'setting the clock back is a jump, too',
       'steady-clock',
     ],
