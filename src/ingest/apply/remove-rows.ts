@@ -45,16 +45,8 @@ export const DELETE_STREAM_ROWS = `
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
 const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 
-interface Stream {
-  readonly ordinal: number;
-  readonly sequence: number;
-  readonly removed: number;
-}
-
-export interface RemovedRows {
-  readonly detections: number;
-  readonly versions: number;
-}
+type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
+export type RemovedRows = { readonly detections: number; readonly versions: number };
 
 /** How many rows subscriptions have. @param db may be a reader */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
@@ -165,9 +157,7 @@ async function deleteRows(
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        writing(db, () => {
-          rows = db.prepare(sql).run(values).changes;
-        });
+        rows = writing(db, () => db.prepare(sql).run(values).changes);
         if (kind !== null) removed[kind] += rows;
         const { detections, versions } = removed;
         tell(`${counted(detections, 'detection')} and ${counted(versions, 'version')} removed`);

@@ -16,22 +16,21 @@ export async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promis
   const { exports, onProcessed } = ingest;
   const { db } = ingest.writer;
   const window = `window ${formatMs(request.window_start)} of ${request.export}`;
-  const status = findWindow(db, request.export, request.window_start)?.status;
+  const failed = (reason: string) => ({ ok: false, reason }) as const;
+  const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
   if (status !== request.from)
-    return {
-      ok: false,
-      reason: `${window} is now ${status ?? 'unknown'}, so no file was read. To list windows, run: wirewatch window list`,
-    };
-  if (!exports.isEnabled(request)) return { ok: false, reason: switchedOff(request.export) };
+    return failed(
+      `${window} is now ${status}, so no file was read. To list windows, run: wirewatch window list`,
+    );
+  if (!exports.isEnabled(request)) return failed(switchedOff(request.export));
   const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)
-    return { ok: false, reason: `neither the drop folder nor failed/ has a file for ${window}. Drop one.` };
+    return failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
   if (waiting === 'still written')
-    return { ok: false, reason: `the file for ${window} may still be written. Try again in a minute.` };
+    return failed(`the file for ${window} may still be written. Try again in a minute.`);
   const processed = await ingestWindowFile(ingest, waiting).catch(reasonOfFile);
   if (typeof processed === 'string') return afterError(ingest, request, processed);
-  if (processed === null)
-    return { ok: false, reason: `${waiting.path} changed while it was being read. Try again.` };
+  if (processed === null) return failed(`${waiting.path} changed while it was being read. Try again.`);
   onProcessed(processed);
   const { name, destination, outcome, report } = processed;
   return { ok: true, reset: { file: destination ?? name, outcome, reason: report.reason ?? null } };

@@ -10,11 +10,11 @@ import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../../detection/fiel
 import { formatSeconds, parseSeconds } from '../../time.ts';
 import { type ColumnName, EXPORT_COLUMNS, exportColumn } from '../format/columns.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
+import type { TimeBounds } from './read-export.ts';
 
-export interface RowLimits {
+export interface RowLimits extends TimeBounds {
   readonly export: ExportName;
-  readonly earliest: string;
-  readonly latest: string;
+  /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
 
@@ -26,13 +26,9 @@ export interface RowError {
 
 export type RawRow = Readonly<Record<string, unknown>>;
 
+/** `isNameDropped`: that of the publisher, because the row has no publisher id. */
 export type CheckedRow =
-  | {
-      readonly kind: 'row';
-      readonly row: ExportRow;
-      /** The publisher's name was dropped, because the row has no publisher id. */
-      readonly isNameDropped: boolean;
-    }
+  | { readonly kind: 'row'; readonly row: ExportRow; readonly isNameDropped: boolean }
   | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
 
 /** Columns that Wirewatch derives: if an export has them, their values must match. */

@@ -17,20 +17,10 @@ export function checkExport(
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
   sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
 ): Promise<ReadingResult> {
-  const times = timesOf(file, now());
-  return readExport(
-    {
-      source: { path, found: null },
-      file,
-      ...times,
-      errors_max: Number.POSITIVE_INFINITY,
-      streams: null,
-      licensed: [],
-      rows_to_skip: 0,
-      ...rules,
-    },
-    { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, ...sinks },
-  );
+  const order = { source: { path, found: null }, file, ...timesOf(file, now()), rows_to_skip: 0 };
+  const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
+  const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
+  return readExport({ ...order, ...all, ...rules }, { photoPath, ...sinks });
 }
 
 export interface Effect extends ApplyCounts {

@@ -61,11 +61,7 @@ export interface ReadingSinks {
   readonly onProgress?: (rows: number) => void;
 }
 
-export interface BadRow {
-  readonly line: number;
-  readonly errors: readonly RowError[];
-  readonly row: unknown;
-}
+export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
 
 export interface ReadingCounts {
   readonly sha256: string;

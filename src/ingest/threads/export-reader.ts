@@ -25,10 +25,9 @@ export interface Reading {
   cancel(): void;
 }
 
-export interface ExportReaderOptions {
+interface ExportReaderOptions {
   readonly access: AccessConnection;
-  readonly settings: ReaderSettings &
-    Pick<IngestSettings, 'drop' | 'earliest_time' | 'require_trailer' | 'bad_rows' | 'enabled_exports'>;
+  readonly settings: IngestSettings;
   readonly now: Now;
   readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
 }
@@ -59,18 +58,14 @@ export class ExportReader {
    * @returns `former`: the streams of such subscriptions that were added later
    */
   streamsAt(removed: ReadonlySet<number>, ms: number): Record<'streams' | 'former', StreamName[]> {
-    const added = new Map(
-      this.#options.access.use(listSubscriptions).map(({ id, created_at }) => [id, created_at]),
-    );
+    const subscriptions = this.#options.access.use(listSubscriptions);
+    const added = new Map(subscriptions.map(({ id, created_at }) => [id, created_at]));
     const isFormer = (stream: StreamName) => {
       const { subscription_id } = streamParts(stream);
       return removed.has(subscription_id) && (added.get(subscription_id) ?? 0) > ms;
     };
     const { streams } = this.#subscribers();
-    return {
-      streams: streams.filter((stream) => !isFormer(stream)),
-      former: streams.filter(isFormer),
-    };
+    return { streams: streams.filter((stream) => !isFormer(stream)), former: streams.filter(isFormer) };
   }
 
   /** @param label what the progress calls the file */
@@ -81,8 +76,14 @@ export class ExportReader {
     options: Partial<ReaderOrder> = {},
   ): Reading {
     const subscribers = this.#subscribers();
-    const order = { ...this.#order(source, file), ...subscribers, ...options };
-    const { onProgress } = this.#options;
+    const { settings, now, onProgress } = this.#options;
+    const { earliest_time: earliest, require_trailer, bad_rows, drop } = settings;
+    const order: ReaderOrder = {
+      ...{ source, file, ...timesOf(file, now()), earliest, require_trailer, bad_rows, drop },
+      ...{ errors_max: ERRORS_READ_MAX, rows_to_skip: 0, check_only: false, skipped_path: null },
+      ...subscribers,
+      ...options,
+    };
     const result = Promise.withResolvers<ReadingResult>();
     // A caller that stops half-way never awaits it.
     result.promise.catch(() => {});
@@ -144,23 +145,6 @@ export class ExportReader {
   #subscribers(): Subscribers {
     const { access, settings } = this.#options;
     return access.use((db) => readSubscribers(db, settings.enabled_exports));
-  }
-
-  #order(source: ExportSource, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {
-    const { settings, now } = this.#options;
-    return {
-      source,
-      file,
-      ...timesOf(file, now()),
-      earliest: settings.earliest_time,
-      require_trailer: settings.require_trailer,
-      bad_rows: settings.bad_rows,
-      errors_max: ERRORS_READ_MAX,
-      rows_to_skip: 0,
-      check_only: false,
-      drop: settings.drop,
-      skipped_path: null,
-    };
   }
 
   #running(): ThreadCalls<ReaderCalls> {

@@ -44,13 +44,19 @@ export class StuckFiles {
 
   /** @returns the error, for the log; @throws it if it does not concern one file */
   add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
-    this.#put(kind, key, { name, reason: reasonOfFile(error), retryAtMs: performance.now() + RETRY_MS });
+    this.#files.set(`${kind} ${key}`, {
+      name,
+      reason: reasonOfFile(error),
+      retryAtMs: performance.now() + RETRY_MS,
+    });
+    this.#report();
     return plainError(error);
   }
 
   /** A file that only a restart with other settings can continue. */
   addUntilRestart(kind: StuckKind, key: string | number, name: string, reason: string): void {
-    this.#put(kind, key, { name, reason, retryAtMs: Number.POSITIVE_INFINITY });
+    this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: Number.POSITIVE_INFINITY });
+    this.#report();
   }
 
   /** Forgets the files of a kind that are not among these. */
@@ -71,10 +77,5 @@ export class StuckFiles {
     const others = this.#files.size - 1;
     const and = others > 0 ? ` and ${counted(others, 'more file')}` : '';
     this.#setCondition('file stuck', first === undefined ? null : `${first.name}${and}: ${first.reason}`);
-  }
-
-  #put(kind: StuckKind, key: string | number, file: StuckFile): void {
-    this.#files.set(`${kind} ${key}`, file);
-    this.#report();
   }
 }
