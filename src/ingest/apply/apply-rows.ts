@@ -6,7 +6,7 @@
  * every row.
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
-import { type Known, merge, type Scoring } from '../../detection/merge.ts';
+import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
 import { type DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import {
@@ -57,12 +57,7 @@ const REISSUED_A_FRAME = 500;
  */
 const RAISE_VERSIONS = 1000;
 
-export interface ApplyCounts {
-  created: number;
-  updated: number;
-  rescored: number;
-  unchanged: number;
-}
+export type ApplyCounts = Record<Outcome['kind'], number>;
 
 export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 

@@ -113,7 +113,7 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
     ...current,
     outcome,
     finished_at: files.now(),
-    report: isChanged ? changedReport(current) : reportAtEnd(current, result),
+    report: reportAtEnd(current, result, isChanged),
     destination: chooseDestination(files, outcome, name, number),
   };
   writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
@@ -121,20 +121,27 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   return ended;
 }
 
-/** Its writer may still have it open. */
-function changedReport({ report: { bounds: _, ...report }, rows_applied }: FileRecord): FileReport {
-  const applied = appliedText(rows_applied, report.rows ?? 0);
-  return { ...report, reason: `the file was changed while it was being applied; ${applied}: drop it again` };
-}
-
-/** After another version of the program checked the file, rows may be invalid that were valid then. */
-function reportAtEnd({ report, rows_applied }: FileRecord, result: ReadingResult): FileReport {
+/**
+ * @param isChanged its writer may still have it open. Otherwise, after another version of the program checked the file,
+ *   rows may be invalid that were valid then
+ */
+function reportAtEnd(
+  { report, rows_applied }: FileRecord,
+  result: ReadingResult,
+  isChanged: boolean,
+): FileReport {
   const { bounds: _, ...counts } = report;
   const { rows = 0, bad_rows = 0 } = report;
+  const applied = appliedText(rows_applied, rows);
+  if (isChanged)
+    return {
+      ...counts,
+      reason: `the file was changed while it was being applied; ${applied}: drop it again`,
+    };
   const all = { ...counts, bad_rows: Math.max(bad_rows, result.counts.bad_rows) };
   if (result.kind !== 'bad') return all;
   const { errors, errors_total, error_groups } = result;
-  const reason = `the file no longer matches the export format; ${appliedText(rows_applied, rows)}`;
+  const reason = `the file no longer matches the export format; ${applied}`;
   return { ...all, reason, errors, errors_total, error_groups };
 }
 

@@ -17,10 +17,7 @@ const MISSPELT_MAX = 4;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-interface ParsedRecord {
-  readonly info: Info;
-  readonly record: string[];
-}
+type ParsedRecord = { readonly info: Info; readonly record: string[] };
 
 export async function* csvEntries(
   chunks: AsyncIterable<Buffer>,
@@ -52,10 +49,7 @@ export async function* csvEntries(
       if (header === null) {
         header = parsed.record;
         const bad = checkHeader(header, exportName);
-        if (bad) {
-          yield [bad];
-          return;
-        }
+        if (bad) return yield [bad];
         continue;
       }
       group.push(entryOf(header, parsed.record, line));
@@ -128,8 +122,7 @@ class LineCounter {
   lineOf({ info, record }: ParsedRecord): number {
     const isPlain = info.lines === this.#counted + 1;
     this.#counted = info.lines;
-    if (isPlain) return info.lines - this.returns;
-    const text = record.join();
+    const text = isPlain ? '' : record.join();
     this.returns += text.split('\r').length - 1;
     return info.lines - this.returns - (text.split('\n').length - 1);
   }

@@ -19,13 +19,8 @@ export class GaveWay extends Error {}
 export async function askAlone(
   settings: Omit<IngestSettings, 'mode'>,
   request: IngestRequest,
-  {
-    tell,
-    onLog,
-  }: {
-    readonly tell: (progress: string) => void;
-    readonly onLog: (line: Extract<IngestEvent, { kind: 'log' }>) => void;
-  },
+  tell: (progress: string) => void,
+  onLog: (line: Extract<IngestEvent, { kind: 'log' }>) => void,
 ): Promise<RequestOutcome> {
   const { serveLock } = dataFolder(settings.data);
   const ingest = startIngest({ ...settings, mode: 'alone' }, (event) => {

@@ -8,26 +8,21 @@ import type { ResettableStatus, WindowStatus } from '../../windows/window-states
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { RemovedRows } from '../apply/remove-rows.ts';
 
+type OfWindow = { readonly export: ExportName; readonly window_start: number };
+
 export type IngestRequest =
   /** Reads archived files again that were first applied in `[from, to)`, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
   /** Reads the newest held file of a failed or abandoned window, or else the failed one again. */
-  | {
+  | (OfWindow & {
       readonly kind: 'reset';
-      readonly export: ExportName;
-      readonly window_start: number;
       /** The status of the window at the time of the request. */
       readonly from: ResettableStatus;
-    }
+    })
   /** Sets from which window on those of an export are expected. */
-  | { readonly kind: 'expect'; readonly export: ExportName; readonly window_start: number }
+  | (OfWindow & { readonly kind: 'expect' })
   /** Of a lab: records an unknown window as if its file had not come in time. */
-  | {
-      readonly kind: 'gap';
-      readonly export: ExportName;
-      readonly window_start: number;
-      readonly status: Extract<WindowStatus, 'missing' | 'abandoned'>;
-    }
+  | (OfWindow & { readonly kind: 'gap'; readonly status: Extract<WindowStatus, 'missing' | 'abandoned'> })
   /**
    * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. Without the
    * request, the ingest thread deletes them all the same.
