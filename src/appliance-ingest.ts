@@ -9,7 +9,7 @@ import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
-import type { IngestSettings } from './ingest/threads/ingest-thread.ts';
+import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Passing, type SupervisedIngest, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';

@@ -4,7 +4,8 @@ import type { Database } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply/apply-rows.ts';
 import type { ExportFileName } from './format/file-name.ts';
-import type { ReadingCounts, ReadingErrors, TimeBounds } from './rules/read-export.ts';
+import type { TimeBounds } from './rules/check-row.ts';
+import type { ReadingCounts, ReadingErrors } from './rules/read-export.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];

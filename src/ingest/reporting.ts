@@ -1,5 +1,4 @@
 /** How ingest reports: lines of the log, and the conditions of alerts. */
-import type { IngestEvent } from './threads/ingest-thread.ts';
 
 /**
  * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
@@ -25,16 +24,4 @@ export interface Reporting {
   ) => void;
   /** Begins a condition, or changes its detail; null: it is over. */
   readonly setCondition: (name: IngestCondition, detail: string | null) => void;
-}
-
-/** Reports by events; of conditions, only changes. */
-export function reportingBy(send: (event: IngestEvent) => void): Reporting {
-  const known = new Map<IngestCondition, string | null>();
-  return {
-    log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
-    setCondition(name, detail) {
-      if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
-      known.set(name, detail);
-    },
-  };
 }

@@ -9,7 +9,8 @@ import { openRemovals, type Removed, removeAccount, removeSubscription } from '.
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
-import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';
+import { countRows } from '../ingest/apply/remove-rows.ts';
+import type { RemovedRows } from '../ingest/requests/requests.ts';
 import { type Database, writing } from '../store/database.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';

@@ -21,7 +21,6 @@ import { positionOfClock } from '../../history/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
-import type { Epoch } from './stream-writer.ts';
 
 /**
  * A removed subscription leaves no rows, but `stream` and `delivery` still have its last position. After a version epoch,
@@ -143,7 +142,7 @@ export class Applier {
    * Announces every detection that changed after a position again, in a new version, and those that are named: it is unknown
    * which versions clients have. Call it first in a transaction.
    */
-  reissue({ parted: after, undone = new Set() }: Pick<Epoch, 'parted' | 'undone'>): void {
+  reissue({ parted: after, undone = new Set() }: { parted: number; undone?: ReadonlySet<string> }): void {
     const { db, log } = this.#options;
     const end = this.#position;
     const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(after);

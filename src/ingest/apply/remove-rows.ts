@@ -26,6 +26,7 @@ import { isDiskFull } from '../../store/database-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import type { Ingest } from '../drop/finished-file.ts';
 import { isFileError } from '../file-errors.ts';
+import type { RemovedRows } from '../requests/requests.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
@@ -46,7 +47,6 @@ export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE p
 const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 
 type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
-export type RemovedRows = { readonly detections: number; readonly versions: number };
 
 /** How many rows subscriptions have. @param db may be a reader */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {

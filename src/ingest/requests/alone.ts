@@ -2,7 +2,7 @@
 import { dataFolder } from '../../store/folder.ts';
 import { isLocked } from '../../store/locks.ts';
 import { startIngest } from '../threads/ingest-client.ts';
-import type { IngestEvent, IngestSettings } from '../threads/ingest-thread.ts';
+import type { IngestEvent, IngestSettings } from '../threads/ingest-messages.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 const CHECK_EVERY_MS = 100;

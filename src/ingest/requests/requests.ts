@@ -6,7 +6,6 @@ import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../history/compact.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
-import type { RemovedRows } from '../apply/remove-rows.ts';
 
 type OfWindow = { readonly export: ExportName; readonly window_start: number };
 
@@ -37,6 +36,8 @@ export interface ReplayCounts extends ApplyCounts {
   /** Files that are no longer in the archive, or that the present settings do not accept. */
   unreadable: { file: string; reason: string }[];
 }
+
+export type RemovedRows = { readonly detections: number; readonly versions: number };
 
 export type RequestOutcome =
   | { readonly ok: true; readonly replay: ReplayCounts }

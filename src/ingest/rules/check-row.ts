@@ -10,7 +10,13 @@ import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../../detection/fiel
 import { formatSeconds, parseSeconds } from '../../time.ts';
 import { type ColumnName, EXPORT_COLUMNS, exportColumn } from '../format/columns.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
-import type { TimeBounds } from './read-export.ts';
+
+/** Of the times in a file, as the API writes times. */
+export interface TimeBounds {
+  /** The earliest `first_detected_at`. */
+  readonly earliest: string;
+  readonly latest: string;
+}
 
 export interface RowLimits extends TimeBounds {
   readonly export: ExportName;

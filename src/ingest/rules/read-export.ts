@@ -23,14 +23,7 @@ import type { ExportFileName } from '../format/file-name.ts';
 import type { RawEntry } from '../format/lines.ts';
 import { ndjsonEntries } from '../format/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../format/unpacking.ts';
-import { checkRow, type RowError, type RowLimits } from './check-row.ts';
-
-/** Of the times in a file, as the API writes times. */
-export interface TimeBounds {
-  /** The earliest `first_detected_at`. */
-  readonly earliest: string;
-  readonly latest: string;
-}
+import { checkRow, type RowError, type RowLimits, type TimeBounds } from './check-row.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {

@@ -11,7 +11,7 @@ import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import type { ExportSource } from '../format/unpacking.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
 import { type AccessConnection, readSubscribers, type Subscribers } from './access-connection.ts';
-import type { IngestSettings } from './ingest-thread.ts';
+import type { IngestSettings } from './ingest-messages.ts';
 import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 
 export interface Reading {

@@ -5,7 +5,7 @@ import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
 import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
-import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-thread.ts';
+import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 
 export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' }>;
 

@@ -37,7 +37,7 @@ import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
 import { type FullDisk, untilRoom, waitForRoom } from './full-disk.ts';
-import type { IngestEvent, IngestSettings } from './ingest-thread.ts';
+import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { StuckFiles } from './stuck-files.ts';
 import { committedFiles, finishTaken, resumeBackfills, takeOrphaned } from './unfinished-files.ts';
 

@@ -1,76 +1,17 @@
-/**
- * The ingest thread: brings the database to the end of its log, then works until it is stopped. What it is started with,
- * the calls that it serves, and its events.
- */
+/** The ingest thread: brings the database to the end of its log, then works until it is stopped. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { type Recovered, recoverDetections } from '../../history/recover.ts';
-import type { StreamPosition } from '../../history/version-epoch.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
-import type { HoldRules } from '../../windows/holding.ts';
 import { DropFolder } from '../drop/drop-folder.ts';
-import type { DropSettings } from '../drop/readiness.ts';
-import type { ProcessedFile } from '../file-record.ts';
-import { type IngestCondition, type Reporting, reportingBy } from '../reporting.ts';
-import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
-import type { ReadingOrder } from '../rules/read-export.ts';
+import type { IngestCondition, Reporting } from '../reporting.ts';
 import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
-import type { ReaderSettings } from './reader-thread.ts';
+import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
-
-export interface IngestSettings
-  extends DropSettings,
-    HoldRules,
-    ReaderSettings,
-    Pick<ReadingOrder, 'require_trailer' | 'bad_rows'> {
-  readonly data: string;
-  readonly drop: string;
-  readonly rescan_seconds: number;
-  readonly archive_days: number;
-  /** As the API writes times. */
-  readonly earliest_time: string;
-  /** The version of the program. */
-  readonly program: string;
-  /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
-  readonly mode: 'serve' | 'alone';
-}
-
-export interface IngestCalls {
-  /** Until it comes, the thread has only loaded its code. */
-  start(settings: IngestSettings): void;
-  /** A cursor is one that the log never issued: see history/version-epoch.ts. */
-  endLost(cursor: StreamPosition): void;
-  /** Answered when it is done; `told` events with its number come before. */
-  ask(asked: { readonly number: number; readonly request: IngestRequest }): RequestOutcome;
-  /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
-  wake(): void;
-  /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
-  rested(): void;
-  stop(): void;
-}
-
-export type IngestEvent =
-  /** Both databases are open. No answer to `start`, which would come only after what the thread does next. */
-  | { readonly kind: 'ready' }
-  /** The database must first be brought to the end of the log, which may take long. */
-  | { readonly kind: 'recovering'; readonly reason: string }
-  | {
-      readonly kind: 'log';
-      readonly level: Parameters<Reporting['log']>[0];
-      readonly msg: string;
-      readonly fields: Record<string, unknown>;
-    }
-  /** The progress of a request, in words. */
-  | { readonly kind: 'told'; readonly number: number; readonly progress: string }
-  /** A transaction became visible. */
-  | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
-  | { readonly kind: 'processed'; readonly file: ProcessedFile }
-  | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
-  | { readonly kind: 'condition'; readonly name: IngestCondition; readonly detail: string | null };
 
 export function runIngester(port: MessagePort): void {
   const send = (event: IngestEvent) => sendEvent(port, event);
@@ -160,4 +101,16 @@ async function recover(options: IngesterOptions): Promise<Recovered> {
       await waitForRoom(error, options);
     }
   }
+}
+
+/** Reports by events; of conditions, only changes. */
+function reportingBy(send: (event: IngestEvent) => void): Reporting {
+  const known = new Map<IngestCondition, string | null>();
+  return {
+    log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+    setCondition(name, detail) {
+      if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
+      known.set(name, detail);
+    },
+  };
 }

@@ -7,7 +7,7 @@ import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
-import type { IngestSettings } from './ingest-thread.ts';
+import type { IngestSettings } from './ingest-messages.ts';
 
 /** A fault after which the thread is started again. */
 export interface Passing {
