@@ -1,7 +1,7 @@
 /** The entry point of the worker threads: ingest, reader, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { OperationsSettings } from './admin/thread-messages.ts';
-import type { ReaderSettings } from './ingest/threads/reader-messages.ts';
+import type { ReaderSettings } from './ingest/threads/reader-thread.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest' }

@@ -24,10 +24,9 @@ export async function ingestAlone(
   if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(config, tell) };
   const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folderOf(config)));
-  const outcome = await askAlone(settings, request, {
-    tell,
-    onLog: ({ level, msg, fields }) => log[level](fields, msg),
-  });
+  const outcome = await askAlone(settings, request, tell, ({ level, msg, fields }) =>
+    log[level](fields, msg),
+  );
   if (!outcome.ok) throw new Refused('failed', outcome.reason);
   return outcome;
 }

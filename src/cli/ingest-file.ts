@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Config } from '../config/load.ts';
+import { type Config, holdRules } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
@@ -15,7 +15,7 @@ import {
 } from '../ingest/format/file-name.ts';
 import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
 import type { ReadingResult } from '../ingest/rules/read-export.ts';
-import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
+import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
 import { nearest } from '../nearest.ts';
 import { anyText, required, value } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
@@ -230,7 +230,7 @@ function subscribersOf(config: Config): Subscribers {
   const { access } = folderOf(config);
   if (!existsSync(access)) return { streams: [], licensed: [] };
   using db = openDatabase(access, 'read');
-  return readSubscribers(db, (exportName) => config.exports[exportName].enabled);
+  return readSubscribers(db, holdRules(config).enabled_exports);
 }
 
 function whenDropped(

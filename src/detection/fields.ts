@@ -7,7 +7,6 @@
  */
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from './content-type.ts';
 
-type ContentTypes = readonly ContentType[];
 export const FIELD_TYPES = ['string', 'integer', 'number', 'boolean', 'timestamp'] as const;
 export type FieldType = (typeof FIELD_TYPES)[number];
 
@@ -54,119 +53,118 @@ const TYPE_OF_KIND = {
   address: 'string',
 } as const satisfies Record<ColumnKind['type'], FieldType>;
 
+/** Every row gives it. */
+const required = fromColumn(BOTH, false, true);
+/** Null where the row does not give it. */
+const optional = fromColumn(BOTH, true, false);
+const optionalText = fromColumn(TEXT, true, false);
+const optionalImage = fromColumn(IMAGE, true, false);
+/** Where the row does not give it, Wirewatch knows a value. */
+const defaulted = fromColumn(BOTH, false, false);
+const defaultedText = fromColumn(TEXT, false, false);
+const defaultedImage = fromColumn(IMAGE, false, false);
+/** Wirewatch derives it; no column gives it. */
+const derived = withoutColumn(false);
+/** Null in this version of the API. */
+const unknown = withoutColumn(true);
+
 /** With the types of its entries; {@link FIELDS} without. */
 export const FIELD_TABLE = [
-  derived('id', 'string', BOTH, 'Stable, opaque id of the detection.'),
-  derived(
-    'version',
-    'integer',
-    BOTH,
-    'Version of the detection: 1 on first sight, plus 1 on each visible change.',
-  ),
-  derived('event', 'string', BOTH, 'On the change stream only: created (version 1) or updated.'),
-  derived('content_type', 'string', BOTH, 'Type of the item: text (a wire story) or image (a photo).'),
+  derived('id', 'string', 'Stable, opaque id of the detection.'),
+  derived('version', 'integer', 'Version of the detection: 1 on first sight, plus 1 on each visible change.'),
+  derived('event', 'string', 'On the change stream only: created (version 1) or updated.'),
+  derived('content_type', 'string', 'Type of the item: text (a wire story) or image (a photo).'),
   derived(
     'match_type',
     'string',
-    BOTH,
     'How the match was made: sentence_fingerprint for text, image_fingerprint for images.',
   ),
-  required('subscription_id', ID, BOTH, 'The subscription that the detection belongs to.'),
+  required('subscription_id', ID, 'The subscription that the detection belongs to.'),
   required(
     'first_detected_at',
     { type: 'timestamp', bound: 'both' },
-    BOTH,
     'When the service first received the match.',
   ),
   defaulted(
     'first_detected_estimated',
     BOOLEAN,
-    BOTH,
     'True when first_detected_at is an estimate, as in a backfill.',
   ),
   required(
     'last_scored_at',
     { type: 'timestamp', bound: 'latest' },
-    BOTH,
     'When the match was last scored. Scoring again with no other change updates it in place, without a new version or a change-stream row.',
   ),
   defaulted(
     'exported_at',
     TIMESTAMP,
-    BOTH,
     'When the export row was written. Updated in place together with last_scored_at.',
   ),
   optional(
     'source.id',
     { type: 'string', characters_max: SOURCE_ID_CHARACTERS_MAX },
-    BOTH,
     "The agency's own id for the item: a URN, a NewsML id or a UUID.",
   ),
-  required('source.internal_id', NUMBER, BOTH, "The number of the item in the agency's matching system."),
-  optional('source.published_at', TIMESTAMP, BOTH, 'When the agency published the item.'),
-  optional('source.language', STRING, TEXT, 'Language of the wire story.'),
-  optional('source.syndicated', BOOLEAN, TEXT, 'Whether the wire story is syndicated.'),
-  optional(
+  required('source.internal_id', NUMBER, "The number of the item in the agency's matching system."),
+  optional('source.published_at', TIMESTAMP, 'When the agency published the item.'),
+  optionalText('source.language', STRING, 'Language of the wire story.'),
+  optionalText('source.syndicated', BOOLEAN, 'Whether the wire story is syndicated.'),
+  optionalText(
     'source.sentences',
     NUMBER,
-    TEXT,
     'Number of sentences in the wire story. Null until the export supplies it.',
   ),
-  defaulted(
+  defaultedImage(
     'source.image_url',
     ADDRESS,
-    IMAGE,
     "Permanent URL of the agency's full-size photo. It works for anyone who holds it.",
   ),
-  optional('source.origin_url', ADDRESS, IMAGE, "Where the agency's photo came from."),
+  optionalImage('source.origin_url', ADDRESS, "Where the agency's photo came from."),
   required(
     'strength.score',
     SCORE,
-    BOTH,
     'Text: percentage of the wire story that was used, 0 to 100. Images: score from 0 to 99.',
   ),
   derived(
     'strength.band',
     'string',
-    BOTH,
     'Text: off, low (from 25 percent), medium (50), high (75) or max (95). Images: low, medium (from 30) or high (60).',
   ),
-  optional(
+  optionalText(
     'strength.matched_sentences',
     NUMBER,
-    TEXT,
     'Estimated number of sentences of the wire story found in the article.',
   ),
-  optional('strength.article_sentences', NUMBER, TEXT, 'Number of sentences in the article.'),
-  required('article.id', NUMBER, BOTH, "The article's id."),
+  optionalText('strength.article_sentences', NUMBER, 'Number of sentences in the article.'),
+  required('article.id', NUMBER, "The article's id."),
   optional(
     'article.url',
     ADDRESS,
-    BOTH,
     'Canonical URL of the article. For print articles, null unless the account has `--print-metadata on`.',
   ),
-  optional('article.domain', STRING, BOTH, 'Registrable domain on which the article appeared.'),
-  optional('article.published_at', TIMESTAMP, BOTH, 'When the article was published. Often unknown (null).'),
-  optional('article.headline', STRING, BOTH, "The article's headline. Null until the export supplies it."),
-  optional('article.publisher.id', ID, BOTH, 'Publisher id. When it is unknown, article.publisher is null.'),
-  optional('article.publisher.name', { type: 'string', trimmed: true }, BOTH, 'Name of the publisher.'),
-  defaulted('article.print', BOOLEAN, TEXT, 'Whether the publisher is a print title.'),
-  optional('article.image_url', ADDRESS, IMAGE, "URL of the publisher's copy of the photo."),
+  optional('article.domain', STRING, 'Registrable domain on which the article appeared.'),
+  optional('article.published_at', TIMESTAMP, 'When the article was published. Often unknown (null).'),
+  optional('article.headline', STRING, "The article's headline. Null until the export supplies it."),
+  optional('article.publisher.id', ID, 'Publisher id. When it is unknown, article.publisher is null.'),
+  optional('article.publisher.name', { type: 'string', trimmed: true }, 'Name of the publisher.'),
+  defaultedText('article.print', BOOLEAN, 'Whether the publisher is a print title.'),
+  optionalImage('article.image_url', ADDRESS, "URL of the publisher's copy of the photo."),
   unknown(
     'customer',
     'boolean',
-    BOTH,
     "Whether the publisher is on the subscription's customer list. Null in this version.",
   ),
-  unknown(
-    'classification',
-    'string',
-    BOTH,
-    'licensed, potentially_unlicensed or unknown. Null in this version.',
-  ),
+  unknown('classification', 'string', 'licensed, potentially_unlicensed or unknown. Null in this version.'),
 ] as const;
 
 export const FIELDS: readonly Field[] = FIELD_TABLE;
+
+/** The machine-readable description of a detection: every field in its order, with its column in files and its position. */
+export function schemaFields() {
+  return FIELDS.map(({ path, type, nullable, content_types, description }, index) => {
+    return { path, column: columnOf(path), position: index + 1, type, nullable, content_types, description };
+  });
+}
 
 /** Members that hold fields and may be asked for whole. */
 export const OBJECT_PATHS = ['source', 'strength', 'article', 'article.publisher'] as const;
@@ -230,60 +228,25 @@ function emptyValue({ type, nullable, column }: Field): string | number | boolea
   return type === 'timestamp' ? '' : 0;
 }
 
-/** Wirewatch derives it; no column gives it. */
-function derived<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
-  path: Path,
-  type: Type,
-  content_types: Types,
-  description: string,
-) {
-  return { path, type, nullable: false, content_types, description, column: null } as const;
+function fromColumn<
+  const Types extends readonly ContentType[],
+  const Nullable extends boolean,
+  const Required extends boolean,
+>(content_types: Types, nullable: Nullable, isRequired: Required) {
+  return <const Path extends string, const Kind extends ColumnKind>(
+    path: Path,
+    kind: Kind,
+    description: string,
+  ) => {
+    const column = { name: columnOf(path), kind, required: isRequired } as const;
+    return { path, type: TYPE_OF_KIND[kind.type], nullable, content_types, description, column } as const;
+  };
 }
 
-/** Null in this version of the API. */
-function unknown<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
-  path: Path,
-  type: Type,
-  content_types: Types,
-  description: string,
-) {
-  return { ...derived(path, type, content_types, description), nullable: true } as const;
-}
-
-/** Every row gives it. */
-function required<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
-  path: Path,
-  kind: Kind,
-  content_types: Types,
-  description: string,
-) {
-  const column = { name: columnOf(path), kind, required: true } as const;
-  return {
-    path,
-    type: TYPE_OF_KIND[kind.type],
-    nullable: false,
-    content_types,
-    description,
-    column,
-  } as const;
-}
-
-/** Null where the row does not give it. */
-function optional<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
-  path: Path,
-  kind: Kind,
-  content_types: Types,
-  description: string,
-) {
-  const column = { name: columnOf(path), kind, required: false } as const;
-  return { ...required(path, kind, content_types, description), nullable: true, column } as const;
-}
-
-/** Where the row does not give it, Wirewatch knows a value. */
-function defaulted<
-  const Path extends string,
-  const Kind extends ColumnKind,
-  const Types extends ContentTypes,
->(path: Path, kind: Kind, content_types: Types, description: string) {
-  return { ...optional(path, kind, content_types, description), nullable: false } as const;
+function withoutColumn<const Nullable extends boolean>(nullable: Nullable) {
+  return <const Path extends string, const Type extends FieldType>(
+    path: Path,
+    type: Type,
+    description: string,
+  ) => ({ path, type, nullable, content_types: BOTH, description, column: null }) as const;
 }

@@ -1,8 +1,8 @@
 /**
  * A match as a detection shows it: everything but `id`, `version` and `event`.
  *
- * A match is rendered once, when its row is read from an export, and kept as text; `id`, `version` and `event`
- * are put before it when it is stored. So serving a page copies bytes and renders nothing.
+ * A match is rendered once, when its row is read from an export, and kept as text, before which `id`, `version` and
+ * `event` are put when it is stored. So serving a page copies bytes and renders nothing.
  */
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
@@ -67,53 +67,31 @@ export function readMatch(rendered: string): Match {
   return JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
 }
 
-/** What filters read: columns of a stored row, beside its text. */
-export interface FilterColumns {
-  readonly publisher_id: number | null;
-  readonly domain: string | null;
-  /** See `bandStep`. */
-  readonly band: number;
-  readonly score: number;
-  readonly print: number;
-  readonly source_id: string | null;
-  readonly article_id: number;
-}
+/** What filters read: columns of a stored row, beside its text. See `bandStep` for `band`. */
+export type FilterColumns = Readonly<ReturnType<typeof filterColumns>>;
 
-/** The members of a match that {@link filterColumns} reads. */
-export interface Filtered {
-  readonly content_type: ContentType;
-  readonly source: Pick<Match['source'], 'id'>;
-  readonly strength: Pick<Match['strength'], 'score'>;
-  readonly article: Pick<Match['article'], 'id' | 'url' | 'domain' | 'print'> & {
-    readonly publisher: { readonly id: number | null } | null;
+export function filterColumns({ content_type, source, strength, article }: Match) {
+  return {
+    publisher_id: article.publisher?.id ?? null,
+    domain: article.domain,
+    band: bandStep(content_type, strength.score),
+    score: strength.score,
+    print: Number(article.print === true),
+    source_id: source.id,
+    article_id: article.id,
   };
 }
 
-/** The same members of the match that a row states, without rendering it. */
-export function filteredOf(contentType: ContentType, row: ExportRow): Filtered {
+/** The same of the match that a row states, without rendering it. */
+export function filterColumnsOf(contentType: ContentType, row: ExportRow): FilterColumns {
   return {
-    content_type: contentType,
-    source: { id: row.source_id },
-    strength: { score: row.strength_score },
-    article: {
-      id: row.article_id,
-      url: row.article_url,
-      domain: row.article_domain,
-      publisher: row.article_publisher_id === null ? null : { id: row.article_publisher_id },
-      print: row.article_print,
-    },
-  };
-}
-
-export function filterColumns(match: Filtered): FilterColumns {
-  return {
-    publisher_id: match.article.publisher?.id ?? null,
-    domain: match.article.domain,
-    band: bandStep(match.content_type, match.strength.score),
-    score: match.strength.score,
-    print: match.article.print === true ? 1 : 0,
-    source_id: match.source.id,
-    article_id: match.article.id,
+    publisher_id: row.article_publisher_id,
+    domain: row.article_domain,
+    band: bandStep(contentType, row.strength_score),
+    score: row.strength_score,
+    print: Number(row.article_print),
+    source_id: row.source_id,
+    article_id: row.article_id,
   };
 }
 

@@ -43,25 +43,18 @@ export function merge(known: Known | null, scoring: Scoring, licensed: boolean):
   if (known === null) return { kind: 'created', known: toKnown(scoring, 1, licensed) };
   const newer = compareScorings(scoring, known) > 0;
   const first = earlierFirst(known.match, scoring.match);
-  const winner = newer ? scoring : known;
-  const match: Match = {
-    ...winner.match,
-    first_detected_at: first.first_detected_at,
-    first_detected_estimated: first.first_detected_estimated,
-  };
-  const next = toKnown({ match, exported_at_given: winner.exported_at_given }, known.version, licensed);
-  if (visibleForm(next) !== visibleForm(known)) {
+  const { first_detected_at, first_detected_estimated } = first;
+  const { match, exported_at_given } = newer ? scoring : known;
+  const merged = { match: { ...match, first_detected_at, first_detected_estimated }, exported_at_given };
+  const next = toKnown(merged, known.version, licensed);
+  if (visibleForm(next) !== visibleForm(known))
     return { kind: 'updated', known: { ...next, version: known.version + 1 } };
-  }
   return newer ? { kind: 'rescored', known: next } : { kind: 'unchanged' };
 }
 
 /** The address that a customer sees: that of a print article only with the licence for print metadata. */
-export function shownUrl(
-  match: { readonly article: Pick<Match['article'], 'print' | 'url'> },
-  licensed: boolean,
-): string | null {
-  return match.article.print === true && !licensed ? null : match.article.url;
+export function shownUrl(url: string | null, isPrint: boolean | undefined, licensed: boolean): string | null {
+  return isPrint === true && !licensed ? null : url;
 }
 
 /** Positive when `a` is the newer scoring: by time of scoring, then of export where given, then by canonical form. */
@@ -92,18 +85,16 @@ function canonicalForm(match: Match): string {
 
 /** All that a customer sees and that raises `version`, as one text. */
 function visibleForm({ match, url_shown }: Known): string {
-  return canonicalText({
-    ...match,
-    last_scored_at: null,
-    exported_at: null,
-    article: { ...match.article, url: url_shown },
-  });
+  return seenForm({ ...match, article: { ...match.article, url: url_shown } });
 }
 
 /** Whether a customer sees the same in both, but for when it was scored and exported; `article.url` is as shown. */
 export function isSameToSee(a: Match, b: Match): boolean {
-  const seen = (match: Match) => canonicalText({ ...match, last_scored_at: null, exported_at: null });
-  return seen(a) === seen(b);
+  return seenForm(a) === seenForm(b);
+}
+
+function seenForm(match: Match): string {
+  return canonicalText({ ...match, last_scored_at: null, exported_at: null });
 }
 
 /** JSON text that is equal for values that differ only in the order of members, and in null members. */
@@ -111,7 +102,6 @@ function canonicalText(value: object): string {
   return JSON.stringify(canonicalValue(value));
 }
 
-/** The value with its members sorted by name, and without those that are null. */
 function canonicalValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(canonicalValue);
@@ -124,13 +114,9 @@ function canonicalValue(value: unknown): unknown {
   return sorted;
 }
 
-function toKnown(scoring: Scoring, version: number, licensed: boolean): Known {
-  return {
-    match: scoring.match,
-    exported_at_given: scoring.exported_at_given,
-    version,
-    url_shown: shownUrl(scoring.match, licensed),
-  };
+function toKnown({ match, exported_at_given }: Scoring, version: number, licensed: boolean): Known {
+  const url_shown = shownUrl(match.article.url, match.article.print, licensed);
+  return { match, exported_at_given, version, url_shown };
 }
 
 /** Both sides are timestamps in the one spelling of the API, or canonical forms: text order is their order. */

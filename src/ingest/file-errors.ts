@@ -11,16 +11,10 @@ import { isDiskFull } from '../store/database-errors.ts';
  * which data may be lost even if the next one succeeds.
  */
 export function isFileError(error: unknown): boolean {
-  return isSystemError(error) && !isDiskFull(error) && !isLogError(error) && !isFailedSync(error);
-}
-
-/** By its name in errno.h: the codes of SQLite and Node (ERR_…) contain an underscore. */
-function isSystemError(error: unknown): boolean {
-  return /^E[A-Z0-9]+$/.test(errorCode(error));
-}
-
-function isFailedSync(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error && error.syscall === 'fsync';
+  // By its name in errno.h: the codes of SQLite and Node (ERR_…) contain an underscore.
+  const isSystemError = /^E[A-Z0-9]+$/.test(errorCode(error));
+  const isFailedSync = error instanceof Error && 'syscall' in error && error.syscall === 'fsync';
+  return isSystemError && !isDiskFull(error) && !isLogError(error) && !isFailedSync;
 }
 
 export interface PlainError {

@@ -3,20 +3,18 @@ import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply/apply-rows.ts';
-import type { ErrorGroup, LineError } from './format/error-groups.ts';
 import type { ExportFileName } from './format/file-name.ts';
-import type { ReadingCounts, TimeBounds } from './rules/read-export.ts';
+import type { TimeBounds } from './rules/check-row.ts';
+import type { ReadingCounts, ReadingErrors } from './rules/read-export.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
-export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
+export interface FileReport
+  extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  readonly errors?: readonly LineError[];
-  readonly errors_total?: number;
-  readonly error_groups?: readonly ErrorGroup[];
   /** Of a refused file: how many were refused so far, with this one. Records of earlier versions have none. */
   readonly refused_files?: number;
   /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
@@ -45,6 +43,7 @@ type Row = Omit<FileRecord, 'report'> & { readonly report: string };
 
 const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
   report, destination`;
+const SELECT = `SELECT ${COLUMNS} FROM ingest_file`;
 
 const UPSERT_FILE = `
   INSERT INTO ingest_file (${COLUMNS})
@@ -58,18 +57,6 @@ const REFUSED_RECORDS_MAX = 1000;
 
 const SELECT_REFUSED = `
   SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;
-
-const DELETE_FILE = 'DELETE FROM ingest_file WHERE number = ?';
-
-const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
-const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
-const SELECT_APPLYING = `SELECT ${COLUMNS} FROM ingest_file WHERE outcome = 'applying' ORDER BY number`;
-const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
-
-const SELECT_NOT_APPLIED = `
-  SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('failed', 'refused') AND finished_at > :since
-  ORDER BY number DESC LIMIT :limit`;
 
 const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
@@ -88,36 +75,19 @@ export const SELECT_FILES_NOT_APPLIED = `
     ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
   ORDER BY found DESC`;
 
-const SELECT_OF_WINDOW = `
-  SELECT ${COLUMNS} FROM ingest_file WHERE export = :export AND window_start = :window_start
-  ORDER BY number DESC LIMIT :limit`;
-
-const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
-
-const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
-
 const SELECT_SAME_CONTENT = `
   SELECT number FROM ingest_file
   WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
     AND window_start IS :window_start AND label IS :label
   LIMIT 1`;
 
-/** Those that a window can be read from again, the newest first. One in the archive was replaced by another. */
-const SELECT_LEFT = `
-  SELECT ${COLUMNS} FROM ingest_file
-  WHERE export = :export AND window_start = :window_start AND outcome = 'failed' AND destination IS NOT NULL
-    AND destination NOT LIKE 'archive/%'
-  ORDER BY number DESC`;
-
-const SELECT_ARCHIVED = `
-  SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome = 'applied' AND finished_at >= :from AND finished_at < :to ORDER BY number`;
-
-const SELECT_EXPIRED = `
-  SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < :before
-    AND number > :after
-  ORDER BY number LIMIT :limit`;
+/** @param clauses what follows FROM */
+function select(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
+  return db
+    .prepare<unknown[], Row>(`${SELECT} ${clauses}`)
+    .all(...values)
+    .map(fromRow);
+}
 
 export function saveFile(db: Database, record: FileRecord): void {
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
@@ -133,30 +103,34 @@ export function refusedFiles(db: Database): number {
 export function forgetRefused(db: Database, kept: readonly number[]): void {
   const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
   for (const { number } of numbers.slice(REFUSED_RECORDS_MAX))
-    if (!kept.includes(number)) db.prepare(DELETE_FILE).run(number);
+    if (!kept.includes(number)) db.prepare('DELETE FROM ingest_file WHERE number = ?').run(number);
 }
 
 /** The file is no longer where the record says. */
 export function clearDestination(db: Database, number: number): void {
-  db.prepare(CLEAR_DESTINATION).run(number);
+  db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
 }
 
 export function lastFileNumber(db: Database): number {
-  return db.prepare<unknown[], { number: number | null }>(SELECT_LAST_NUMBER).get()?.number ?? 0;
+  const last = db.prepare<unknown[], { number: number | null }>(
+    'SELECT max(number) AS number FROM ingest_file',
+  );
+  return last.get()?.number ?? 0;
 }
 
 /** Backfills that are partly applied. */
 export function applyingFiles(db: Database): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_APPLYING).all().map(fromRow);
+  return select(db, "WHERE outcome = 'applying' ORDER BY number");
 }
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+  return select(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
 /** Files that failed or were refused since, the newest first. @param since epoch milliseconds */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
+  const clauses = "WHERE outcome IN ('failed', 'refused') AND finished_at > ? ORDER BY number DESC LIMIT ?";
+  return select(db, clauses, since, limit);
 }
 
 export interface FilesWanted {
@@ -190,12 +164,11 @@ export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecor
     before: before ?? Number.MAX_SAFE_INTEGER,
     scanned,
   };
+  const rows = db.prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql).iterate(values);
   const files: FileRecord[] = [];
   let seen = 0;
   let last: number | null = null;
-  for (const { is_wanted, ...row } of db
-    .prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql)
-    .iterate(values)) {
+  for (const { is_wanted, ...row } of rows) {
     seen += 1;
     last = row.number;
     if (is_wanted === 1) files.push(fromRow(row));
@@ -210,21 +183,17 @@ export function filesOfWindow(
   window: { readonly export: ExportName; readonly window_start: number },
   limit: number,
 ): FileRecord[] {
-  return db
-    .prepare<unknown[], Row>(SELECT_OF_WINDOW)
-    .all({ ...window, limit })
-    .map(fromRow);
+  const clauses = 'WHERE export = ? AND window_start = ? ORDER BY number DESC LIMIT ?';
+  return select(db, clauses, window.export, window.window_start, limit);
 }
 
-/** The record of a number; null when there is none. */
 export function findFile(db: Database, number: number): FileRecord | null {
-  const row = db.prepare<unknown[], Row>(SELECT_ONE).get(number);
-  return row === undefined ? null : fromRow(row);
+  return select(db, 'WHERE number = ?', number)[0] ?? null;
 }
 
 /** The newest records of files that were dropped under this name. */
 export function filesNamed(db: Database, name: string): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_BY_NAME).all(name).map(fromRow);
+  return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
 
 /** The number of the applied file with the same content for this window or label. */
@@ -238,22 +207,31 @@ export function findSameContent(db: Database, file: ExportFileName, sha256: stri
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 
-/** Files of a window that lie in failed/, the newest first. */
+/**
+ * Files of a window that lie in failed/, the newest first: it can be read from them again. One in the archive was
+ * replaced by another.
+ */
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
-  const window = { export: exportName, window_start: windowStart };
-  return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
+  const clauses = `
+    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL
+      AND destination NOT LIKE 'archive/%'
+    ORDER BY number DESC`;
+  return select(db, clauses, exportName, windowStart);
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
 export function archivedFiles(db: Database, from: number, to: number): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_ARCHIVED).all({ from, to }).map(fromRow);
+  const clauses = "WHERE outcome = 'applied' AND finished_at >= ? AND finished_at < ? ORDER BY number";
+  return select(db, clauses, from, to);
 }
 
-export function expiredFiles(
-  db: Database,
-  { before, after, limit }: { before: number; after: number; limit: number },
-): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_EXPIRED).all({ before, after, limit }).map(fromRow);
+/** Archived files with greater numbers than `after`, first to last, that were finished before a time. */
+export function expiredFiles(db: Database, beforeMs: number, after: number, limit: number): FileRecord[] {
+  const clauses = `
+    WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < ?
+      AND number > ?
+    ORDER BY number LIMIT ?`;
+  return select(db, clauses, beforeMs, after, limit);
 }
 
 function fromRow(row: Row): FileRecord {
@@ -261,35 +239,23 @@ function fromRow(row: Row): FileRecord {
 }
 
 /** A file's record in the API's names. */
-export interface FileDocument {
-  readonly number: number;
-  readonly file: string;
-  readonly outcome: FileOutcome;
-  readonly export: ExportName | null;
-  readonly window_start: string | null;
-  readonly label: string | null;
-  readonly taken_at: string;
-  readonly finished_at: string | null;
-  readonly destination: string | null;
-  readonly sha256: string | null;
-  readonly bytes: number;
-  readonly report: FileRecord['report'];
-}
+export type FileDocument = Readonly<ReturnType<typeof fileDocument>>;
 
-export function fileDocument(record: FileRecord): FileDocument {
+export function fileDocument({ name, window_start, taken_at, finished_at, ...record }: FileRecord) {
+  const { number, outcome, export: exportName, label, destination, sha256, bytes, report } = record;
   return {
-    number: record.number,
-    file: record.name,
-    outcome: record.outcome,
-    export: record.export,
-    window_start: record.window_start === null ? null : formatMs(record.window_start),
-    label: record.label,
-    taken_at: formatMs(record.taken_at),
-    finished_at: record.finished_at === null ? null : formatMs(record.finished_at),
-    destination: record.destination,
-    sha256: record.sha256,
-    bytes: record.bytes,
-    report: record.report,
+    number,
+    file: name,
+    outcome,
+    export: exportName,
+    window_start: window_start === null ? null : formatMs(window_start),
+    label,
+    taken_at: formatMs(taken_at),
+    finished_at: finished_at === null ? null : formatMs(finished_at),
+    destination,
+    sha256,
+    bytes,
+    report,
   };
 }
 
@@ -304,7 +270,6 @@ export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'lef
 /** `left_out`: bad, or of a stream that does not exist. */
 export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
-/** A file's record, for metrics. */
 export function processedFile(record: FileRecord): ProcessedFile {
   const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
   const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);

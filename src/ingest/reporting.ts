@@ -16,20 +16,12 @@ export const INGEST_CONDITIONS = [
 ] as const;
 export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
 
-export type Log = (
-  level: 'debug' | 'info' | 'warn' | 'error',
-  msg: string,
-  fields?: Record<string, unknown>,
-) => void;
-
-/** Begins a condition, or changes its detail; null: it is over. */
-export type SetCondition = (name: IngestCondition, detail: string | null) => void;
-
-/** Passes on a condition only when it changes. */
-export function onlyChanges(set: SetCondition): SetCondition {
-  const known = new Map<string, string | null>();
-  return (name, detail) => {
-    if ((known.get(name) ?? null) !== detail) set(name, detail);
-    known.set(name, detail);
-  };
+export interface Reporting {
+  readonly log: (
+    level: 'debug' | 'info' | 'warn' | 'error',
+    msg: string,
+    fields?: Record<string, unknown>,
+  ) => void;
+  /** Begins a condition, or changes its detail; null: it is over. */
+  readonly setCondition: (name: IngestCondition, detail: string | null) => void;
 }

@@ -11,32 +11,19 @@ const JUMP_MS = 5 * MINUTE_MS;
 const STEADY_AFTER_MS = HOUR_MS;
 const PROVEN_AFTER_MS = paced(HOUR_MS);
 
-export class SteadyClock {
-  readonly #ahead: Now;
-  readonly #monotonicMs: Now;
-  readonly #startedMs: number;
-  #aheadMs: number;
-  #jumpedAtMs = Number.NEGATIVE_INFINITY;
-
-  /** @param aheadMs how far the clock is ahead of `monotonicMs` */
-  constructor(aheadMs: Now, monotonicMs: Now) {
-    this.#ahead = aheadMs;
-    this.#monotonicMs = monotonicMs;
-    this.#startedMs = monotonicMs();
-    this.#aheadMs = aheadMs();
-  }
-
+/** @param aheadMs how far the clock is ahead of `monotonicMs` */
+export function steadyClock(aheadMs: Now, monotonicMs: Now) {
+  const startedMs = monotonicMs();
+  let lastAheadMs = aheadMs();
+  let jumpedAtMs = Number.NEGATIVE_INFINITY;
   /** Call it often. A jump and its correction between two calls go unnoticed, and do no harm. */
-  isSteady(): boolean {
-    const monotonicMs = this.#monotonicMs();
-    const aheadMs = this.#ahead();
-    if (Math.abs(aheadMs - this.#aheadMs) > JUMP_MS) this.#jumpedAtMs = monotonicMs;
-    this.#aheadMs = aheadMs;
-    return monotonicMs - this.#jumpedAtMs >= STEADY_AFTER_MS;
-  }
-
+  const isSteady = (): boolean => {
+    const ahead = aheadMs();
+    if (Math.abs(ahead - lastAheadMs) > JUMP_MS) jumpedAtMs = monotonicMs();
+    lastAheadMs = ahead;
+    return monotonicMs() - jumpedAtMs >= STEADY_AFTER_MS;
+  };
   /** Whether it has run evenly for an hour, counted from the start at the earliest: a start may begin with a wrong clock. */
-  isProven(): boolean {
-    return this.isSteady() && this.#monotonicMs() - this.#startedMs >= PROVEN_AFTER_MS;
-  }
+  const isProven = () => isSteady() && monotonicMs() - startedMs >= PROVEN_AFTER_MS;
+  return { isSteady, isProven };
 }

@@ -16,7 +16,7 @@ import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { evaluateHealth, type Health } from '../health/rules.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import { bytesOf, listSegments } from '../history/segment.ts';
-import { isRecorded } from '../ingest/drop/finished-file.ts';
+import { recordedIn } from '../ingest/drop/finished-file.ts';
 import { heldReason, releaseCommand } from '../ingest/drop/held-files.ts';
 import { exportFilesIn, type HeldFile, heldOf } from '../ingest/drop/waiting-names.ts';
 import { applyingFiles, type FileRecord, fileDocument, filesNotApplied } from '../ingest/file-record.ts';
@@ -154,8 +154,7 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
 
 /** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
 function droppedFiles(config: Config, db: Database | null): { waiting: string[]; held: HeldFile[] } {
-  const isKnown = (number: number, name: string) => db !== null && isRecorded(db, number, name);
-  const dropped = exportFilesIn(config.ingest.drop, isKnown);
+  const dropped = exportFilesIn(config.ingest.drop, db === null ? undefined : recordedIn(db));
   const held = db === null ? [] : heldOf(dropped, heldBy(db, holdRules(config)));
   const heldPaths = new Set(held.map(({ path }) => path));
   const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file.name);

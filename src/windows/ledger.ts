@@ -1,4 +1,4 @@
-/** The ledger of export windows and their statuses. */
+/** The ledger of export windows and their statuses. Times are epoch milliseconds. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
@@ -6,25 +6,21 @@ import { isHistory, type ResettableStatus, type WindowStatus } from './window-st
 
 export interface ExportWindow {
   readonly export: ExportName;
-  /** Epoch milliseconds. */
   readonly window_start: number;
   readonly status: WindowStatus;
-  /** When it got this status, epoch milliseconds. */
+  /** When it got this status. */
   readonly since: number;
   /** The ingest number of the file that changed it. */
   readonly file: number | null;
 }
 
-/** Epoch milliseconds, both. */
-export interface Expectation {
+interface Expectation {
   readonly expected_from: number;
   /** All windows before it are in the ledger: no search is needed. */
   readonly looked_through: number;
 }
 
-const SELECT_WINDOW = `
-  SELECT export, window_start, status, since, file FROM export_window
-  WHERE export = :export AND window_start = :window_start`;
+const SELECT = 'SELECT export, window_start, status, since, file FROM export_window';
 
 const UPSERT_WINDOW = `
   INSERT INTO export_window (export, window_start, status, since, file)
@@ -35,49 +31,37 @@ const UPSERT_WINDOW = `
 /** By the index of windows that are not done: there are few of them. */
 export const SELECT_RESETTABLE = `
   SELECT window_start, status FROM export_window
-  WHERE status <> 'done' AND export = :export AND status IN ('failed', 'abandoned')`;
+  WHERE status <> 'done' AND export = ? AND status IN ('failed', 'abandoned')`;
 
-const SELECT_NEWEST_DONE = `
-  SELECT max(window_start) AS window_start FROM export_window WHERE export = :export AND status = 'done'`;
+const SELECT_NEWEST_DONE =
+  "SELECT max(window_start) AS start FROM export_window WHERE export = ? AND status = 'done'";
 
 const SELECT_WINDOWS = `
-  SELECT export, window_start, status, since, file FROM export_window
-  WHERE (:export IS NULL OR export = :export) AND (:status IS NULL OR status = :status)
+  ${SELECT} WHERE (:export IS NULL OR export = :export) AND (:status IS NULL OR status = :status)
   ORDER BY window_start DESC, export LIMIT :limit`;
 
-const INSERT_EXPECTATION = `
+const EXPECT = `
   INSERT INTO export_expectation (export, expected_from, looked_through)
-  VALUES (:export, :window_start, :window_start) ON CONFLICT (export) DO NOTHING`;
-
-const SET_EXPECTATION = `
-  INSERT INTO export_expectation (export, expected_from, looked_through)
-  VALUES (:export, :window_start, :window_start)
-  ON CONFLICT (export) DO UPDATE
-  SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
+  VALUES (:export, :window_start, :window_start) ON CONFLICT (export)`;
+const INSERT_EXPECTATION = `${EXPECT} DO NOTHING`;
+const SET_EXPECTATION = `${EXPECT}
+  DO UPDATE SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
+const SELECT_EXPECTATIONS =
+  'SELECT export, expected_from, looked_through FROM export_expectation ORDER BY export';
+const SET_LOOKED_THROUGH = `
+  UPDATE export_expectation SET looked_through = :looked_through
+  WHERE export = :export AND looked_through <> :looked_through`;
 
 const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
   WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
 
-const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
-const SET_LOOKED_THROUGH = `
-  UPDATE export_expectation SET looked_through = :looked_through
-  WHERE export = :export AND looked_through <> :looked_through`;
-
-const SELECT_BETWEEN = `
-  SELECT export, window_start, status, since, file FROM export_window
-  WHERE export = :export AND window_start >= :from AND window_start < :to`;
-
 export const COUNT_WINDOWS = `
   SELECT count(*) AS windows FROM export_window
   WHERE export = :export AND status = :status AND window_start >= :from`;
 
-const SELECT_EXPECTATIONS =
-  'SELECT export, expected_from, looked_through FROM export_expectation ORDER BY export';
-
-export const COUNT_KNOWN = `
-  SELECT count(*) AS windows FROM export_window
-  WHERE export = :export AND window_start >= :from AND window_start < :to`;
+const IN_SPAN = 'export = :export AND window_start >= :from AND window_start < :to';
+export const COUNT_KNOWN = `SELECT count(*) AS windows FROM export_window WHERE ${IN_SPAN}`;
 
 /** The first known window with nothing known of the next one, or the last one with nothing known of the one before. */
 export const FIRST_BEFORE_GAP = besideGap('ASC', WINDOW_MS);
@@ -86,67 +70,56 @@ export const LAST_BEHIND_GAP = besideGap('DESC', -WINDOW_MS);
 function besideGap(order: 'ASC' | 'DESC', step: number): string {
   return `
   SELECT window_start FROM export_window AS known
-  WHERE export = :export AND window_start >= :from AND window_start < :to AND NOT EXISTS (
+  WHERE ${IN_SPAN} AND NOT EXISTS (
     SELECT 1 FROM export_window AS other
     WHERE other.export = :export AND other.window_start = known.window_start + ${step})
   ORDER BY window_start ${order} LIMIT 1`;
 }
 
-const SELECT_LONG_MISSING = `
-  SELECT export, window_start, status, since, file FROM export_window
-  WHERE export = :export AND status = 'missing' AND window_start > :after AND since <= :before
-  ORDER BY window_start LIMIT :limit`;
+const ABANDON = `
+  UPDATE export_window SET status = 'abandoned', since = :now
+  WHERE export = :export AND window_start IN (
+    SELECT window_start FROM export_window
+    WHERE export = :export AND status = 'missing' AND since <= :before
+      AND window_start NOT IN (SELECT value FROM json_each(:waiting))
+    LIMIT :limit)`;
 
 const DELETE_NOT_YET_DUE = `
   DELETE FROM export_window
   WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
-const DELETE_LOOK = 'DELETE FROM window_look';
 const UPSERT_LOOK = `
   INSERT INTO window_look (id, looked_at) VALUES (1, ?)
   ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
 
-export function findWindow(
-  db: Database,
-  exportName: ExportName,
-  windowStart: number,
-): ExportWindow | undefined {
-  return db
-    .prepare<unknown[], ExportWindow>(SELECT_WINDOW)
-    .get({ export: exportName, window_start: windowStart });
+export function findWindow(db: Database, exportName: ExportName, start: number): ExportWindow | undefined {
+  const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE export = ? AND window_start = ?`);
+  return select.get(exportName, start);
 }
 
+/** The newest first. A null member wants all. */
 export function listWindows(
   db: Database,
-  wanted: {
-    readonly export: ExportName | null;
-    readonly status: WindowStatus | null;
-    readonly limit: number;
-  },
+  wanted: { export: ExportName | null; status: WindowStatus | null; limit: number },
 ): ExportWindow[] {
   return db.prepare<unknown[], ExportWindow>(SELECT_WINDOWS).all(wanted);
 }
 
-/** The failed and the abandoned windows of an export, by start in epoch milliseconds. */
+/** The failed and the abandoned windows of an export, by start. */
 export function resettableWindows(db: Database, exportName: ExportName): Map<number, ResettableStatus> {
-  const rows = db
-    .prepare<unknown[], { window_start: number; status: ResettableStatus }>(SELECT_RESETTABLE)
-    .all({ export: exportName });
-  return new Map(rows.map(({ window_start, status }) => [window_start, status]));
+  const select = db.prepare<unknown[], { window_start: number; status: ResettableStatus }>(SELECT_RESETTABLE);
+  return new Map(select.all(exportName).map(({ window_start, status }) => [window_start, status]));
 }
 
-/** The end of an export's newest finished window, epoch milliseconds; null when none is finished. */
+/** The end of an export's newest finished window; null when none is finished. */
 export function newestDone(db: Database, exportName: ExportName): number | null {
-  const row = db
-    .prepare<unknown[], { window_start: number | null }>(SELECT_NEWEST_DONE)
-    .get({ export: exportName });
-  return row === undefined || row.window_start === null ? null : row.window_start + WINDOW_MS;
+  const row = db.prepare<unknown[], { start: number | null }>(SELECT_NEWEST_DONE).get(exportName);
+  return row === undefined || row.start === null ? null : row.start + WINDOW_MS;
 }
 
 /**
- * The end of the newest finished window of all exports, epoch milliseconds; 0 while there is none. A clock that is
- * behind it is wrong.
+ * The end of the newest finished window of all exports; 0 while there is none. A clock that is behind it is wrong.
  *
  * It can be trusted even when our own clock was ahead for a while: the agency names a window's file once the window
  * has ended by the agency's clock, so a file that was read then is no newer than what the agency had written. Delivery
@@ -169,58 +142,55 @@ export function setWindow(db: Database, window: ExportWindow): void {
  *
  * @returns how many windows are no longer missing or abandoned
  */
-export function expectFrom(db: Database, exportName: ExportName, windowStartMs: number): number {
-  db.prepare(SET_EXPECTATION).run({ export: exportName, window_start: windowStartMs });
-  const { changes } = db
-    .prepare(DELETE_NOT_EXPECTED)
-    .run({ export: exportName, window_start: windowStartMs });
-  db.prepare(DELETE_LOOK).run();
-  return changes;
+export function expectFrom(db: Database, exportName: ExportName, window_start: number): number {
+  db.prepare(SET_EXPECTATION).run({ export: exportName, window_start });
+  db.prepare('DELETE FROM window_look').run();
+  return db.prepare(DELETE_NOT_EXPECTED).run({ export: exportName, window_start }).changes;
+}
+
+function expectations(db: Database) {
+  return db.prepare<unknown[], Expectation & { readonly export: ExportName }>(SELECT_EXPECTATIONS).all();
 }
 
 /** The first expected window of an export; null while none has finished. */
 export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
-  return db.prepare<unknown[], Expectation>(SELECT_EXPECTATION).get(exportName) ?? null;
+  return expectations(db).find((row) => row.export === exportName) ?? null;
 }
 
-export function setLookedThrough(db: Database, exportName: ExportName, windowStartMs: number): void {
-  db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through: windowStartMs });
+export function setLookedThrough(db: Database, exportName: ExportName, looked_through: number): void {
+  db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through });
 }
 
-/** How many of an export's windows from one on have a status; `from` in epoch milliseconds. */
+/** How many of an export's windows from one on have a status. */
 export function countWindows(
   db: Database,
   exportName: ExportName,
   status: WindowStatus,
   from: number,
 ): number {
-  const row = db
-    .prepare<unknown[], { windows: number }>(COUNT_WINDOWS)
-    .get({ export: exportName, status, from });
-  return row?.windows ?? 0;
+  const count = db.prepare<unknown[], { windows: number }>(COUNT_WINDOWS);
+  return count.get({ export: exportName, status, from })?.windows ?? 0;
 }
 
-/** The known windows of an export in `[from, to)`, epoch milliseconds. */
-export function windowsBetween(
+/** The starts of the known windows of an export in `[from, to)`. */
+export function knownStarts(
   db: Database,
   exportName: ExportName,
   from: number,
   to: number,
-): ExportWindow[] {
-  return db.prepare<unknown[], ExportWindow>(SELECT_BETWEEN).all({ export: exportName, from, to });
+): ReadonlySet<number> {
+  const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE ${IN_SPAN}`);
+  return new Set(select.all({ export: exportName, from, to }).map(({ window_start }) => window_start));
 }
 
-/** Windows after `after` that have been missing since `before` or longer, the oldest first, epoch milliseconds. */
-export function longMissing(
+/** Abandons windows that have been missing since `before` or longer, but for those in `waiting`; @returns how many */
+export function abandonMissing(
   db: Database,
-  wanted: {
-    readonly export: ExportName;
-    readonly after: number;
-    readonly before: number;
-    readonly limit: number;
-  },
-): ExportWindow[] {
-  return db.prepare<unknown[], ExportWindow>(SELECT_LONG_MISSING).all(wanted);
+  exportName: ExportName,
+  wanted: { now: number; before: number; waiting: ReadonlySet<number>; limit: number },
+): number {
+  const waiting = JSON.stringify([...wanted.waiting]);
+  return db.prepare(ABANDON).run({ ...wanted, export: exportName, waiting }).changes;
 }
 
 /** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
@@ -228,7 +198,7 @@ export function forgetNotYetDue(db: Database, exportName: ExportName, from: numb
   db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
 }
 
-/** When missing windows were last searched for, epoch milliseconds; null: never. */
+/** When missing windows were last searched for; null: never. */
 export function readLook(db: Database): number | null {
   return db.prepare<unknown[], { looked_at: number }>(SELECT_LOOK).get()?.looked_at ?? null;
 }
@@ -237,7 +207,7 @@ export function setLook(db: Database, nowMs: number): void {
   db.prepare(UPSERT_LOOK).run(nowMs);
 }
 
-/** How many windows of an export, in a span; epoch milliseconds. */
+/** How many windows of an export, in a span. */
 export interface UnknownWindows {
   readonly export: ExportName;
   readonly windows: number;
@@ -251,13 +221,9 @@ export interface UnknownWindows {
  * there may be far more of the others.
  */
 export function unknownWindows(db: Database, before: number): UnknownWindows[] {
-  const expectations = db
-    .prepare<unknown[], Expectation & { readonly export: ExportName }>(SELECT_EXPECTATIONS)
-    .all();
-  return expectations.flatMap(({ export: exportName, expected_from, looked_through }) => {
-    const newest = newestDone(db, exportName);
+  return expectations(db).flatMap(({ export: exportName, expected_from, looked_through }) => {
     const from = Math.max(expected_from, looked_through);
-    const to = Math.min(before, (newest ?? 0) - WINDOW_MS);
+    const to = Math.min(before, (newestDone(db, exportName) ?? 0) - WINDOW_MS);
     if (from >= to) return [];
     const span = { export: exportName, from, to };
     const known = db.prepare<unknown[], { windows: number }>(COUNT_KNOWN).get(span)?.windows ?? 0;

@@ -8,30 +8,22 @@ import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
 import {
+  abandonMissing,
   forgetNotYetDue,
-  longMissing,
+  knownStarts,
   newestWindowEnd,
   readExpectation,
   readLook,
   setLook,
   setLookedThrough,
   setWindow,
-  windowsBetween,
 } from './ledger.ts';
-import {
-  ABANDONED_AFTER_MS,
-  isLookDue,
-  type Known,
-  overdueBeforeMs,
-  statusAfterSearch,
-  type WindowStatus,
-} from './window-states.ts';
+import { ABANDONED_AFTER_MS, isLookDue, overdueBeforeMs } from './window-states.ts';
 
 const GROUP_WINDOWS = 1000;
 
 export interface MissingWindowsOptions {
   readonly db: Database;
-  /** The exports that are enabled. */
   readonly exports: readonly ExportName[];
   /** One transaction. */
   readonly write: (work: () => void) => void;
@@ -53,7 +45,7 @@ export class MissingWindows {
   /**
    * Searches if it is time to, which is once a day.
    *
-   * @param isSteady see SteadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
+   * @param isSteady see steadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
    *   searched by a clock that is behind a finished window.
    * @returns how many windows became missing and how many were abandoned; null: it was not time
    */
@@ -82,7 +74,8 @@ async function findMissing(
   const overdueBefore = overdueBeforeMs(nowMs);
   const expectation = readExpectation(db, exportName);
   if (expectation === null) return 0;
-  const { expected_from: expectedFromMs, looked_through } = expectation;
+  const { expected_from, looked_through } = expectation;
+  const missing = { export: exportName, status: 'missing', since: nowMs, file: null } as const;
   let count = 0;
   // The next search begins at the first window that this one skips.
   let resumeFrom = overdueBefore;
@@ -90,17 +83,14 @@ async function findMissing(
     const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
     const waiting = waitingWindows(exportName);
     write(() => {
-      const known = new Map(
-        windowsBetween(db, exportName, from, to).map((window) => [window.window_start, window]),
-      );
-      for (let start = from; start < to; start += WINDOW_MS) {
-        const before = known.get(start);
-        const isWaiting = waiting.has(start);
-        const status = statusAfterSearch(before, start, { nowMs, expectedFromMs, isWaiting });
-        if (status === undefined) resumeFrom = Math.min(resumeFrom, start);
-        if (!isNew(before, status)) continue;
-        count += 1;
-        setWindow(db, { export: exportName, window_start: start, status, since: nowMs, file: null });
+      const known = knownStarts(db, exportName, from, to);
+      for (let window_start = from; window_start < to; window_start += WINDOW_MS) {
+        if (known.has(window_start)) continue;
+        if (waiting.has(window_start)) resumeFrom = Math.min(resumeFrom, window_start);
+        else {
+          count += 1;
+          setWindow(db, { ...missing, window_start });
+        }
       }
       setLookedThrough(db, exportName, Math.min(to, resumeFrom));
     });
@@ -108,7 +98,7 @@ async function findMissing(
   }
   write(() => {
     forgetNotYetDue(db, exportName, overdueBefore);
-    setLookedThrough(db, exportName, Math.max(expectedFromMs, resumeFrom));
+    setLookedThrough(db, exportName, Math.max(expected_from, resumeFrom));
   });
   return count;
 }
@@ -118,29 +108,14 @@ async function abandonLongMissing(
   exportName: ExportName,
   nowMs: number,
 ): Promise<number> {
+  const before = nowMs - ABANDONED_AFTER_MS;
   let count = 0;
-  const group = (after: number) =>
-    longMissing(db, { export: exportName, after, before: nowMs - ABANDONED_AFTER_MS, limit: GROUP_WINDOWS });
-  for (let windows = group(-1); windows.length > 0; windows = group(windows.at(-1)?.window_start ?? nowMs)) {
+  for (let group = GROUP_WINDOWS; group === GROUP_WINDOWS; count += group) {
     const waiting = waitingWindows(exportName);
     write(() => {
-      for (const window of windows) {
-        const isWaiting = waiting.has(window.window_start);
-        const status = statusAfterSearch(window, window.window_start, {
-          nowMs,
-          expectedFromMs: null,
-          isWaiting,
-        });
-        if (!isNew(window, status)) continue;
-        count += 1;
-        setWindow(db, { ...window, status, since: nowMs });
-      }
+      group = abandonMissing(db, exportName, { now: nowMs, before, waiting, limit: GROUP_WINDOWS });
     });
-    await between();
+    if (group > 0) await between();
   }
   return count;
-}
-
-function isNew(before: Known | undefined, status: WindowStatus | undefined): status is WindowStatus {
-  return status !== undefined && status !== before?.status;
 }

@@ -9,15 +9,6 @@ import type { WindowStatus } from './window-states.ts';
 /** As long as gaps are shown to clients. */
 const GAPS_SHOWN_MS = 90 * DAY_MS;
 
-/** Windows of the last 90 days that brought nothing, by why. */
-export interface NotRead {
-  readonly failed: number;
-  readonly missing: number;
-  readonly abandoned: number;
-  /** Nothing is known of them yet, though a later window was read. */
-  readonly not_arrived: number;
-}
-
 export interface Reach {
   /** End of the newest finished window, as the API writes times; null: none is. */
   readonly newest_done: string | null;
@@ -25,7 +16,8 @@ export interface Reach {
   readonly newest_late_seconds: number | null;
   /** Finished windows of the last 90 days. */
   readonly windows_done: number;
-  readonly not_read: NotRead;
+  /** Windows of the last 90 days that brought nothing; `not_arrived`: nothing is known of them, though a later one was read. */
+  readonly not_read: Readonly<Record<Exclude<WindowStatus, 'done'> | 'not_arrived', number>>;
 }
 
 export function readReach(db: Database, exportName: ExportName, nowMs: number): Reach {
@@ -57,26 +49,17 @@ export const NOTHING_READ: Reach = {
   not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
 };
 
-export function countNotRead({ not_read }: Reach): number {
-  return Object.values(not_read).reduce((sum, windows) => sum + windows, 0);
-}
-
 /** @param ago how long ago that was, in words; empty to leave it out */
-export function reachText(reach: Reach, ago = ''): string {
-  const done =
-    reach.newest_done === null ? 'no window finished yet' : `read up to ${reach.newest_done}${ago}`;
-  return done + exceptionsText(reach);
-}
-
-function exceptionsText(reach: Reach): string {
-  const windows = countNotRead(reach);
-  if (windows === 0) return '';
-  if (windows === reach.not_read.not_arrived)
-    return `; ${counted(windows, 'window before it has', 'windows before it have')} not arrived`;
-  const why = Object.entries(reach.not_read).flatMap(([status, count]) =>
-    count === 0 ? [] : [[status.replace('_', ' '), count] as const],
-  );
-  if (why.length === 1) return `, except ${counted(windows, `${why[0]?.[0]} window`)}`;
-  const kinds = why.map(([kind, count]) => `${grouped(count)} ${kind}`);
-  return `, except ${counted(windows, 'window')}: ${kinds.join(', ')}`;
+export function reachText({ newest_done, not_read }: Reach, ago = ''): string {
+  const done = newest_done === null ? 'no window finished yet' : `read up to ${newest_done}${ago}`;
+  const why = Object.entries(not_read)
+    .filter(([, windows]) => windows > 0)
+    .map(([status, windows]) => ({ windows, kind: status.replace('_', ' ') }));
+  const all = why.reduce((sum, { windows }) => sum + windows, 0);
+  if (all === 0) return done;
+  if (all === not_read.not_arrived)
+    return `${done}; ${counted(all, 'window before it has', 'windows before it have')} not arrived`;
+  if (why.length === 1) return `${done}, except ${counted(all, `${why[0]?.kind} window`)}`;
+  const kinds = why.map(({ kind, windows }) => `${grouped(windows)} ${kind}`);
+  return `${done}, except ${counted(all, 'window')}: ${kinds.join(', ')}`;
 }

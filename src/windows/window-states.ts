@@ -27,20 +27,6 @@ const HISTORY_AFTER_MS = 90 * DAY_MS;
 /** In one of these statuses, a window waits for an operator: files that arrive for it are held. */
 export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
-/** A known window; it has had its status since `since`, epoch milliseconds. */
-export interface Known {
-  readonly status: WindowStatus;
-  readonly since: number;
-}
-
-export interface Look {
-  readonly nowMs: number;
-  /** Start of the export's first window that finished, by the time of finishing; null: none has. */
-  readonly expectedFromMs: number | null;
-  /** A file of this window is in the drop folder: it has arrived. */
-  readonly isWaiting: boolean;
-}
-
 /** Whether a window had ended too long before it was read for others to be expected from it on. */
 export function isHistory(windowStartMs: number, readAtMs: number): boolean {
   return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
@@ -67,23 +53,7 @@ export function statusPhrase(status: WindowStatus | undefined): string {
 
 /** The status after a file of the window was read or failed; a window that is done stays done. */
 export function statusAfter(status: WindowStatus | undefined, outcome: 'applied' | 'failed'): WindowStatus {
-  if (outcome === 'applied') return 'done';
-  return status === 'done' ? 'done' : 'failed';
-}
-
-/** The status after a search; undefined: the window gets none. */
-export function statusAfterSearch(
-  known: Known | undefined,
-  windowStartMs: number,
-  { nowMs, expectedFromMs, isWaiting }: Look,
-): WindowStatus | undefined {
-  if (isWaiting) return known?.status;
-  if (known === undefined) {
-    const isExpected = expectedFromMs !== null && windowStartMs >= expectedFromMs;
-    return isExpected && windowStartMs < overdueBeforeMs(nowMs) ? 'missing' : undefined;
-  }
-  if (known.status === 'missing' && nowMs - known.since >= ABANDONED_AFTER_MS) return 'abandoned';
-  return known.status;
+  return outcome === 'applied' || status === 'done' ? 'done' : 'failed';
 }
 
 /** Windows that start before this have been due for a day. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { SteadyClock } from '../../src/ingest/steady-clock.ts';
+import { steadyClock } from '../../src/ingest/steady-clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
@@ -126,7 +126,7 @@ test('a stop does not wait for a file without valid rows', async () => {
 
 test('irreversible actions wait until the clock has run evenly for an hour', () => {
   let [wallMs, monotonicMs] = [Date.now(), 0];
-  const clock = new SteadyClock(
+  const clock = steadyClock(
     () => wallMs - monotonicMs,
     () => monotonicMs,
   );

@@ -1,8 +1,7 @@
 /** GET and HEAD /v1/schema/detection: the fields of a detection, for machines. */
 import { hash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
-import { FIELD_TYPES, FIELDS } from '../../detection/fields.ts';
-import { schemaFields } from '../../detection/schema.ts';
+import { FIELD_TYPES, FIELDS, schemaFields } from '../../detection/fields.ts';
 import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
 import { readParameters } from '../../query/parameters.ts';
 import type { KeyedEndpoint } from '../description.ts';

@@ -6,9 +6,8 @@
  * every row.
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
-import { type Known, merge, type Scoring } from '../../detection/merge.ts';
-import { firstVersion, raisedVersion } from '../../detection/version-epoch.ts';
-import { DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
+import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
+import { type DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
 import {
   changedLine,
@@ -19,7 +18,7 @@ import {
   rescoredLine,
 } from '../../history/row-lines.ts';
 import { positionOfClock } from '../../history/version-epoch.ts';
-import type { Database, Statement } from '../../store/database.ts';
+import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
 
@@ -51,21 +50,22 @@ const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VA
 
 const REISSUED_A_FRAME = 500;
 
-export interface ApplyCounts {
-  created: number;
-  updated: number;
-  rescored: number;
-  unchanged: number;
-}
+/**
+ * By how much a version epoch raises versions, since after a disaster it cannot be proven that they match what clients
+ * saw: far more than a detection gathers in what may be lost. So no client takes newer content for older.
+ */
+const RAISE_VERSIONS = 1000;
+
+export type ApplyCounts = Record<Outcome['kind'], number>;
 
 export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
-export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
+export function sumOf(a: ApplyCounts, { created, updated, rescored, unchanged }: ApplyCounts): ApplyCounts {
   return {
-    created: a.created + b.created,
-    updated: a.updated + b.updated,
-    rescored: a.rescored + b.rescored,
-    unchanged: a.unchanged + b.unchanged,
+    created: a.created + created,
+    updated: a.updated + updated,
+    rescored: a.rescored + rescored,
+    unchanged: a.unchanged + unchanged,
   };
 }
 
@@ -76,19 +76,14 @@ export interface Added {
 }
 
 export interface ApplyOptions {
-  /** The highest position issued so far. */
+  readonly db: Database;
+  readonly rows: DetectionRows;
+  readonly log: LogWriter;
   readonly lastPosition: number;
   readonly nowMs: number;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
-  /** The times of the version epochs, epoch milliseconds. */
   readonly epochsMs: readonly number[];
-}
-
-/** See `Epoch`. */
-interface Reissued {
-  readonly parted: number;
-  readonly undone?: ReadonlySet<string>;
 }
 
 /**
@@ -99,29 +94,27 @@ interface Reissued {
  */
 export class Applier {
   readonly counts: ApplyCounts = { ...NO_COUNTS };
-  readonly #statements: ApplyStatements;
-  readonly #log: LogWriter;
   readonly #options: ApplyOptions;
   #position: number;
   #firstPosition = 0;
 
-  constructor(statements: ApplyStatements, log: LogWriter, options: ApplyOptions) {
-    this.#statements = statements;
-    this.#log = log;
+  constructor(options: ApplyOptions) {
     this.#options = options;
-    const { lastPosition, nowMs, epochsMs } = options;
+    const { rows, lastPosition, nowMs, epochsMs } = options;
     this.#position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
     // A transaction that was rolled back may have left rows.
-    statements.rows.forget();
+    rows.forget();
   }
 
   apply(batch: RowBatch): void {
+    const { rows, log, epochsMs } = this.#options;
     const outcomes = new Outcomes();
     for (const [row, id] of batch.ids.entries()) {
       const state = stateOf(batch, row, id);
-      const { epochsMs } = this.#options;
-      const version = firstVersion(state.first_detected_at, epochsMs);
-      if (this.#statements.rows.create(state, version, epochsMs.length, this.#position + 1)) {
+      // What was detected after an epoch began cannot have been known before it.
+      const raises = epochsMs.filter((atMs) => state.first_detected_at * 1000 < atMs).length;
+      const version = 1 + RAISE_VERSIONS * raises;
+      if (rows.create(state, version, epochsMs.length, this.#position + 1)) {
         this.counts.created += 1;
         this.#advance();
         outcomes.created(this.#position, version);
@@ -129,43 +122,45 @@ export class Applier {
         outcomes.passed(this.#merge(id, scoringOf(batch, row)));
       }
     }
-    this.#statements.rows.flush();
+    rows.flush();
     // Without new detections, the lines of the changed ones are enough for the log.
     if (outcomes.hasCreated) {
       if (batch.frame === null) throw new Error('a batch of rows has no log frame');
-      this.#log.appendFrame(batch.frame);
+      log.appendFrame(batch.frame);
     }
     const lines = outcomes.lines();
-    if (lines !== '') this.#log.append(lines);
+    if (lines !== '') log.append(lines);
   }
 
   /** Ends the streams of a subscription; its rows are deleted later. */
   removeSubscription(subscription: number): void {
-    this.#log.append(this.#statements.rows.end(subscription).join('') + removedLine(subscription));
+    const { rows, log } = this.#options;
+    log.append(rows.end(subscription).join('') + removedLine(subscription));
   }
 
   /**
    * Announces every detection that changed after a position again, in a new version, and those that are named: it is unknown
    * which versions clients have. Call it first in a transaction.
    */
-  reissue(db: Database, { parted: after, undone = new Set() }: Reissued): void {
+  reissue({ parted: after, undone = new Set() }: { parted: number; undone?: ReadonlySet<string> }): void {
+    const { db, log } = this.#options;
     const end = this.#position;
     const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(after);
     const changed = db.prepare<unknown[], { id: string; position: number }>(SELECT_CHANGED);
     for (const { ordinal } of streams)
       for (let reached: number | undefined = after; reached !== undefined; ) {
         const batch = changed.all({ ordinal, after: reached, end, limit: REISSUED_A_FRAME });
-        if (batch.length > 0) this.#log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
+        if (batch.length > 0) log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
         reached = batch.at(-1)?.position;
       }
     for (const id of undone) {
       const line = this.#reissue(id);
-      if (line !== '') this.#log.append(line);
+      if (line !== '') log.append(line);
     }
   }
 
   #reissue(id: string): string {
-    const stored = this.#statements.rows.find(id);
+    const stored = this.#options.rows.find(id);
     // It does not exist here, or was announced already.
     if (stored === undefined || stored.epochs === this.#options.epochsMs.length) return '';
     return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
@@ -173,34 +168,35 @@ export class Applier {
 
   /** Writes the heads of the streams. Nothing may be applied after it. */
   finish(): Added {
-    this.#statements.rows.finish();
-    if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
-    this.#statements.insertDelivery.run(this.#firstPosition, this.#position);
-    return { first_position: this.#firstPosition, last_position: this.#position };
+    const { db, rows } = this.#options;
+    rows.finish();
+    const [first_position, last_position] = [this.#firstPosition, this.#position];
+    if (first_position === 0) return { first_position, last_position: 0 };
+    db.prepare(INSERT_DELIVERY).run(first_position, last_position);
+    return { first_position, last_position };
   }
 
   /** @returns its line for the log; empty if the row changed nothing */
   #merge(id: string, scoring: Scoring): string {
-    const stored = this.#statements.rows.find(id);
+    const { rows, licensed } = this.#options;
+    const stored = rows.find(id);
     if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
-    const { licensed } = this.#options;
     const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
     this.counts[outcome.kind] += 1;
     if (outcome.kind === 'unchanged') return '';
     const { known } = outcome;
     const state = stateOfKnown(id, known);
-    if (outcome.kind !== 'updated') {
-      this.#statements.rows.rescore(state, known.version);
-      return rescoredLine(state, known.version);
-    }
-    return this.#change(state, known.version, stored.epochs);
+    if (outcome.kind === 'updated') return this.#change(state, known.version, stored.epochs);
+    rows.rescore(state, known.version);
+    return rescoredLine(state, known.version);
   }
 
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
   #change(state: DetectionState, next: number, epochs: number): string {
-    const all = this.#options.epochsMs.length;
-    const version = raisedVersion(next, all - epochs);
-    this.#statements.rows.change(state, version, all, this.#position + 1);
+    const { rows, epochsMs } = this.#options;
+    const all = epochsMs.length;
+    const version = next + RAISE_VERSIONS * (all - epochs);
+    rows.change(state, version, all, this.#position + 1);
     this.#advance();
     return changedLine(state, this.#position, version);
   }
@@ -214,59 +210,42 @@ export class Applier {
 /** The outcomes of a batch's rows, in order, as lines for the log: one line for consecutive rows of the same outcome. */
 class Outcomes {
   hasCreated = false;
-  readonly #lines: string[] = [];
+  #lines = '';
   /** Only the lines of changed detections, for a batch whose rows are not logged. */
-  readonly #changes: string[] = [];
+  #changes = '';
   #created = { rows: 0, position: 0, version: 0 };
   #passed = 0;
 
   created(position: number, version: number): void {
     this.hasCreated = true;
-    this.#endPassed();
     const run = this.#created;
-    if (run.rows > 0 && (run.version !== version || run.position + run.rows !== position)) this.#endCreated();
+    if (this.#passed > 0 || run.version !== version || run.position + run.rows !== position) this.#end();
     if (this.#created.rows === 0) this.#created = { rows: 0, position, version };
     this.#created.rows += 1;
   }
 
   passed(line: string): void {
-    this.#endCreated();
+    if (this.#created.rows > 0) this.#end();
     this.#passed += 1;
     if (line === '') return;
-    this.#endPassed();
-    this.#lines.push(line);
-    this.#changes.push(line);
+    this.#end();
+    this.#lines += line;
+    this.#changes += line;
   }
 
   lines(): string {
-    if (!this.hasCreated) return this.#changes.join('');
-    this.#endCreated();
-    this.#endPassed();
-    return this.#lines.join('');
+    this.#end();
+    return this.hasCreated ? this.#lines : this.#changes;
   }
 
-  #endCreated(): void {
+  /** Ends what is counted: rows of one of the two outcomes. */
+  #end(): void {
     const { rows, position, version } = this.#created;
-    if (rows > 0) this.#lines.push(createdLine(rows, position, version));
+    if (rows > 0) this.#lines += createdLine(rows, position, version);
+    if (this.#passed > 0) this.#lines += passedLine(this.#passed);
     this.#created = { rows: 0, position: 0, version: 0 };
-  }
-
-  #endPassed(): void {
-    if (this.#passed > 0) this.#lines.push(passedLine(this.#passed));
     this.#passed = 0;
   }
-}
-
-export interface ApplyStatements {
-  readonly rows: DetectionRows;
-  readonly insertDelivery: Statement;
-}
-
-export function prepareApply(db: Database): ApplyStatements {
-  return {
-    rows: new DetectionRows(db),
-    insertDelivery: db.prepare(INSERT_DELIVERY),
-  };
 }
 
 /** The highest position in the database; 0 in a new one. */

@@ -11,18 +11,19 @@ import {
   chooseDestination,
   type FileStore,
   finishFile,
-  isRecorded,
+  type Ingest,
   nextNumber,
+  recordedIn,
 } from '../drop/finished-file.ts';
+import { exportFilesIn } from '../drop/waiting-names.ts';
 import { type FileRecord, type FileReport, findFile, findSameContent, saveFile } from '../file-record.ts';
 import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import type { ExportReader, Reading } from '../threads/export-reader.ts';
+import type { Reading } from '../threads/export-reader.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
 import { sumOfUnknown, type UnknownRows } from './row-batch.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import {
-  errorsOf,
   fileOperation,
   type Processed,
   putAway,
@@ -32,11 +33,7 @@ import {
   type WaitingExport,
 } from './window-file.ts';
 
-export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
-export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
-
-/** Lets more urgent work run between two transactions. @throws Stopping when the thread is to end */
-export type Between = () => Promise<void>;
+type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
 
 const TRANSACTION_ROWS = 20_000;
 /** How often waiting windows are read, and a stop is noticed, while a backfill is checked. */
@@ -45,13 +42,8 @@ const TURN_EVERY_MS = 500;
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
 export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 
-export async function ingestBackfill(
-  files: FileStore,
-  exports: ExportReader,
-  waiting: WaitingBackfill,
-  between: Between,
-): Promise<Processed> {
-  const { drop, writer } = files;
+export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
+  const { drop, writer, exports, between } = files;
   const number = nextNumber(files);
   const { name, file } = waiting;
   const options = { check_only: true, skipped_path: drop.skippedPath(number) };
@@ -73,11 +65,11 @@ export async function ingestBackfill(
     destination: null,
   };
   writer.write(fileOperation(record), () => saveFile(writer.db, record));
-  return applyBackfill(files, exports, record, between);
+  return applyBackfill(files, record);
 }
 
 /** The result of a check. The same thread reads the windows that wait meanwhile. */
-async function finished(checking: Reading, between: Between): Promise<ReadingResult> {
+async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
   const over = checking.result.then(
     () => true,
     () => true,
@@ -92,32 +84,26 @@ async function finished(checking: Reading, between: Between): Promise<ReadingRes
 }
 
 /** Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk. */
-export async function applyBackfill(
-  files: FileStore,
-  exports: ExportReader,
-  record: FileRecord,
-  between: Between,
-): Promise<FileRecord> {
-  const { drop, writer } = files;
+export async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
+  const { drop, writer, exports, between } = files;
   const { number, name } = record;
   const parsed = parseFileName(name);
   if (parsed.kind !== 'export') throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
-  const path = drop.takenPath(number, name);
-  const source = drop.sourceAt(path);
+  const source = drop.sourceAt(drop.takenPath(number, name));
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>
     exports.read(source, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
-  const parts: InParts = {
-    operation: fileOperation(record),
-    between,
-    inTransaction(...part) {
-      current = withPart(current, ...part);
-      saveFile(writer.db, current);
-    },
+  const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
+    const { report } = current;
+    const unknown_rows = sumOfUnknown(report.unknown_rows ?? {}, unknownRows);
+    const applied = sumOf({ ...NO_COUNTS, ...report }, counts);
+    current = { ...current, rows_applied, report: { ...report, ...applied, unknown_rows } };
+    saveFile(writer.db, current);
   };
+  const parts = { operation: fileOperation(record), between, inTransaction };
   const result = await applyInParts(writer, read, parts, current.rows_applied);
   const { sha256 } = result.counts;
   const isUnfinished = result.kind === 'bad' && sha256 === '';
@@ -127,7 +113,7 @@ export async function applyBackfill(
     ...current,
     outcome,
     finished_at: files.now(),
-    report: isChanged ? changedReport(current) : reportAtEnd(current, result),
+    report: reportAtEnd(current, result, isChanged),
     destination: chooseDestination(files, outcome, name, number),
   };
   writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
@@ -135,20 +121,28 @@ export async function applyBackfill(
   return ended;
 }
 
-/** Its writer may still have it open. */
-function changedReport({ report: { bounds: _, ...report }, rows_applied }: FileRecord): FileReport {
-  const applied = appliedText(rows_applied, report.rows ?? 0);
-  return { ...report, reason: `the file was changed while it was being applied; ${applied}: drop it again` };
-}
-
-/** After another version of the program checked the file, rows may be invalid that were valid then. */
-function reportAtEnd({ report, rows_applied }: FileRecord, result: ReadingResult): FileReport {
+/**
+ * @param isChanged its writer may still have it open. Otherwise, after another version of the program checked the file,
+ *   rows may be invalid that were valid then
+ */
+function reportAtEnd(
+  { report, rows_applied }: FileRecord,
+  result: ReadingResult,
+  isChanged: boolean,
+): FileReport {
   const { bounds: _, ...counts } = report;
   const { rows = 0, bad_rows = 0 } = report;
+  const applied = appliedText(rows_applied, rows);
+  if (isChanged)
+    return {
+      ...counts,
+      reason: `the file was changed while it was being applied; ${applied}: drop it again`,
+    };
   const all = { ...counts, bad_rows: Math.max(bad_rows, result.counts.bad_rows) };
   if (result.kind !== 'bad') return all;
-  const reason = `the file no longer matches the export format; ${appliedText(rows_applied, rows)}`;
-  return { ...all, reason, ...errorsOf(result) };
+  const { errors, errors_total, error_groups } = result;
+  const reason = `the file no longer matches the export format; ${applied}`;
+  return { ...all, reason, errors, errors_total, error_groups };
 }
 
 function appliedText(rowsApplied: number, rows: number): string {
@@ -168,7 +162,9 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   const parsed = parseFileName(name);
   const same =
     parsed.kind === 'export' && sha256 !== null ? findSameContent(writer.db, parsed.file, sha256) : null;
-  if (same === null && drop.hasWaiting(name, (...taken) => isRecorded(writer.db, ...taken))) return null;
+  const isWaiting = () =>
+    exportFilesIn(drop.root, recordedIn(writer.db)).some(({ file }) => file.name === name);
+  if (same === null && isWaiting()) return null;
   const { rows = 0 } = report;
   const reason =
     same === null ? `the file is gone; ${appliedText(rows_applied, rows)}: drop it again` : sameAs(same);
@@ -182,24 +178,9 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   return ended;
 }
 
-function withPart(
-  record: FileRecord,
-  through: number,
-  counts: ApplyCounts,
-  unknownRows: UnknownRows,
-): FileRecord {
-  const { report } = record;
-  const unknown_rows = sumOfUnknown(report.unknown_rows ?? {}, unknownRows);
-  return {
-    ...record,
-    rows_applied: through,
-    report: { ...report, ...sumOf({ ...NO_COUNTS, ...report }, counts), unknown_rows },
-  };
-}
-
 export interface InParts {
   readonly operation: Operation;
-  readonly between: Between;
+  readonly between: Ingest['between'];
   /** Called in each transaction. @param through rows of the file so far */
   readonly inTransaction: (through: number, counts: ApplyCounts, unknownRows: UnknownRows) => void;
 }

@@ -6,19 +6,14 @@
 import { grouped } from '../../counted.ts';
 import { epochTimes, numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, type Now } from '../../time.ts';
-import type { Log, SetCondition } from '../reporting.ts';
+import { formatMs } from '../../time.ts';
+import type { FileStore } from '../drop/finished-file.ts';
 import type { Applier } from './apply-rows.ts';
-import type { StreamWriter } from './stream-writer.ts';
 
-export interface LostEndOptions {
-  readonly writer: StreamWriter;
-  readonly now: Now;
-  readonly log: Log;
-  readonly setCondition: SetCondition;
+type LostEndOptions = Pick<FileStore, 'writer' | 'now' | 'log' | 'setCondition'> & {
   /** Called when {@link LostEnd.makeUp} has something to do. */
   readonly onNoted: () => void;
-}
+};
 
 export class LostEnd {
   readonly #options: LostEndOptions;

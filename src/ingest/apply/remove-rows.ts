@@ -23,11 +23,10 @@ import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import type { DataFolder } from '../../store/folder.ts';
 import { placesOf } from '../../store/stream-place.ts';
+import type { Ingest } from '../drop/finished-file.ts';
 import { isFileError } from '../file-errors.ts';
-import type { Log, SetCondition } from '../reporting.ts';
-import type { AccessConnection } from '../threads/access-connection.ts';
+import type { RemovedRows } from '../requests/requests.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
@@ -47,16 +46,7 @@ export const DELETE_STREAM_ROWS = `
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
 const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 
-interface Stream {
-  readonly ordinal: number;
-  readonly sequence: number;
-  readonly removed: number;
-}
-
-export interface RemovedRows {
-  readonly detections: number;
-  readonly versions: number;
-}
+type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
 
 /** How many rows subscriptions have. @param db may be a reader */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
@@ -72,7 +62,6 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
   return rows;
 }
 
-/** What long work calls between its steps. */
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
@@ -97,17 +86,6 @@ export async function removeSubscription(
   return deleteRows(db, endedStreams(db, subscription), work);
 }
 
-/** What open removals need of the ingest thread. */
-export interface Removals {
-  readonly access: AccessConnection;
-  readonly writer: StreamWriter;
-  readonly folder: DataFolder;
-  /** The version of the program. */
-  readonly program: string;
-  readonly log: Log;
-  readonly setCondition: SetCondition;
-}
-
 /**
  * Completes all open removals with one compaction of the log, and closes them: until then a subscription cannot be added
  * again. It does the same for what a restored log has of removed rows.
@@ -115,17 +93,19 @@ export interface Removals {
  * @returns `left_in_log`: why the log still has such rows, and the removals stay open; null if it has none
  */
 export async function serveRemovals(
-  removals: Removals,
-  work: LongWork,
+  ingest: Ingest,
+  tell: LongWork['tell'],
 ): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
-  const { access, writer, folder, log, setCondition } = removals;
+  const { access, writer, folder, log, setCondition, between } = ingest;
+  const work = { between, tell };
   const subscriptions = access.use((db) => openRemovals(db));
-  let removed: RemovedRows = { detections: 0, versions: 0 };
+  const removed = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
     const { detections, versions } = await removeSubscription(writer, subscription, work);
-    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
+    removed.detections += detections;
+    removed.versions += versions;
   }
-  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(removals, work) : null;
+  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(ingest, work) : null;
   if (left_in_log !== null)
     log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
       detail: left_in_log,
@@ -138,7 +118,7 @@ export async function serveRemovals(
 
 /** @returns why it was not done; null: it was */
 async function compactForRemoval(
-  { writer, folder, program }: Removals,
+  { writer, folder, program }: Ingest,
   work: LongWork,
 ): Promise<string | null> {
   // What an interrupted removal, or a restore, left of them.
@@ -148,20 +128,16 @@ async function compactForRemoval(
   return outcome.ok ? null : outcome.reason;
 }
 
-/** Compacts the log beside the appliance. */
 export async function compactNow(
   writer: StreamWriter,
-  { folder, program }: Pick<Removals, 'folder' | 'program'>,
+  { folder, program }: Pick<Ingest, 'folder' | 'program'>,
   { between, tell }: LongWork,
 ): Promise<{ ok: true; compacted: Compacted } | { ok: false; reason: string }> {
   writer.applyPending();
   writer.closeSegment();
   const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));
   try {
-    return {
-      ok: true,
-      compacted: await compact({ folder, program, nowMs: now(), between, onProgress }),
-    };
+    return { ok: true, compacted: await compact({ folder, program, nowMs: now(), between, onProgress }) };
   } catch (error) {
     const isExpected =
       error instanceof Refused || isLogError(error) || isDiskFull(error) || isFileError(error);
@@ -181,9 +157,7 @@ async function deleteRows(
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        writing(db, () => {
-          rows = db.prepare(sql).run(values).changes;
-        });
+        rows = writing(db, () => db.prepare(sql).run(values).changes);
         if (kind !== null) removed[kind] += rows;
         const { detections, versions } = removed;
         tell(`${counted(detections, 'detection')} and ${counted(versions, 'version')} removed`);

@@ -14,31 +14,14 @@ import { NEWLINE } from '../format/lines.ts';
 /** Rows of streams that do not exist, by `<subscription>:<type>`. */
 export type UnknownRows = Readonly<Record<string, number>>;
 
-export interface RowBatch {
+export interface RowBatch extends Readonly<ReturnType<typeof emptyColumns>> {
   /** Rows of the file up to and including this batch: after a crash, reading continues there. */
   readonly rowsThrough: number;
-  /** Left out since the batch before. */
   readonly unknownRows: UnknownRows;
   /** The rows as a frame of the log; null until {@link addFrame}. */
   frame: Uint8Array<ArrayBuffer> | null;
   /** The rows as lines of the log, except that the mark of the base address is not escaped. */
   readonly lines: Uint8Array<ArrayBuffer>;
-  /** Where in `lines` the rendered match of each row begins (see `renderMatch`), and where it ends. */
-  readonly begins: readonly number[];
-  readonly ends: readonly number[];
-  readonly ids: readonly string[];
-  readonly urls_withheld: readonly (string | null)[];
-  readonly exported_at_given: readonly (string | null)[];
-  readonly domains: readonly (string | null)[];
-  readonly source_ids: readonly (string | null)[];
-  /** Epoch seconds. */
-  readonly first_detected_at: readonly number[];
-  readonly publisher_ids: readonly (number | null)[];
-  /** Steps, see `bandStep`. */
-  readonly bands: readonly number[];
-  readonly scores: readonly number[];
-  readonly prints: readonly number[];
-  readonly article_ids: readonly number[];
 }
 
 /** Together with the batches in flight, this bounds the memory of ingest. */
@@ -115,8 +98,10 @@ export class BatchBuilder {
   }
 }
 
+/** What a row's detection has beside its text (see `DetectionState`). */
 function emptyColumns() {
   return {
+    /** Where in the lines the rendered match of each row begins (see `renderMatch`), and where it ends. */
     begins: [] as number[],
     ends: [] as number[],
     ids: [] as string[],

@@ -11,6 +11,7 @@
  */
 
 import { LOGGED_TABLES } from '../../history/apply-log.ts';
+import { DetectionRows } from '../../history/detection-rows.ts';
 import { type Effects, noteEffects } from '../../history/effects.ts';
 import type { Operation } from '../../history/format.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
@@ -20,11 +21,12 @@ import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
-import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply-rows.ts';
+import { type Added, Applier, lastPosition } from './apply-rows.ts';
 
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
-const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
-const HAS_UNSTAMPED = 'SELECT EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped';
+const SELECT_DELIVERED = `
+  SELECT coalesce((SELECT max(delivered_at) FROM delivery), 0) AS last,
+    EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped`;
 const INSERT_EPOCH = `
   INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
   VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :announced_after, :orphans)`;
@@ -51,7 +53,6 @@ export interface Epoch {
 export interface StreamWriterOptions {
   readonly db: Database;
   readonly log: LogWriter;
-  /** The folder of the log. */
   readonly folder: string;
   readonly now: Now;
   /** Called at once for each transaction that became visible. */
@@ -60,7 +61,7 @@ export interface StreamWriterOptions {
 
 export class StreamWriter {
   readonly #options: StreamWriterOptions;
-  readonly #statements: ApplyStatements;
+  readonly #rows: DetectionRows;
   readonly #effects: Effects;
   #lastPosition: number;
   #deliveredAtMs: number;
@@ -71,14 +72,13 @@ export class StreamWriter {
   constructor(options: StreamWriterOptions) {
     const { db, now } = options;
     this.#options = options;
-    this.#statements = prepareApply(db);
+    this.#rows = new DetectionRows(db);
     this.#effects = noteEffects(db, LOGGED_TABLES);
     this.#lastPosition = lastPosition(db);
-    const last = db.prepare<unknown[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED).get();
+    const row = db.prepare<unknown[], { last: number; has_unstamped: number }>(SELECT_DELIVERED).get();
     // A transaction that a crash left without a time has become visible by now.
-    this.#deliveredAtMs = Math.max(last?.delivered_at ?? 0, newestWindowEnd(db), now());
-    const unstamped = db.prepare<unknown[], { has_unstamped: number }>(HAS_UNSTAMPED).get();
-    this.#isUnstamped = unstamped?.has_unstamped === 1;
+    this.#deliveredAtMs = Math.max(row?.last ?? 0, newestWindowEnd(db), now());
+    this.#isUnstamped = row?.has_unstamped === 1;
   }
 
   get db(): Database {
@@ -106,13 +106,10 @@ export class StreamWriter {
     try {
       if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
       const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
-      const applier = new Applier(this.#statements, log, {
-        lastPosition: position,
-        nowMs: now(),
-        licensed,
-        epochsMs: epochTimes(db),
-      });
-      if (epoch !== null) applier.reissue(db, epoch);
+      const rows = this.#rows;
+      const parts = { db, rows, log, lastPosition: position, nowMs: now(), licensed };
+      const applier = new Applier({ ...parts, epochsMs: epochTimes(db) });
+      if (epoch !== null) applier.reissue(epoch);
       return applier;
     } catch (error) {
       this.rollback();
@@ -126,7 +123,7 @@ export class StreamWriter {
    * @throws when it was rolled back, or is decided and not applied yet
    */
   commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
-    const { db, log, now } = this.#options;
+    const { db, log, now, onDelivered } = this.#options;
     let added: Added;
     const before = log.last;
     try {
@@ -146,7 +143,10 @@ export class StreamWriter {
     }
     this.#isUnstamped = false;
     this.#lastPosition = lastPosition(db);
-    if (added.last_position > 0) this.#deliver(added);
+    if (added.last_position > 0) {
+      this.#becomeVisible();
+      onDelivered(added.first_position, this.#deliveredAtMs);
+    }
     return added;
   }
 
@@ -189,20 +189,13 @@ export class StreamWriter {
     this.#becomeVisible();
   }
 
-  /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
   flush(): void {
     this.applyPending();
     if (this.#isUnstamped) this.write({ kind: 'delivery time' }, () => {});
   }
 
-  /** Closes the open segment: later entries go to a new one. */
   closeSegment(): void {
     this.#options.log.closeSegment();
-  }
-
-  #deliver({ first_position }: Added): void {
-    this.#becomeVisible();
-    this.#options.onDelivered(first_position, this.#deliveredAtMs);
   }
 
   #becomeVisible(): void {

@@ -13,6 +13,7 @@ import {
   chooseDestination,
   type FileStore,
   finishFile,
+  type Ingest,
   nextNumber,
   retireFailed,
 } from '../drop/finished-file.ts';
@@ -30,7 +31,7 @@ import {
 } from '../file-record.ts';
 import type { ExportFileName } from '../format/file-name.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import { ERRORS_READ_MAX, type ExportReader } from '../threads/export-reader.ts';
+import { ERRORS_READ_MAX } from '../threads/export-reader.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
@@ -39,16 +40,12 @@ export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileN
 export type Processed = FileRecord | null;
 
 /** Reads the file whatever the status of its window is. */
-export async function ingestWindowFile(
-  files: FileStore,
-  exports: ExportReader,
-  waiting: WaitingWindow,
-): Promise<Processed> {
-  const { drop, writer } = files;
+export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise<Processed> {
+  const { drop, writer, exports } = files;
   const number = nextNumber(files);
   const { file } = waiting;
-  const skipped_path = drop.skippedPath(number);
-  const reading = exports.read(drop.source(waiting), file, waiting.name, { skipped_path });
+  const options = { skipped_path: drop.skippedPath(number) };
+  const reading = exports.read(drop.source(waiting), file, waiting.name, options);
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
@@ -61,12 +58,8 @@ export async function ingestWindowFile(
     const same = findSameContent(writer.db, file, sha256);
     if (same !== null) {
       writer.rollback();
-      return putAway(files, waiting, number, {
-        outcome: 'repeated',
-        sha256,
-        ...counts,
-        reason: sameAs(same),
-      });
+      const reason = sameAs(same);
+      return putAway(files, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
     }
     if (!drop.take(waiting, number)) {
       writer.rollback();
@@ -85,12 +78,10 @@ export async function ingestWindowFile(
   }
 }
 
-/** Why a file is `repeated`. */
 export function sameAs(number: number): string {
   return `same content as file ${number}, which was already applied`;
 }
 
-/** A file's transaction in the log. */
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
   return { kind: 'file', file: number, name, outcome };
 }
@@ -108,13 +99,8 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   const before = findWindow(db, exportName, window_start)?.status;
   const status = statusAfter(before, outcome);
   if (outcome === 'failed' && status === before) return;
-  setWindow(db, {
-    export: exportName,
-    window_start,
-    status,
-    since: record.finished_at ?? record.taken_at,
-    file: record.number,
-  });
+  const since = record.finished_at ?? record.taken_at;
+  setWindow(db, { export: exportName, window_start, status, since, file: record.number });
 }
 
 /** A file that cannot be applied: it fails, or waits if it may still be growing. */
@@ -129,34 +115,15 @@ export function unread(
     return null;
   }
   const { sha256, bytes, ...counts } = result.counts;
-  const report: FileReport =
-    result.kind === 'bad'
-      ? {
-          ...counts,
-          reason: badReason(result),
-          ...errorsOf(result),
-        }
-      : { ...counts, reason: result.reason };
-  return putAway(files, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
-}
-
-function badReason({
-  errors_total,
-  counts: { sha256, rows },
-}: Extract<ReadingResult, { kind: 'bad' }>): string {
-  const reason = 'the file has rows or lines that do not match the export format';
+  const became = { outcome: 'failed', sha256: sha256 || null, ...counts } as const;
+  if (result.kind !== 'bad') return putAway(files, waiting, number, { ...became, reason: result.reason });
+  const { errors, errors_total, error_groups } = result;
   const isCut = sha256 === '' && errors_total >= ERRORS_READ_MAX;
-  return isCut
-    ? `${reason}; reading ended at row ${grouped(rows)}, with ${grouped(errors_total)} errors`
-    : reason;
-}
-
-export function errorsOf({
-  errors,
-  errors_total,
-  error_groups,
-}: Extract<ReadingResult, { kind: 'bad' }>): FileReport {
-  return { errors, errors_total, error_groups };
+  const cut = isCut
+    ? `; reading ended at row ${grouped(counts.rows)}, with ${grouped(errors_total)} errors`
+    : '';
+  const reason = `the file has rows or lines that do not match the export format${cut}`;
+  return putAway(files, waiting, number, { ...became, reason, errors, errors_total, error_groups });
 }
 
 /** The outcome of a file, with its report. */

@@ -8,7 +8,6 @@ import { paced } from '../../pace.ts';
 import { HOUR_MS } from '../../time.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { type FileRecord, newestFiles, saveFile } from '../file-record.ts';
-import type { SetCondition } from '../reporting.ts';
 import type { FileStore } from './finished-file.ts';
 import { renameIn, syncIn } from './own-folder.ts';
 import type { FileSnapshot } from './readiness.ts';
@@ -22,17 +21,15 @@ const SHOWN_MS = paced(HOUR_MS);
 export class ChangedFiles {
   readonly #files: FileStore;
   readonly #everyMs: number;
-  readonly #setCondition: SetCondition;
   /** The times of the files as they were read or first looked at, by ingest number; their sizes are in their records. */
   #times = new Map<number, bigint>();
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #foundAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param everyMs between two looks: a look reads the state of up to {@link FILES_MAX} files */
-  constructor(files: FileStore, everyMs: number, setCondition: SetCondition) {
+  constructor(files: FileStore, everyMs: number) {
     this.#files = files;
     this.#everyMs = everyMs;
-    this.#setCondition = setCondition;
   }
 
   /** Remembers the time of a file that was read. */
@@ -45,7 +42,7 @@ export class ChangedFiles {
     const nowMs = monotonicMs();
     if (nowMs - this.#lookedAtMs < this.#everyMs) return;
     this.#lookedAtMs = nowMs;
-    const { writer, now } = this.#files;
+    const { writer, now, setCondition } = this.#files;
     const since = now() - LOOKED_AT_MS;
     const times = new Map<number, bigint>();
     for (const record of newestFiles(writer.db, FILES_MAX)) {
@@ -53,10 +50,10 @@ export class ChangedFiles {
       const reason = this.#look(record, times);
       if (reason === null) continue;
       this.#foundAtMs = nowMs;
-      this.#setCondition('file changed after reading', `${record.name}: ${reason}`);
+      setCondition('file changed after reading', `${record.name}: ${reason}`);
     }
     this.#times = times;
-    if (nowMs - this.#foundAtMs >= SHOWN_MS) this.#setCondition('file changed after reading', null);
+    if (nowMs - this.#foundAtMs >= SHOWN_MS) setCondition('file changed after reading', null);
   }
 
   /** @param times gets that of a file that has not changed; @returns what is said of one that has; null: it has not */
@@ -79,20 +76,16 @@ export class ChangedFiles {
 
 /** A crash before the record is changed leaves a file in `.taken/` that the start moves back, and the next look finds. */
 function readAgain({ drop, writer, log }: FileStore, record: FileRecord, destination: string): void {
-  const { number, name, report } = record;
+  const { number, name } = record;
   const taken = drop.takenPath(number, name);
   renameIn(drop.root, destination, taken);
   syncIn(drop.root, dirname(taken));
   syncIn(drop.root, dirname(destination));
   // Its rows count with those of the next reading.
-  const changed: FileRecord = {
-    ...record,
-    outcome: 'repeated',
-    report: { ...report, reason: 'the file was changed after it was read, and is read again' },
-    destination: null,
-  };
+  const reason = 'the file was changed after it was read, and is read again';
+  const report = { ...record.report, reason };
   writer.write({ kind: 'file changed after reading', file: number, name }, () =>
-    saveFile(writer.db, changed),
+    saveFile(writer.db, { ...record, outcome: 'repeated', report, destination: null }),
   );
   log('warn', 'a file was changed after it was read: reading it again', { number, file: name });
 }

@@ -4,7 +4,7 @@
  *
  * The scan counts. Events of the file system only make it happen sooner: a network share gives none.
  */
-import { type BigIntStats, fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
+import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
@@ -35,14 +35,7 @@ import {
   type Readiness,
   readiness,
 } from './readiness.ts';
-import {
-  exportFilesIn,
-  type HeldFile,
-  type IsRecorded,
-  type KnownFiles,
-  TAKEN_NAME,
-  waitingNames,
-} from './waiting-names.ts';
+import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingNames } from './waiting-names.ts';
 
 export type Waiting = {
   /** The name it was dropped under. */
@@ -74,6 +67,7 @@ interface Remembered {
 }
 
 const NAME_BYTES_MAX = 180;
+
 export class DropFolder {
   readonly root: string;
   readonly #settings: DropSettings;
@@ -98,16 +92,20 @@ export class DropFolder {
    */
   prepare(mayBeMissing = false): void {
     try {
-      // Not its parents: if a share is not mounted, exports would be written below its mount point.
-      makeFolder(this.root);
+      // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
+      try {
+        mkdirSync(this.root);
+        syncName(this.root);
+      } catch (error) {
+        if (!isErrorCode(error, 'EEXIST')) throw error;
+      }
       inFolder(this.root, '', syncFolder);
     } catch (error) {
       const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
       if (mayBeMissing && !isWrong) return;
-      const reason = reasonOf(error);
       throw new Refused(
         'configuration',
-        `cannot use the drop folder ${this.root}: ${reason}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
+        `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
     }
     for (const name of OWN_FOLDERS) {
@@ -158,7 +156,7 @@ export class DropFolder {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
     const { files, held, others: ignored } = await waitingNames(this.root, known, check);
-    const monotonicMs = this.#monotonicMs();
+    const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
     let nextScanMs = Number.POSITIVE_INFINITY;
@@ -172,14 +170,14 @@ export class DropFolder {
           ignored.push(name);
           continue;
         }
-        const before = this.#remembered.get(path);
-        const memory =
-          before !== undefined && isSameSnapshot(before.snapshot, snapshot)
-            ? before
-            : { snapshot, sinceMs: monotonicMs, isTruncated: false };
+        const memory = this.#memoryOf(path, snapshot) ?? {
+          snapshot,
+          sinceMs: nowMonotonicMs,
+          isTruncated: false,
+        };
         remembered.set(path, memory);
-        const unchangedMs = monotonicMs - memory.sinceMs;
-        const seen = { name, size: snapshot.size, unchangedMs, isTruncated: memory.isTruncated };
+        const { sinceMs, isTruncated } = memory;
+        const seen = { name, size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
         const is = readiness(seen, this.#settings, nowMs);
         if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
         else {
@@ -193,18 +191,11 @@ export class DropFolder {
     return { ready, notReady, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
   }
 
-  /** Whether an export file waits under a name, ready or not. @throws as {@link scan} */
-  hasWaiting(name: string, isRecorded: IsRecorded): boolean {
-    return exportFilesIn(this.root, isRecorded).some(({ file }) => file.name === name);
-  }
-
   /**
    * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
    * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
    */
-  async settled(name: string, path: string, nowMs: number): Promise<Waiting | null> {
-    const snapshot = this.snapshot(path);
-    if (typeof snapshot === 'string') return null;
+  async settled(name: string, path: string, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
     const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
     const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
     if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
@@ -216,8 +207,14 @@ export class DropFolder {
 
   /** Gives a file whose compressed data is cut off time to grow. */
   noteTruncated({ path, snapshot }: Waiting): void {
+    const memory = this.#memoryOf(path, snapshot);
+    if (memory !== undefined) memory.isTruncated = true;
+  }
+
+  /** What is remembered of a file, if it has not changed since. */
+  #memoryOf(path: string, snapshot: FileSnapshot): Remembered | undefined {
     const memory = this.#remembered.get(path);
-    if (memory !== undefined && isSameSnapshot(memory.snapshot, snapshot)) memory.isTruncated = true;
+    return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
   }
 
   /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
@@ -306,16 +303,6 @@ export class DropFolder {
   }
 }
 
-/** Makes the folder and its name durable. Its parent must exist; the folder may be a link. */
-function makeFolder(root: string): void {
-  try {
-    mkdirSync(root);
-    syncName(root);
-  } catch (error) {
-    if (!isErrorCode(error, 'EEXIST')) throw error;
-  }
-}
-
 /** Leaves room for the prefixes and suffixes that we add, within the file system's limit. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
@@ -327,8 +314,7 @@ export function shortName(name: string): string {
 
 function compareWaiting(a: Waiting, b: Waiting): number {
   if (a.kind === 'export' && b.kind === 'export') return compareFiles(a.file, b.file);
-  if (a.kind !== b.kind) return a.kind === 'export' ? -1 : 1;
-  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+  return a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind === 'export' ? -1 : 1;
 }
 
 /**
@@ -341,9 +327,7 @@ function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {
   // Also a name that is not UTF-8, and so not a path.
   if (stats === undefined) return path.includes('\ufffd') ? 'ignored' : 'gone';
   const isLinked = stats.nlink > 1n && (stats.uid === 0n || Number(stats.uid) === process.geteuid?.());
-  return stats.isFile() && !isLinked ? snapshotFrom(stats) : 'ignored';
-}
-
-function snapshotFrom({ size, mtimeNs, ino, dev }: BigIntStats): FileSnapshot {
+  if (!stats.isFile() || isLinked) return 'ignored';
+  const { size, mtimeNs, ino, dev } = stats;
   return { size, mtimeNs, ino, dev };
 }

@@ -8,9 +8,9 @@ import { dirname, join } from 'node:path';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Database } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
+import type { DataFolder } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
 import { findWindow } from '../../windows/ledger.ts';
-import type { WindowStatus } from '../../windows/window-states.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { isFileError, plainError } from '../file-errors.ts';
 import {
@@ -22,17 +22,36 @@ import {
   saveFile,
 } from '../file-record.ts';
 import { numberedName } from '../format/file-name.ts';
-import type { Log } from '../reporting.ts';
+import type { Reporting } from '../reporting.ts';
+import type { AccessConnection } from '../threads/access-connection.ts';
+import type { ExportReader } from '../threads/export-reader.ts';
+import type { StuckFiles } from '../threads/stuck-files.ts';
 import { type DropFolder, shortName } from './drop-folder.ts';
 import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from './own-folder.ts';
+import type { IsRecorded } from './waiting-names.ts';
 
 /** Where files are recorded and moved. */
-export interface FileStore {
+export interface FileStore extends Reporting {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
   /** Never before the end of a finished window: a clock that says so is wrong. */
   readonly now: Now;
-  readonly log: Log;
+}
+
+/** What the work of the ingest thread needs. */
+export interface Ingest extends FileStore {
+  readonly folder: DataFolder;
+  /** The version of the program. */
+  readonly program: string;
+  readonly access: AccessConnection;
+  readonly exports: ExportReader;
+  readonly stuck: StuckFiles;
+  /** Lets more urgent work run between two steps of long work. @throws Stopping when the thread is to end */
+  readonly between: () => Promise<void>;
+  /** Does work, again and again until the disk has room for it. */
+  readonly untilRoom: (work: () => unknown) => Promise<void>;
+  /** Called for each file that was read, put away, or moved to its folder. */
+  readonly onProcessed: (record: FileRecord) => void;
 }
 
 const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
@@ -57,21 +76,20 @@ export function chooseDestination(
   const folder = FOLDER_OF_OUTCOME[outcome];
   const day = folder === 'archive' ? join(folder, utcDay(files.now())) : folder;
   let destination = join(day, shortName(name));
-  for (let again = 0; !isFree(files, destination); again += 1) {
+  for (let again = 0; !isFree(files, destination); again += 1)
     destination = join(day, numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`));
-  }
   return destination;
 }
 
 /**
  * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
  * of another file.
- *
- * @param name in `.taken`, without the number
  */
-export function isRecorded(db: Database, number: number, name: string): boolean {
-  const record = findFile(db, number);
-  return record !== null && shortName(record.name) === name && hasFile(record);
+export function recordedIn(db: Database): IsRecorded {
+  return (number, name) => {
+    const record = findFile(db, number);
+    return record !== null && shortName(record.name) === name && hasFile(record);
+  };
 }
 
 /** Otherwise its file is gone, and one with its number and name is another. */
@@ -83,9 +101,8 @@ function hasFile({ destination, outcome }: FileRecord): boolean {
 export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
   return [...new Set(drop.takenNumbers())].flatMap((number) => {
     const record = findFile(writer.db, number);
-    const isTaken =
-      record !== null && hasFile(record) && isThereIn(drop.root, drop.takenPath(number, record.name));
-    return isTaken ? record : [];
+    if (record === null || !hasFile(record)) return [];
+    return isThereIn(drop.root, drop.takenPath(number, record.name)) ? record : [];
   });
 }
 
@@ -136,19 +153,15 @@ export function retireFailed(files: FileStore, window: { export: ExportName; win
       // If a power cut undid the rename, the file would stay in failed/, where its record does not look for it.
       syncIn(root, dirname(taken));
       removeIn(root, `${destination}.reason.json`);
-      const retired = {
-        ...record,
-        destination: chooseDestination(files, 'applied', `${name}.failed`, number),
-      };
+      const archived = chooseDestination(files, 'applied', `${name}.failed`, number);
+      const retired = { ...record, destination: archived };
       writer.write({ kind: 'failed file archived', file: number, name }, () => saveFile(writer.db, retired));
       finishFile(files, retired);
     } catch (error) {
       if (!isFileError(error) && !isDiskFull(error)) throw error;
       // The window was read: nothing depends on where this file is.
-      log('warn', 'cannot move a failed file to the archive after its window was read', {
-        file: destination,
-        err: plainError(error),
-      });
+      const fields = { file: destination, err: plainError(error) };
+      log('warn', 'cannot move a failed file to the archive after its window was read', fields);
     }
   }
 }
@@ -161,36 +174,38 @@ function writeReason(
 ): void {
   const { reason, errors, errors_total, error_groups } = record.report;
   const { export: exportName, window_start } = record;
-  const status =
-    exportName === null || window_start === null
-      ? undefined
-      : findWindow(writer.db, exportName, window_start)?.status;
+  const start = window_start === null ? undefined : formatMs(window_start);
+  // JSON leaves out what is undefined.
   const note = {
     file: record.name,
-    ...(exportName === null ? {} : { export: exportName }),
-    ...(window_start === null ? {} : { window_start: formatMs(window_start) }),
+    export: exportName ?? undefined,
+    window_start: start,
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
-    ...(errors === undefined ? {} : { errors_total, error_groups, errors }),
-    next: nextStep(record, status),
+    errors_total,
+    error_groups,
+    errors,
+    next: nextStep(writer.db, record, start),
   };
   writeIn(drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
 }
 
-function nextStep(record: FileRecord, status: WindowStatus | undefined): string {
-  const start = record.window_start === null ? '' : formatMs(record.window_start);
-  switch (record.outcome) {
-    case 'failed':
-      if (record.destination?.startsWith('archive') === true)
-        return 'Nothing needs to be done: the window was read from another file.';
-      if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
-      // A window that was done before stays done: a file dropped for it is read without a reset.
-      return record.window_start === null || status === 'done'
-        ? 'No rows of this file were applied. Fix the file and drop it again.'
-        : `No rows of this file were applied. Fix the file and drop it again, then run: wirewatch window reset ${record.export} ${start}`;
-    default:
-      return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
-  }
+function nextStep(db: Database, record: FileRecord, start: string | undefined): string {
+  const { export: exportName, window_start } = record;
+  if (record.outcome !== 'failed')
+    return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
+  if (record.destination?.startsWith('archive') === true)
+    return 'Nothing needs to be done: the window was read from another file.';
+  if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
+  const again = 'No rows of this file were applied. Fix the file and drop it again';
+  // A window that was done before stays done: a file dropped for it is read without a reset.
+  if (
+    exportName === null ||
+    window_start === null ||
+    findWindow(db, exportName, window_start)?.status === 'done'
+  )
+    return `${again}.`;
+  return `${again}, then run: wirewatch window reset ${exportName} ${start}`;
 }
 
 /** Never overwrites, not even what somebody else put there meanwhile. */

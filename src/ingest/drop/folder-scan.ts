@@ -3,9 +3,8 @@ import { accessSync, constants } from 'node:fs';
 import { isErrorCode } from '../../refused.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { isFileError, plainError } from '../file-errors.ts';
-import type { SetCondition } from '../reporting.ts';
 import type { Scan } from './drop-folder.ts';
-import { type FileStore, isRecorded } from './finished-file.ts';
+import { type FileStore, recordedIn } from './finished-file.ts';
 import { heldDetail, heldReason } from './held-files.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from './own-folder.ts';
 
@@ -16,43 +15,33 @@ const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as con
 export class FolderScanner {
   readonly #files: FileStore;
   readonly #rules: HoldRules;
-  readonly #setCondition: SetCondition;
   readonly #ignored = new Set<string>();
   /** Paths of the files that were held at the last scan. */
   #held: ReadonlySet<string> = new Set();
   #isUsable = true;
 
-  constructor(files: FileStore, rules: HoldRules, setCondition: SetCondition) {
+  constructor(files: FileStore, rules: HoldRules) {
     this.#files = files;
     this.#rules = rules;
-    this.#setCondition = setCondition;
   }
 
   /** @param check throws to end the scan; @returns null when the folder cannot be used now */
   async scan(check: () => void): Promise<Scan | null> {
-    const { drop, writer, now, log } = this.#files;
-    let scan: Scan;
+    const { drop, writer, now, log, setCondition } = this.#files;
+    let scan: Scan | null = null;
     try {
-      const known = {
-        isRecorded: (number: number, name: string) => isRecorded(writer.db, number, name),
-        heldBy: heldBy(writer.db, this.#rules),
-      };
+      const known = { isRecorded: recordedIn(writer.db), heldBy: heldBy(writer.db, this.#rules) };
       scan = await drop.scan(now(), known, check);
-    } catch (error) {
-      if (!isFileError(error)) throw error;
-      const isForeign = error instanceof ForeignFolder;
-      this.#report(isForeign ? 'drop folder not writable' : 'drop folder not readable', error);
-      return null;
-    }
-    try {
       checkWritable(drop.root);
     } catch (error) {
-      this.#report('drop folder not writable', error);
+      if (scan === null && !isFileError(error)) throw error;
+      const isRead = scan !== null || error instanceof ForeignFolder;
+      this.#report(isRead ? 'drop folder not writable' : 'drop folder not readable', error);
       return null;
     }
     if (!this.#isUsable) log('info', 'the drop folder can be used again');
     this.#isUsable = true;
-    for (const name of UNUSABLE) this.#setCondition(name, null);
+    for (const name of UNUSABLE) setCondition(name, null);
     this.#logIgnored(scan.ignored);
     this.#reportHeld(scan.held);
     return scan;
@@ -63,21 +52,20 @@ export class FolderScanner {
   }
 
   #report(name: (typeof UNUSABLE)[number], error: unknown): void {
-    const { drop, log } = this.#files;
+    const { drop, log, setCondition } = this.#files;
     const err = plainError(error);
     const path = drop.root;
-    for (const one of UNUSABLE) this.#setCondition(one, one === name ? `${path}: ${err.message}` : null);
-    if (this.#isUsable) {
+    for (const one of UNUSABLE) setCondition(one, one === name ? `${path}: ${err.message}` : null);
+    if (this.#isUsable)
       log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
         path,
         err,
       });
-    }
     this.#isUsable = false;
   }
 
   #reportHeld(held: Scan['held']): void {
-    this.#setCondition('held windows', heldDetail(held));
+    this.#files.setCondition('held windows', heldDetail(held));
     for (const one of held) {
       if (this.#held.has(one.path)) continue;
       this.#files.log('info', 'file held', { file: one.file.name, ...heldReason(one) });

@@ -6,14 +6,13 @@ import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { type ResettableStatus, statusPhrase } from '../../windows/window-states.ts';
 import { nullOfFileError } from '../file-errors.ts';
-import { isRecorded } from './finished-file.ts';
+import { recordedIn } from './finished-file.ts';
 import { exportFilesIn, type HeldFile, heldOf } from './waiting-names.ts';
 
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
 export function heldFiles(root: string, db: Database, rules: HoldRules): HeldFile[] {
   try {
-    const dropped = exportFilesIn(root, (number, name) => isRecorded(db, number, name));
-    return heldOf(dropped, heldBy(db, rules));
+    return heldOf(exportFilesIn(root, recordedIn(db)), heldBy(db, rules));
   } catch (error) {
     return nullOfFileError(error) ?? [];
   }

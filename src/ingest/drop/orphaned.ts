@@ -15,19 +15,9 @@ const SELECT_TO_READ = `SELECT EXISTS (SELECT 1 FROM version_epoch WHERE orphans
 const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
 
 /** Once after every lost end that asks for it, between transactions. @throws if some could not be moved */
-export function takeOrphaned(files: FileStore): void {
-  const { writer, log } = files;
+export function moveOrphaned(files: FileStore): void {
+  const { drop, writer, log } = files;
   if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
-  const count = moveOrphaned(files);
-  writer.write({ kind: 'archived files without a record are read', files: count }, () =>
-    writer.db.prepare(SET_READ).run(),
-  );
-  log('warn', 'reading archived files without a record again', { files: count });
-}
-
-/** @returns how many */
-function moveOrphaned(files: FileStore): number {
-  const { drop, writer } = files;
   const paths = orphanedFiles(writer.db, drop.root);
   const errors: unknown[] = [];
   for (const path of paths) {
@@ -41,12 +31,16 @@ function moveOrphaned(files: FileStore): number {
   const folders = new Set(paths.map((path) => dirname(path)));
   for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
   if (errors.length > 0) throw errors[0];
-  return paths.length;
+  writer.write({ kind: 'archived files without a record are read', files: paths.length }, () =>
+    writer.db.prepare(SET_READ).run(),
+  );
+  log('warn', 'reading archived files without a record again', { files: paths.length });
 }
 
 /** @returns their paths in the drop folder */
 export function orphanedFiles(db: Database, drop: string): string[] {
-  const recorded = destinations(db);
+  const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
+  const recorded = new Set(rows.map(({ destination }) => destination));
   return entriesIn(drop, 'archive')
     .filter((day) => day.isDirectory())
     .flatMap((day) =>
@@ -67,9 +61,4 @@ function droppedName(name: string): string | null {
     if (parseFileName(candidate).kind === 'export') return candidate;
   }
   return null;
-}
-
-function destinations(db: Database): ReadonlySet<string> {
-  const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
-  return new Set(rows.map(({ destination }) => destination));
 }

@@ -43,7 +43,6 @@ const STICKY = 0o1000;
 /** Of a draft of {@link writeIn}; the rest is random. */
 const DRAFT = 'draft-';
 
-/** A folder that is open. */
 interface OpenFolder {
   /** For system calls. */
   readonly at: string;
@@ -121,26 +120,24 @@ function openFolder(at: string, path: string): OpenFolder {
 /** @throws ForeignFolder */
 function requireOwn(path: string, { uid, mode }: Stats): void {
   const user = process.geteuid?.() ?? uid;
+  const danger = 'could direct what Wirewatch writes there to other files';
   if (uid !== user)
     throw new ForeignFolder(
       'EPERM',
-      `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner could direct what Wirewatch writes there to other files`,
+      `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`,
       moveAway(path),
     );
+  const octal = (mode & 0o7777).toString(8).padStart(4, '0');
   if ((mode & WRITABLE_BY_OTHERS) !== 0)
     throw new ForeignFolder(
       'EPERM',
-      `${path} has mode ${octal(mode)}: others could direct what Wirewatch writes there to other files`,
+      `${path} has mode ${octal}: others ${danger}`,
       `Run: chmod go-w ${path}`,
     );
 }
 
 function moveAway(path: string): string {
   return `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
-}
-
-function octal(mode: number): string {
-  return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
 /**
@@ -157,7 +154,9 @@ function realPath(path: string): string {
       real = next;
       continue;
     }
-    if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers(lstatSync(real)))
+    const { mode } = lstatSync(real);
+    const isOpenToOthers = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+    if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers)
       throw new ForeignFolder(
         'EPERM',
         `${next} is a link that another user can replace`,
@@ -172,10 +171,6 @@ function realPath(path: string): string {
 
 function isTrusted({ uid }: Stats): boolean {
   return uid === 0 || uid === process.geteuid?.();
-}
-
-function isOpenToOthers({ mode }: Stats): boolean {
-  return (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
 }
 
 /** An error of a system call, with paths that its reader knows. */
@@ -245,7 +240,6 @@ export function removeIn(root: string, path: string): void {
   }
 }
 
-/** Makes the names in a folder durable. */
 export function syncIn(root: string, folder: string): void {
   inFolder(root, folder, syncFolder);
 }

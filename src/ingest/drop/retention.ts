@@ -6,33 +6,27 @@ import type { FileStore } from './finished-file.ts';
 import { removeIn } from './own-folder.ts';
 
 const GROUP_FILES = 500;
-const EVERY_MS = HOUR_MS;
 
-export class Retention {
-  readonly #files: FileStore;
-  readonly #archiveDays: number;
-  #lastMs = Number.NEGATIVE_INFINITY;
-
-  /** @param archiveDays 0: files are kept for ever */
-  constructor(files: FileStore, archiveDays: number) {
-    this.#files = files;
-    this.#archiveDays = archiveDays;
-  }
-
-  /** Does its work at most once an hour, however often it is called. @throws if the disk is full: then call it again */
-  run(): void {
-    const nowMs = this.#files.now();
-    if (this.#archiveDays === 0 || Math.abs(nowMs - this.#lastMs) < EVERY_MS) return;
-    deleteExpired(this.#files, nowMs - this.#archiveDays * DAY_MS);
-    this.#lastMs = nowMs;
-  }
+/**
+ * @param archiveDays 0: files are kept for ever
+ * @returns what deletes expired files, at most once an hour however often it is called; it throws if the disk is full:
+ *   then call it again
+ */
+export function retention(files: FileStore, archiveDays: number): () => void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = files.now();
+    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
+    deleteExpired(files, nowMs - archiveDays * DAY_MS);
+    lastMs = nowMs;
+  };
 }
 
 /** @param beforeMs files that were finished before it go, epoch milliseconds */
 function deleteExpired(files: FileStore, beforeMs: number): void {
   const { writer, log } = files;
   for (let after = 0; ; ) {
-    const expired = expiredFiles(writer.db, { before: beforeMs, after, limit: GROUP_FILES });
+    const expired = expiredFiles(writer.db, beforeMs, after, GROUP_FILES);
     const last = expired.at(-1);
     if (last === undefined) return;
     after = last.number;
@@ -54,10 +48,11 @@ function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): bool
     return true;
   } catch (error) {
     if (!isFileError(error)) throw error;
+    const fields = { file: destination, err: plainError(error) };
     log(
       'warn',
       'cannot delete an old file from the archive: check its permissions; trying again in an hour',
-      { file: destination, err: plainError(error) },
+      fields,
     );
     return false;
   }

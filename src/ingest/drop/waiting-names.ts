@@ -32,10 +32,8 @@ interface Dropped {
 }
 
 /** An export file that waits. */
-export interface DroppedExport {
+interface DroppedExport extends Pick<Dropped, 'path'> {
   readonly file: ExportFileName;
-  /** In the drop folder. */
-  readonly path: string;
 }
 
 export interface HeldFile extends DroppedExport {
@@ -50,21 +48,13 @@ export interface KnownFiles {
   readonly heldBy: HeldBy;
 }
 
-export interface WaitingNames {
-  /** Those that are read first. */
-  readonly files: readonly Dropped[];
-  /** All that are held: a window has as many names as there are forms of files. */
-  readonly held: readonly HeldFile[];
-  /** What is no file, as far as the folder tells. */
-  readonly others: string[];
-}
-
-/** @param check called now and then; it throws to end the search @throws the file system's error */
-export async function waitingNames(
-  root: string,
-  { isRecorded, heldBy }: KnownFiles,
-  check: () => void,
-): Promise<WaitingNames> {
+/**
+ * @param check called now and then; it throws to end the search
+ * @returns the files that are read first, all that are held (a window has as many names as there are forms of files),
+ *   and the names of what is no file, as far as the folder tells
+ * @throws the file system's error
+ */
+export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFiles, check: () => void) {
   const held: HeldFile[] = [];
   const exports = new FirstOf<ExportFileName>(compareFiles);
   const refused = new FirstOf<string>((a, b) => (a < b ? -1 : 1));
@@ -80,22 +70,17 @@ export async function waitingNames(
     if (isOther(entry)) {
       if (others.length < OTHERS_MAX) others.push(name);
     } else if (parsed.kind === 'export') {
-      const { file } = parsed;
-      const status = heldBy(file);
-      if (file.kind === 'window' && status !== null) held.push({ file, path: name, status });
-      else exports.add(file);
+      const [one] = heldOf([{ file: parsed.file, path: name }], heldBy);
+      if (one === undefined) exports.add(parsed.file);
+      else held.push(one);
     } else refused.add(name);
   }
   const names = [...exports.all().map((file) => file.name), ...refused.all()];
-  const files = names.map((name) => ({ name, path: name }));
   const taken = takenFiles(namesIn(root, '.taken'), isRecorded);
   const heldTaken = heldOf(exportFilesOf(taken), heldBy);
   const heldPaths = new Set(heldTaken.map(({ path }) => path));
-  return {
-    files: [...files, ...taken.filter(({ path }) => !heldPaths.has(path))],
-    held: [...held, ...heldTaken],
-    others,
-  };
+  const files = [...droppedFiles(names), ...taken.filter(({ path }) => !heldPaths.has(path))];
+  return { files, held: [...held, ...heldTaken], others };
 }
 
 /**
@@ -104,11 +89,9 @@ export async function waitingNames(
  * @throws when the folder cannot be read
  */
 export function exportFilesIn(root: string, isRecorded: IsRecorded = () => false): DroppedExport[] {
-  const dropped = namesIn(root, '').map((name) => ({ name, path: name }));
   const taken = entriesIn(root, '.taken').map(({ name }) => name);
-  return exportFilesOf([...dropped, ...takenFiles(taken, isRecorded)]).sort((a, b) =>
-    compareFiles(a.file, b.file),
-  );
+  const files = [...droppedFiles(namesIn(root, '')), ...takenFiles(taken, isRecorded)];
+  return exportFilesOf(files).sort((a, b) => compareFiles(a.file, b.file));
 }
 
 /** Those of the files that are held. */
@@ -119,12 +102,15 @@ export function heldOf(files: readonly DroppedExport[], heldBy: HeldBy): HeldFil
   });
 }
 
+function droppedFiles(names: readonly string[]): Dropped[] {
+  return names.map((name) => ({ name, path: name }));
+}
+
 function takenFiles(names: readonly string[], isRecorded: IsRecorded): Dropped[] {
   return names.flatMap((taken) => {
     const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-    return name === undefined || isRecorded(Number(number), name)
-      ? []
-      : [{ name, path: join('.taken', taken) }];
+    if (name === undefined || isRecorded(Number(number), name)) return [];
+    return { name, path: join('.taken', taken) };
   });
 }
 
@@ -165,12 +151,6 @@ class FirstOf<T> {
 
 /** Some file systems do not tell what an entry is. */
 function isOther(entry: Dirent): boolean {
-  return (
-    entry.isDirectory() ||
-    entry.isSymbolicLink() ||
-    entry.isFIFO() ||
-    entry.isSocket() ||
-    entry.isBlockDevice() ||
-    entry.isCharacterDevice()
-  );
+  const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
+  return isDevice || entry.isDirectory() || entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket();
 }

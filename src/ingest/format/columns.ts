@@ -12,7 +12,7 @@ import { type ColumnKind, type ExportRow, FIELD_TABLE } from '../../detection/fi
 
 export type ColumnName = keyof ExportRow;
 
-export interface ExportColumn {
+interface ExportColumn {
   readonly name: ColumnName;
   readonly kind: ColumnKind;
   readonly required: boolean;
@@ -22,14 +22,6 @@ export interface ExportColumn {
 export const EXPORT_COLUMNS: readonly ExportColumn[] = FIELD_TABLE.flatMap(({ column, content_types }) =>
   column === null ? [] : [{ ...column, exports: exportsOf(content_types) }],
 ).sort((a, b) => rankOf(a) - rankOf(b));
-
-/** Columns that Wirewatch derives: if an export has them, their values must match. */
-export const CHECKED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
-export type CheckedColumn = (typeof CHECKED_COLUMNS)[number];
-
-export function isCheckedColumn(name: string): name is CheckedColumn {
-  return (CHECKED_COLUMNS as readonly string[]).includes(name);
-}
 
 const BY_NAME = new Map<string, ExportColumn>(EXPORT_COLUMNS.map((column) => [column.name, column]));
 

@@ -2,15 +2,14 @@
  * CSV (RFC 4180): a header line with column names, then one record per row. An empty field is null; numbers and booleans
  * are written as in JSON.
  */
-
+import { pipeline } from 'node:stream';
 import { CsvError, type Info, parse } from 'csv-parse';
-import { counted, grouped } from '../../counted.ts';
+import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import { nearest } from '../../nearest.ts';
 import type { RawRow } from '../rules/check-row.ts';
 import { EXPORT_COLUMNS, exportColumn } from './columns.ts';
-import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
-import { badFile, badRow, type RawEntry } from './raw-rows.ts';
+import { badFile, badRow, LINE_BYTES_MAX, type RawEntry, wholeLines } from './lines.ts';
 
 const GROUP_ROWS = 500;
 /** Edit distance up to which an unknown header name is suggested as a misspelling. */
@@ -18,17 +17,20 @@ const MISSPELT_MAX = 4;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-interface ParsedRecord {
-  readonly info: Info;
-  readonly record: string[];
-}
+type ParsedRecord = { readonly info: Info; readonly record: string[] };
 
 export async function* csvEntries(
   chunks: AsyncIterable<Buffer>,
   exportName: ExportName,
 ): AsyncGenerator<RawEntry[]> {
-  // Syntax errors come as an error of the parser's stream, with the line.
-  const problem: { entry: RawEntry | null } = { entry: null };
+  const unreadable: RawEntry[] = [];
+  const blocks = async function* () {
+    for await (const lines of wholeLines(chunks)) {
+      if (lines.kind === 'lines') yield lines.block;
+      // Records can span lines, so after an unreadable line it is unknown where the next record begins.
+      else return void unreadable.push(badFile(lines.line, lines.expected, lines.text));
+    }
+  };
   const parser = parse({
     info: true,
     relax_column_count: true,
@@ -36,8 +38,8 @@ export async function* csvEntries(
     record_delimiter: ['\r\n', '\n'],
     max_record_size: LINE_BYTES_MAX,
   });
-  const feeding = feed(parser, chunks, problem);
-  feeding.catch((error) => parser.destroy(error));
+  // Every error ends the parser, which is read below.
+  pipeline(blocks, parser, () => {});
   const lines = new LineCounter();
   let header: string[] | null = null;
   let group: RawEntry[] = [];
@@ -47,10 +49,7 @@ export async function* csvEntries(
       if (header === null) {
         header = parsed.record;
         const bad = checkHeader(header, exportName);
-        if (bad) {
-          yield [bad];
-          return;
-        }
+        if (bad) return yield [bad];
         continue;
       }
       group.push(entryOf(header, parsed.record, line));
@@ -58,60 +57,25 @@ export async function* csvEntries(
       yield group;
       group = [];
     }
-    await feeding;
   } catch (error) {
-    group.push(problem.entry ?? parseProblem(error, lines));
+    // Syntax errors come as an error of the parser, with the line.
+    unreadable.push(parseProblem(error, lines));
   } finally {
     parser.destroy();
   }
-  yield group;
-}
-
-async function feed(
-  parser: ReturnType<typeof parse>,
-  chunks: AsyncIterable<Buffer>,
-  problem: { entry: RawEntry | null },
-): Promise<void> {
-  for await (const block of wholeLines(chunks)) {
-    if (block.kind !== 'lines') {
-      // Records can span lines, so after an unreadable line it is unknown where the next record begins.
-      problem.entry =
-        block.kind === 'too long'
-          ? badFile(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`)
-          : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
-      throw new Error('unreadable line');
-    }
-    if (!parser.write(block.block)) await drained(parser);
-    if (parser.destroyed) return;
-  }
-  parser.end();
-}
-
-function drained(parser: ReturnType<typeof parse>): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      parser.off('drain', done);
-      parser.off('close', done);
-      resolve();
-    };
-    parser.once('drain', done);
-    parser.once('close', done);
-    if (parser.closed) done();
-  });
+  yield [...group, ...unreadable.slice(0, 1)];
 }
 
 function checkHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
   const names = new Set<string>();
   for (const name of header) {
     // If lines end with CR alone, all records are part of the header.
-    if (/\r(?!\n)/.test(name))
-      return badFile(1, 'lines that end with LF or CRLF', header.join(',').slice(0, 200));
+    if (/\r(?!\n)/.test(name)) return badFile(1, 'lines that end with LF or CRLF', header.join(','));
     if (names.has(name)) return badFile(1, 'every column only once', name, name);
     names.add(name);
     const column = exportColumn(name);
-    if (column && !column.exports.includes(exportName)) {
+    if (column && !column.exports.includes(exportName))
       return badFile(1, `no column ${name} in ${exportName} files`, name, name);
-    }
   }
   const absent = EXPORT_COLUMNS.filter((column) => column.required && !names.has(column.name));
   if (absent.length === 0) return null;
@@ -121,7 +85,7 @@ function checkHeader(header: readonly string[], exportName: ExportName): RawEntr
     return given === null ? name : `${name} (misspelled as "${given.slice(0, 100)}"?)`;
   });
   const columns = absent.length === 1 ? 'the column' : 'the columns';
-  return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(',').slice(0, 200));
+  return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(','));
 }
 
 function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
@@ -136,23 +100,17 @@ function entryOf(header: readonly string[], record: readonly string[], line: num
 /** A field that is not of its column's type stays a string, so that the row check reports it. */
 function fieldValue(name: string, text: string): unknown {
   if (text === '') return null;
-  switch (exportColumn(name)?.kind.type) {
-    case 'integer':
-      return INTEGER.test(text) ? Number(text) : text;
-    case 'score':
-      return NUMBER.test(text) ? Number(text) : text;
-    case 'boolean':
-      return text === 'true' ? true : text === 'false' ? false : text;
-    default:
-      return text;
-  }
+  const type = exportColumn(name)?.kind.type;
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  const isNumber = (type === 'integer' && INTEGER.test(text)) || (type === 'score' && NUMBER.test(text));
+  return isNumber ? Number(text) : text;
 }
 
 function parseProblem(error: unknown, lines: LineCounter): RawEntry {
   if (!(error instanceof CsvError)) throw error;
   const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
   const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
-  return badFile(line, `CSV as in RFC 4180 (${reason})`);
+  return badFile(line, `CSV as in RFC 4180 (${reason})`, null);
 }
 
 /** Finds the line on which a record begins: the parser gives its last line, and counts a carriage return as a line. */
@@ -164,8 +122,7 @@ class LineCounter {
   lineOf({ info, record }: ParsedRecord): number {
     const isPlain = info.lines === this.#counted + 1;
     this.#counted = info.lines;
-    if (isPlain) return info.lines - this.returns;
-    const text = record.join();
+    const text = isPlain ? '' : record.join();
     this.returns += text.split('\r').length - 1;
     return info.lines - this.returns - (text.split('\n').length - 1);
   }

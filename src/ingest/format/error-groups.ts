@@ -6,14 +6,10 @@ export interface LineError extends RowError {
 }
 
 /** Errors of one kind: with the same column and the same expectation. */
-export interface ErrorGroup {
-  readonly column: string | null;
-  readonly expected: string;
+export interface ErrorGroup extends RowError {
   readonly count: number;
-  /** The first lines with this error. */
+  /** The first lines with this error; `value` is that on the first one. */
   readonly lines: readonly number[];
-  /** The value on the first of these lines. */
-  readonly value: unknown;
 }
 
 const GROUPS_MAX = 20;
@@ -21,24 +17,20 @@ const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 
 export class ErrorGroups {
-  readonly #groups = new Map<string, { first: LineError; count: number; lines: number[] }>();
+  readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
 
-  add(error: LineError): void {
-    const key = `${error.column} ${error.expected}`;
+  add({ line, column, expected, value }: LineError): void {
+    const key = `${column} ${expected}`;
     const group = this.#groups.get(key);
     if (group !== undefined) {
       group.count += 1;
-      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(error.line);
-    } else if (this.#groups.size < GROUPS_MAX) {
-      this.#groups.set(key, { first: { ...error, ...shortened(error) }, count: 1, lines: [error.line] });
-    }
+      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(line);
+    } else if (this.#groups.size < GROUPS_MAX)
+      this.#groups.set(key, { ...shortened({ column, expected, value }), count: 1, lines: [line] });
   }
 
   all(): ErrorGroup[] {
-    return [...this.#groups.values()].map(({ first, count, lines }) => {
-      const { column, expected, value } = first;
-      return { column, expected, count, lines, value };
-    });
+    return [...this.#groups.values()];
   }
 }
 

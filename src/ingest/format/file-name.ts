@@ -46,16 +46,12 @@ export function parseFileName(name: string): ParsedName {
       return refused(`the label of a backfill must have 1 to 64 characters from a-z 0-9 . _ -; ${EXPECTED}`);
     return { kind: 'export', file: { kind: 'backfill', name, export: exportName, form, label } };
   }
-  const windowStart = parseWindowStart(middle);
-  if (windowStart === null) {
+  const window_start = parseWindowStart(middle);
+  if (window_start === null)
     return refused(
       `"${middle}" is not the start of a window: it must be YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
     );
-  }
-  return {
-    kind: 'export',
-    file: { kind: 'window', name, export: exportName, form, window_start: windowStart },
-  };
+  return { kind: 'export', file: { kind: 'window', name, export: exportName, form, window_start } };
 }
 
 /** Whether a window's file can be read now: the window must have ended. */
@@ -74,8 +70,7 @@ export function numberedName(name: string, number: string): string {
 
 /** The order in which waiting files are read: by window, backfills last. File times do not count. */
 export function compareFiles(a: ExportFileName, b: ExportFileName): number {
-  const rank = (file: ExportFileName) =>
-    file.kind === 'window' ? file.window_start : Number.POSITIVE_INFINITY;
+  const rank = (file: ExportFileName) => (file.kind === 'window' ? file.window_start : Infinity);
   if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
@@ -91,7 +86,6 @@ export function timesOf(file: ExportFileName, readAtMs: number) {
   return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
 }
 
-/** The reason to refuse a file of an export that is switched off. */
 export function switchedOff(exportName: ExportName): string {
   return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 }

@@ -1,19 +1,42 @@
-/** Splits bytes into blocks of complete lines, of bounded length and valid UTF-8. */
+/** Splits bytes into blocks of complete lines, of bounded length and valid UTF-8; what is read from them. */
 import { isUtf8 } from 'node:buffer';
+import { grouped } from '../../counted.ts';
+import type { RawRow, RowError } from '../rules/check-row.ts';
 
 export const LINE_BYTES_MAX = 1024 * 1024;
 
 export const NEWLINE = 0x0a;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-export type Lines =
+/** Whole lines, or one that cannot be read: with replacement characters for invalid bytes, or its beginning. */
+type Lines =
   | { readonly kind: 'lines'; readonly first_line: number; readonly block: Buffer }
-  /** A line that is not UTF-8; `text` has replacement characters for the invalid bytes. */
-  | { readonly kind: 'not utf-8'; readonly line: number; readonly text: string }
-  /** A line over the limit; `text` is its beginning. */
-  | { readonly kind: 'too long'; readonly line: number; readonly text: string };
+  | { readonly kind: 'bad'; readonly line: number; readonly expected: string; readonly text: string };
 
 const BEGINNING_BYTES = 200;
+
+export type RawEntry =
+  | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow }
+  /** One row cannot be read; the rest of the file can. */
+  | { readonly kind: 'bad row'; readonly line: number; readonly error: RowError; readonly text: string }
+  /** The optional last line of an NDJSON file. */
+  | { readonly kind: 'trailer'; readonly line: number; readonly rows: number }
+  /** The rest of the file cannot be read. */
+  | { readonly kind: 'bad file'; readonly line: number; readonly error: RowError };
+
+/** @param column that the error names; the value, of which the beginning is kept, is null without one */
+export function badFile(
+  line: number,
+  expected: string,
+  value: string | null,
+  column: string | null = null,
+): RawEntry {
+  return { kind: 'bad file', line, error: { column, value: value?.slice(0, 200) ?? null, expected } };
+}
+
+export function badRow(line: number, expected: string, text: string): RawEntry {
+  return { kind: 'bad row', line, error: { column: null, value: text, expected }, text };
+}
 
 /** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
@@ -26,7 +49,8 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
     let chunk = read;
     const firstEnd = chunk.indexOf(NEWLINE);
     if (!isTooLong && restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
-      yield { kind: 'too long', line, text: beginningOf([...rest, chunk]) };
+      const expected = `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`;
+      yield { kind: 'bad', line, expected, text: beginningOf([...rest, chunk]) };
       [rest, restBytes, isStart, isTooLong] = [[], 0, false, true];
     }
     if (isTooLong) {
@@ -67,7 +91,7 @@ function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
     const bytes = block.subarray(at, end);
     yield isUtf8(bytes)
       ? { kind: 'lines', first_line: line, block: bytes }
-      : { kind: 'not utf-8', line, text: bytes.toString('utf8') };
+      : { kind: 'bad', line, expected: 'UTF-8 text', text: bytes.toString('utf8') };
     at = end;
   }
   return line;

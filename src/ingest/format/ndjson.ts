@@ -1,25 +1,14 @@
 /** NDJSON: one JSON object per line, and optionally a last line with the number of rows. */
-import { grouped } from '../../counted.ts';
 import { reasonOf } from '../../refused.ts';
 import type { RawRow } from '../rules/check-row.ts';
-import { LINE_BYTES_MAX, NEWLINE, wholeLines } from './lines.ts';
-import { badFile, badRow, type RawEntry } from './raw-rows.ts';
+import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';
 
 /** Entries come in groups: an asynchronous step for each row would cost more than the row. */
 export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<Iterable<RawEntry>> {
-  for await (const block of wholeLines(chunks)) {
-    switch (block.kind) {
-      case 'lines':
-        yield entriesOf(block.block, block.first_line);
-        break;
-      case 'not utf-8':
-        yield [badRow(block.line, 'UTF-8 text', block.text)];
-        break;
-      case 'too long':
-        yield [badRow(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`, block.text)];
-        break;
-    }
-  }
+  for await (const lines of wholeLines(chunks))
+    yield lines.kind === 'lines'
+      ? entriesOf(lines.block, lines.first_line)
+      : [badRow(lines.line, lines.expected, lines.text)];
 }
 
 /**
@@ -47,13 +36,12 @@ function entryOf(content: string, line: number): RawEntry {
   if (!isObject(value)) return badRow(line, 'a JSON object', content);
   if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
   const { end_of_export: end, rows } = value;
-  if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0) {
+  if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0)
     return badFile(
       line,
       '{"end_of_export":true,"rows":N}, or a row without the member end_of_export',
-      content.slice(0, 200),
+      content,
     );
-  }
   return { kind: 'trailer', line, rows };
 }
 

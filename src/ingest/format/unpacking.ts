@@ -1,9 +1,9 @@
 /** Reads an export file in chunks of bounded size, and hashes and unpacks it on the way. */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
-import { errorCode, isErrorCode } from '../../refused.ts';
+import { errorCode, reasonOf } from '../../refused.ts';
 import { type FileSnapshot, isSameSnapshot } from '../drop/readiness.ts';
 import type { Form } from './file-name.ts';
 
@@ -22,17 +22,14 @@ export class UnreadableContent extends Error {
 }
 
 export interface Content {
-  /** The unpacked bytes. */
   readonly chunks: AsyncIterable<Buffer>;
-  /** Of the packed file; call it only after all chunks have been read. */
+  /** Of the packed file; call it once, after all chunks have been read. */
   sha256(): string;
   bytes(): number;
   close(): Promise<void>;
 }
 
-/** Where an export file is. */
 export interface ExportSource {
-  /** Absolute. */
   readonly path: string;
   /** The regular file that was found there. Null: whatever is there. */
   readonly found: FileSnapshot | null;
@@ -49,97 +46,69 @@ export async function openContent({ path, found }: ExportSource, form: Form): Pr
   }
   const hash = createHash('sha256');
   let bytes = 0;
-  let digest: string | null = null;
-  async function* raw(): AsyncGenerator<Buffer> {
-    for await (const chunk of readFile(file)) {
+  async function* raw(): Source {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
+      if (bytesRead === 0) return null;
+      const chunk = buffer.subarray(0, bytesRead);
       hash.update(chunk);
-      bytes += chunk.length;
+      bytes += bytesRead;
       yield chunk;
     }
   }
   return {
     chunks: unpack(raw(), form),
-    sha256: () => {
-      digest ??= hash.digest('hex');
-      return digest;
-    },
+    sha256: () => hash.digest('hex'),
     bytes: () => bytes,
     close: () => file.close(),
   };
 }
 
-async function* readFile(file: FileHandle): AsyncGenerator<Buffer> {
-  for (;;) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
-    if (bytesRead === 0) return;
-    yield buffer.subarray(0, bytesRead);
-  }
-}
-
-async function* unpack(source: AsyncGenerator<Buffer>, form: Form): AsyncGenerator<Buffer> {
-  try {
-    if (form.endsWith('.gz')) yield* gunzip(source);
-    else if (form.endsWith('.zst')) yield* unzstd(source);
-    else yield* source;
-  } catch (error) {
-    throw unreadable(error, form);
-  }
-}
-
-async function* gunzip(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  const unpacked = createGunzip({ chunkSize: CHUNK_BYTES });
-  const feeding = feed(unpacked, await nextChunk(source), source);
-  feeding.catch((error) => unpacked.destroy(error));
-  try {
-    yield* unpacked;
-    await refuseMore(await feeding, source);
-  } finally {
-    unpacked.destroy();
-  }
-}
-
-/** Node's stream ends at zeros, with which some devices pad their blocks, and does not check what follows them. */
-async function refuseMore(rest: Buffer | null, source: AsyncGenerator<Buffer>): Promise<void> {
-  for (let chunk = rest; chunk !== null; chunk = await nextChunk(source)) {
-    if (chunk.some((byte) => byte !== 0)) {
-      throw new UnreadableContent('damaged', 'the gzip data is followed by other data');
-    }
-  }
-}
+/** The chunks of a packed file; null at its end. */
+type Source = AsyncGenerator<Buffer, null>;
 
 /**
  * A zstd file can have several frames, as parallel packers and appending writers produce. Node's stream ends silently
  * where a frame ends within a chunk, so the rest of the chunk goes to a new stream: otherwise it would be lost.
  */
-async function* unzstd(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer | null = await nextChunk(source);
-  // An empty file also goes through the stream, which reports it as truncated.
-  do {
-    const unpacked = createZstdDecompress({ chunkSize: CHUNK_BYTES });
-    const feeding = feed(unpacked, rest, source);
-    feeding.catch((error) => unpacked.destroy(error));
-    try {
-      yield* unpacked;
-      rest = await feeding;
-    } finally {
-      unpacked.destroy();
-    }
-  } while (rest !== null);
+async function* unpack(source: Source, form: Form): AsyncGenerator<Buffer> {
+  const isGzip = form.endsWith('.gz');
+  if (!isGzip && !form.endsWith('.zst')) return yield* source;
+  try {
+    let rest = (await source.next()).value;
+    // An empty file also goes through the stream, which reports it as truncated.
+    do {
+      const options = { chunkSize: CHUNK_BYTES };
+      const unpacked = isGzip ? createGunzip(options) : createZstdDecompress(options);
+      const feeding = feed(unpacked, rest, source);
+      feeding.catch((error) => unpacked.destroy(error));
+      try {
+        yield* unpacked;
+        rest = await feeding;
+      } finally {
+        unpacked.destroy();
+      }
+      // Node's stream ends at zeros, with which some devices pad their blocks, and does not check what follows them.
+      for (; isGzip && rest !== null; rest = (await source.next()).value)
+        if (rest.some((byte) => byte !== 0))
+          throw new UnreadableContent('damaged', 'the gzip data is followed by other data');
+    } while (rest !== null);
+  } catch (error) {
+    throw unreadable(error, isGzip ? 'gzip' : 'zstd');
+  }
 }
 
 /** @returns the rest of the chunk in which the packed data ended; null at the end of the source */
 async function feed(
   unpacked: Gunzip | ZstdDecompress,
   first: Buffer | null,
-  source: AsyncGenerator<Buffer>,
+  source: Source,
 ): Promise<Buffer | null> {
-  let chunk = first;
-  while (chunk !== null) {
+  for (let chunk = first; chunk !== null; chunk = (await source.next()).value) {
     const before = unpacked.bytesWritten;
     await written(unpacked, chunk);
     const used = unpacked.bytesWritten - before;
     if (used < chunk.length) return chunk.subarray(used);
-    chunk = await nextChunk(source);
   }
   unpacked.end();
   return null;
@@ -159,20 +128,12 @@ function written(unpacked: Gunzip | ZstdDecompress, chunk: Buffer): Promise<void
   });
 }
 
-async function nextChunk(source: AsyncGenerator<Buffer>): Promise<Buffer | null> {
-  const next = await source.next();
-  return next.done === true ? null : next.value;
-}
-
-function unreadable(error: unknown, form: Form): unknown {
-  const packing = form.endsWith('.gz') ? 'gzip' : 'zstd';
-  if (isErrorCode(error, 'Z_BUF_ERROR')) {
-    return new UnreadableContent('truncated', `the ${packing} data is truncated`, { cause: error });
-  }
+function unreadable(error: unknown, packing: string): unknown {
   const code = errorCode(error);
-  if (code.startsWith('Z_') || code.startsWith('ZSTD_')) {
-    const reason = error instanceof Error ? error.message : code;
-    return new UnreadableContent('damaged', `the ${packing} data is damaged: ${reason}`, { cause: error });
-  }
-  return error;
+  if (code === 'Z_BUF_ERROR')
+    return new UnreadableContent('truncated', `the ${packing} data is truncated`, { cause: error });
+  if (!code.startsWith('Z_') && !code.startsWith('ZSTD_')) return error;
+  return new UnreadableContent('damaged', `the ${packing} data is damaged: ${reasonOf(error)}`, {
+    cause: error,
+  });
 }

@@ -10,12 +10,6 @@ const CHECK_EVERY_MS = 100;
 /** An appliance was started: whoever asked can ask that one. */
 export class GaveWay extends Error {}
 
-export interface Listening {
-  /** @param progress in words */
-  readonly tell: (progress: string) => void;
-  readonly onLog: (line: Extract<IngestEvent, { kind: 'log' }>) => void;
-}
-
 /**
  * Serves one request. The caller holds the lock of the data folder; if an appliance starts meanwhile, which waits for
  * that lock, the work ends at a safe point.
@@ -25,7 +19,8 @@ export interface Listening {
 export async function askAlone(
   settings: Omit<IngestSettings, 'mode'>,
   request: IngestRequest,
-  { tell, onLog }: Listening,
+  tell: (progress: string) => void,
+  onLog: (line: Extract<IngestEvent, { kind: 'log' }>) => void,
 ): Promise<RequestOutcome> {
   const { serveLock } = dataFolder(settings.data);
   const ingest = startIngest({ ...settings, mode: 'alone' }, (event) => {

@@ -7,27 +7,25 @@
 
 import { removedSubscriptions } from '../../history/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
-import { applyInParts, REREAD } from '../apply/backfill.ts';
-import type { LongWork } from '../apply/remove-rows.ts';
+import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
 import { sumOfUnknown, type UnknownRows } from '../apply/row-batch.ts';
-import type { FileStore } from '../drop/finished-file.ts';
+import type { FileStore, Ingest } from '../drop/finished-file.ts';
 import { isThereIn } from '../drop/own-folder.ts';
 import { reasonOfFile } from '../file-errors.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
 import { parseFileName } from '../format/file-name.ts';
-import type { ExportReader } from '../threads/export-reader.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
 /** @param bounds of the time when a file was first applied, epoch milliseconds */
 export async function replay(
-  files: FileStore,
-  exports: ExportReader,
+  ingest: Ingest,
   bounds: { readonly from: number; readonly to: number },
-  { between, tell }: LongWork,
+  tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
+  const { drop, writer, exports, between } = ingest;
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
-  const removed = removedSubscriptions(files.writer.db);
-  const records = archivedFiles(files.writer.db, bounds.from, bounds.to);
+  const removed = removedSubscriptions(writer.db);
+  const records = archivedFiles(writer.db, bounds.from, bounds.to);
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);
     const reason = await replayFile(record).catch(reasonOfFile);
@@ -39,7 +37,6 @@ export async function replay(
 
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {
-    const { drop, writer } = files;
     const parsed = parseFileName(record.name);
     const { destination } = record;
     if (parsed.kind !== 'export' || destination === null || !isThereIn(drop.root, destination))
@@ -49,19 +46,17 @@ export async function replay(
     const read = (rows_to_skip: number) =>
       exports.read(source, parsed.file, destination, { ...REREAD, streams, rows_to_skip });
     let unknown_rows: Record<string, number> = {};
-    const result = await applyInParts(writer, read, {
-      operation: operationOf(record),
-      between,
-      inTransaction(_, applied, unknownRows) {
-        Object.assign(counts, sumOf(counts, applied));
-        unknown_rows = sumOfUnknown(unknown_rows, unknownRows);
-      },
-    });
+    const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
+      Object.assign(counts, sumOf(counts, applied));
+      unknown_rows = sumOfUnknown(unknown_rows, unknownRows);
+    };
+    const parts = { operation: operationOf(record), between, inTransaction };
+    const result = await applyInParts(writer, read, parts);
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
     for (const stream of former) delete unknown_rows[stream];
-    noteUnknownRows(files, record, unknown_rows);
+    noteUnknownRows(ingest, record, unknown_rows);
     return null;
   }
 }

@@ -4,31 +4,24 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../history/compact.ts';
-import { formatMs } from '../../time.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
-import type { RemovedRows } from '../apply/remove-rows.ts';
+
+type OfWindow = { readonly export: ExportName; readonly window_start: number };
 
 export type IngestRequest =
   /** Reads archived files again that were first applied in `[from, to)`, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
   /** Reads the newest held file of a failed or abandoned window, or else the failed one again. */
-  | {
+  | (OfWindow & {
       readonly kind: 'reset';
-      readonly export: ExportName;
-      readonly window_start: number;
       /** The status of the window at the time of the request. */
       readonly from: ResettableStatus;
-    }
+    })
   /** Sets from which window on those of an export are expected. */
-  | { readonly kind: 'expect'; readonly export: ExportName; readonly window_start: number }
+  | (OfWindow & { readonly kind: 'expect' })
   /** Of a lab: records an unknown window as if its file had not come in time. */
-  | {
-      readonly kind: 'gap';
-      readonly export: ExportName;
-      readonly window_start: number;
-      readonly status: Extract<WindowStatus, 'missing' | 'abandoned'>;
-    }
+  | (OfWindow & { readonly kind: 'gap'; readonly status: Extract<WindowStatus, 'missing' | 'abandoned'> })
   /**
    * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. Without the
    * request, the ingest thread deletes them all the same.
@@ -44,6 +37,8 @@ export interface ReplayCounts extends ApplyCounts {
   unreadable: { file: string; reason: string }[];
 }
 
+export type RemovedRows = { readonly detections: number; readonly versions: number };
+
 export type RequestOutcome =
   | { readonly ok: true; readonly replay: ReplayCounts }
   | {
@@ -57,25 +52,6 @@ export type RequestOutcome =
   | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
-
-export type HandleRequest = (
-  request: IngestRequest,
-  tell: (progress: string) => void,
-) => Promise<RequestOutcome>;
-
-/** A request with the time of its window as text, for the log. */
-export function withTimes(request: IngestRequest): object {
-  switch (request.kind) {
-    case 'reset':
-    case 'expect':
-    case 'gap':
-      return { ...request, window_start: formatMs(request.window_start) };
-    case 'replay':
-    case 'remove':
-    case 'compact':
-      return request;
-  }
-}
 
 /**
  * The outcome of a request that the ingest thread did not complete.

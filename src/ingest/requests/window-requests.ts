@@ -1,43 +1,36 @@
 /** Requests about a window: read its file after all, expect windows from it on, and the gap of a lab. */
-import { formatMs, type Now } from '../../time.ts';
+import { formatMs } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
-import { type FileStore, isRecorded, recordsInTaken } from '../drop/finished-file.ts';
+import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../drop/finished-file.ts';
 import { exportFilesIn } from '../drop/waiting-names.ts';
 import { reasonOfFile } from '../file-errors.ts';
-import { clearDestination, type FileRecord, filesLeft } from '../file-record.ts';
+import { clearDestination, filesLeft } from '../file-record.ts';
 import { parseFileName, switchedOff } from '../format/file-name.ts';
-import type { ExportReader } from '../threads/export-reader.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;
 
-/** @param onProcessed called once the file was read, applied or not */
-export async function reset(
-  files: FileStore,
-  exports: ExportReader,
-  request: RequestOf<'reset'>,
-  onProcessed: (record: FileRecord) => void,
-): Promise<RequestOutcome> {
-  const { db } = files.writer;
+export async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<RequestOutcome> {
+  const { exports, onProcessed } = ingest;
+  const { db } = ingest.writer;
   const window = `window ${formatMs(request.window_start)} of ${request.export}`;
-  const status = findWindow(db, request.export, request.window_start)?.status;
+  const failed = (reason: string) => ({ ok: false, reason }) as const;
+  const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
   if (status !== request.from)
-    return {
-      ok: false,
-      reason: `${window} is now ${status ?? 'unknown'}, so no file was read. To list windows, run: wirewatch window list`,
-    };
-  if (!exports.isEnabled(request)) return { ok: false, reason: switchedOff(request.export) };
-  const waiting = (await droppedFile(files, request)) ?? failedFile(files, request);
+    return failed(
+      `${window} is now ${status}, so no file was read. To list windows, run: wirewatch window list`,
+    );
+  if (!exports.isEnabled(request)) return failed(switchedOff(request.export));
+  const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)
-    return { ok: false, reason: `neither the drop folder nor failed/ has a file for ${window}. Drop one.` };
+    return failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
   if (waiting === 'still written')
-    return { ok: false, reason: `the file for ${window} may still be written. Try again in a minute.` };
-  const processed = await ingestWindowFile(files, exports, waiting).catch(reasonOfFile);
-  if (typeof processed === 'string') return afterError(files, request, processed);
-  if (processed === null)
-    return { ok: false, reason: `${waiting.path} changed while it was being read. Try again.` };
+    return failed(`the file for ${window} may still be written. Try again in a minute.`);
+  const processed = await ingestWindowFile(ingest, waiting).catch(reasonOfFile);
+  if (typeof processed === 'string') return afterError(ingest, request, processed);
+  if (processed === null) return failed(`${waiting.path} changed while it was being read. Try again.`);
   onProcessed(processed);
   const { name, destination, outcome, report } = processed;
   return { ok: true, reset: { file: destination ?? name, outcome, reason: report.reason ?? null } };
@@ -48,18 +41,17 @@ async function droppedFile(
   { drop, writer, now }: FileStore,
   request: RequestOf<'reset'>,
 ): Promise<WaitingWindow | 'still written' | null> {
-  const known = (number: number, name: string) => isRecorded(writer.db, number, name);
-  const [newest] = exportFilesIn(drop.root, known)
+  const [newest] = exportFilesIn(drop.root, recordedIn(writer.db))
     .flatMap(({ file, path }) => {
       if (file.kind !== 'window' || file.export !== request.export) return [];
       if (file.window_start !== request.window_start) return [];
       const snapshot = drop.snapshot(path);
-      return typeof snapshot === 'string' ? [] : { file, path, changed: snapshot.mtimeNs };
+      return typeof snapshot === 'string' ? [] : { file, path, snapshot };
     })
-    .sort((a, b) => (a.changed > b.changed ? -1 : 1));
+    .sort((a, b) => (a.snapshot.mtimeNs > b.snapshot.mtimeNs ? -1 : 1));
   if (newest === undefined) return null;
-  const { file, path } = newest;
-  const settled = await drop.settled(file.name, path, now());
+  const { file, path, snapshot } = newest;
+  const settled = await drop.settled(file.name, path, snapshot, now());
   return settled?.kind === 'export' ? { ...settled, file } : 'still written';
 }
 
@@ -100,7 +92,7 @@ export function expect(writer: StreamWriter, request: RequestOf<'expect'>): Requ
   return { ok: true, expected: { forgotten } };
 }
 
-export function gap(writer: StreamWriter, request: RequestOf<'gap'>, now: Now): RequestOutcome {
+export function gap({ writer, now }: FileStore, request: RequestOf<'gap'>): RequestOutcome {
   const { export: exportName, window_start, status } = request;
   const known = findWindow(writer.db, exportName, window_start);
   if (known !== undefined)

@@ -24,7 +24,6 @@ const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
 /** IPvFuture (RFC 3986, 3.2.2). */
 const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 
-/** An invalid value. */
 export class Bad {
   /** In words. */
   readonly expected: string;
@@ -34,7 +33,6 @@ export class Bad {
   }
 }
 
-/** Checks and percent-encodes a URL of an export row. */
 export function readAddress(given: string): string | Bad {
   if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
     return new Bad('a URL of at most 8 KiB');
@@ -86,17 +84,13 @@ function encodeAuthority(authority: string): string {
   const at = authority.lastIndexOf('@');
   const user = at < 0 ? '' : `${encodePart(authority.slice(0, at)).replaceAll('@', '%40')}@`;
   const [, host = '', port = ''] = HOST_AND_PORT.exec(authority.slice(at + 1)) ?? [];
-  const isLiteral = host.startsWith('[') && (isLiteral6(host.slice(1, -1)) || FUTURE_LITERAL.test(host));
+  // Without a zone: RFC 3986 does not allow one.
+  const isLiteral6 = isIPv6(host.slice(1, -1)) && !host.includes('%');
+  const isLiteral = host.startsWith('[') && (isLiteral6 || FUTURE_LITERAL.test(host));
   return user + (isLiteral ? host : encodePart(host).replaceAll(':', '%3A')) + port;
 }
 
-/** Without a zone: RFC 3986 does not allow one. */
-function isLiteral6(text: string): boolean {
-  return isIPv6(text) && !text.includes('%');
-}
-
 function encodePart(part: string): string {
-  if (CLEAN_PART.test(part)) return part;
   // encodeURIComponent encodes every character of such a run.
-  return part.replace(UNCLEAN, encodeURIComponent);
+  return CLEAN_PART.test(part) ? part : part.replace(UNCLEAN, encodeURIComponent);
 }

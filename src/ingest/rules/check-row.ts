@@ -8,21 +8,18 @@ import { BANDS, bandStep } from '../../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, TYPE_RULES } from '../../detection/content-type.ts';
 import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, parseSeconds } from '../../time.ts';
-import {
-  type CheckedColumn,
-  type ColumnName,
-  EXPORT_COLUMNS,
-  exportColumn,
-  isCheckedColumn,
-} from '../format/columns.ts';
+import { type ColumnName, EXPORT_COLUMNS, exportColumn } from '../format/columns.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
 
-export interface RowLimits {
-  readonly export: ExportName;
-  /** The earliest `first_detected_at`, as the API writes times. */
+/** Of the times in a file, as the API writes times. */
+export interface TimeBounds {
+  /** The earliest `first_detected_at`. */
   readonly earliest: string;
-  /** The latest `first_detected_at` and `last_scored_at`. */
   readonly latest: string;
+}
+
+export interface RowLimits extends TimeBounds {
+  readonly export: ExportName;
   /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
@@ -35,15 +32,13 @@ export interface RowError {
 
 export type RawRow = Readonly<Record<string, unknown>>;
 
+/** `isNameDropped`: that of the publisher, because the row has no publisher id. */
 export type CheckedRow =
-  | {
-      readonly kind: 'row';
-      readonly row: ExportRow;
-      /** The publisher's name was dropped, because the row has no publisher id. */
-      readonly isNameDropped: boolean;
-    }
+  | { readonly kind: 'row'; readonly row: ExportRow; readonly isNameDropped: boolean }
   | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
 
+/** Columns that Wirewatch derives: if an export has them, their values must match. */
+const DERIVED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
 const STRING_BYTES_MAX = 4 * 1024;
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** Longer names are truncated in a file's record. */
@@ -56,34 +51,33 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   const values: Record<ColumnName, unknown> = row;
   const errors: RowError[] = [];
   let requiredSeen = 0;
-  let checked = false;
+  let hasDerived = false;
   for (const name in raw) {
     const column = exportColumn(name);
     if (column === undefined) {
-      if (isCheckedColumn(name)) checked = true;
+      if ((DERIVED_COLUMNS as readonly string[]).includes(name)) hasDerived = true;
       else if (ignored.size < IGNORED_COLUMNS_MAX) ignored.add(name.slice(0, COLUMN_NAME_MAX));
       continue;
     }
     if (!column.exports.includes(limits.export)) {
-      errors.push({
-        column: name,
-        value: raw[name],
-        expected: `no column ${name} in ${limits.export} files`,
-      });
+      const expected = `no column ${name} in ${limits.export} files`;
+      errors.push({ column: name, value: raw[name], expected });
       continue;
     }
     const value = raw[name];
-    if (value === null || value === undefined || value === '') continue;
+    if (isAbsent(value)) continue;
     if (column.required) requiredSeen += 1;
     const read = readValue(value, column.kind, limits);
     if (read instanceof Bad) errors.push({ column: name, value, expected: read.expected });
     else values[column.name] = read;
   }
   if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
-  if (checked && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
+  if (hasDerived && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
+  const domain = row.article_domain ?? (typeof raw.article_url === 'string' ? raw.article_url : '');
+  row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
   const isNameDropped = row.article_publisher_id === null && row.article_publisher_name !== null;
-  finish(row, raw.article_url);
+  if (isNameDropped) row.article_publisher_name = null;
   return { kind: 'row', row, isNameDropped };
 }
 
@@ -141,33 +135,29 @@ function readString(
 }
 
 function missing(raw: RawRow): RowError[] {
-  return REQUIRED.filter(({ name }) => raw[name] === undefined || raw[name] === null || raw[name] === '').map(
-    ({ name }) => ({ column: name, value: raw[name] ?? null, expected: 'a value: this column is required' }),
-  );
+  const expected = 'a value: this column is required';
+  return REQUIRED.filter(({ name }) => isAbsent(raw[name])).map(({ name }) => ({
+    column: name,
+    value: raw[name] ?? null,
+    expected,
+  }));
 }
 
-/** If an export has the columns that Wirewatch derives, their values must match. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
+}
+
 function checkDerived(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
-  const expected: Record<CheckedColumn, string> = {
+  const expected: Record<(typeof DERIVED_COLUMNS)[number], string> = {
     content_type: contentType,
     match_type: TYPE_RULES[contentType].match_type,
     strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? '',
   };
   return Object.entries(expected).flatMap(([column, wanted]) => {
     const value = raw[column];
-    const given = value !== undefined && value !== null && value !== '';
-    return given && value !== wanted ? [{ column, value, expected: `"${wanted}", or no value` }] : [];
+    return isAbsent(value) || value === wanted
+      ? []
+      : [{ column, value, expected: `"${wanted}", or no value` }];
   });
-}
-
-/**
- * Rules over several columns: derives the registrable domain, and drops a publisher's name without an id.
- *
- * @param articleUrl as exported
- */
-function finish(row: ExportRow, articleUrl: unknown): void {
-  const domain = row.article_domain ?? (typeof articleUrl === 'string' ? articleUrl : '');
-  row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
-  if (row.article_publisher_id === null) row.article_publisher_name = null;
 }

@@ -8,7 +8,6 @@ import { type RowBatch, scoringOf } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './read-export.ts';
 
-/** The settings for reading. */
 export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
 
 /** @param rules without `streams`, every stream counts as existing */
@@ -18,28 +17,16 @@ export function checkExport(
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
   sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
 ): Promise<ReadingResult> {
-  const times = timesOf(file, now());
-  return readExport(
-    {
-      source: { path, found: null },
-      file,
-      ...times,
-      errors_max: Number.POSITIVE_INFINITY,
-      streams: null,
-      licensed: [],
-      rows_to_skip: 0,
-      ...rules,
-    },
-    { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, ...sinks },
-  );
+  const order = { source: { path, found: null }, file, ...timesOf(file, now()), rows_to_skip: 0 };
+  const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
+  const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
+  return readExport({ ...order, ...all, ...rules }, { photoPath, ...sinks });
 }
 
 export interface Effect extends ApplyCounts {
-  /** How many rows were counted: of a very long file, only the first ones are. */
   rows: number;
 }
 
-/** Bounds the memory. */
 export const EFFECT_ROWS_MAX = 100_000;
 
 /** Counts what a file's rows would change, each row applied after the ones before it. */

@@ -13,25 +13,17 @@ import {
 } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
-import { filterColumns, filteredOf, type RenderOptions, renderRow } from '../../detection/match.ts';
+import { filterColumnsOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from '../apply/row-batch.ts';
 import { csvEntries } from '../format/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../format/error-groups.ts';
 import type { ExportFileName } from '../format/file-name.ts';
+import type { RawEntry } from '../format/lines.ts';
 import { ndjsonEntries } from '../format/ndjson.ts';
-import type { RawEntry } from '../format/raw-rows.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../format/unpacking.ts';
-import { checkRow, type RowError, type RowLimits } from './check-row.ts';
-
-/** Of the times in a file, as the API writes times. */
-export interface TimeBounds {
-  /** The earliest `first_detected_at`. */
-  readonly earliest: string;
-  /** The latest `first_detected_at` and `last_scored_at`. */
-  readonly latest: string;
-}
+import { checkRow, type RowError, type RowLimits, type TimeBounds } from './check-row.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
@@ -39,7 +31,7 @@ export interface ReadingOrder extends TimeBounds {
   readonly file: ExportFileName;
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
-  /** Whether an invalid row fails the file, or is skipped; see {@link isMostlyBad}. */
+  /** Whether an invalid row fails the file, or is skipped, unless most are invalid. */
   readonly bad_rows: 'fail' | 'skip';
   /** With so many errors, a file that fails is read no further. */
   readonly errors_max: number;
@@ -52,7 +44,6 @@ export interface ReadingOrder extends TimeBounds {
 }
 
 export interface ReadingSinks {
-  /** Path and query of a photo's URL. */
   readonly photoPath: RenderOptions['photoPath'];
   /** Buffers for batches, used before new ones are allocated. */
   readonly memory?: ArrayBuffer[];
@@ -63,16 +54,11 @@ export interface ReadingSinks {
   readonly onProgress?: (rows: number) => void;
 }
 
-export interface BadRow {
-  readonly line: number;
-  readonly errors: readonly RowError[];
-  readonly row: unknown;
-}
+export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
 
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
-  /** All rows in the file. */
   readonly rows: number;
   /** Rows skipped because they are invalid. */
   readonly bad_rows: number;
@@ -84,19 +70,22 @@ export interface ReadingCounts {
 
 export type ReadingResult =
   | { readonly kind: 'read'; readonly counts: ReadingCounts }
-  /** Rows or the file itself are invalid. `errors` has the first ones. */
-  | {
+  /** Rows or the file itself are invalid. */
+  | ({
       readonly kind: 'bad';
       readonly counts: ReadingCounts;
-      readonly errors: readonly LineError[];
-      readonly errors_total: number;
       readonly rows_with_errors: number;
-      /** All errors by kind, up to a limit of kinds. */
-      readonly error_groups: readonly ErrorGroup[];
-    }
-  /** The packed data ends too early: the file may still be growing. */
-  | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
-  | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+    } & ReadingErrors)
+  /** Truncated: the packed data ends too early, and the file may still be growing. */
+  | { readonly kind: 'truncated' | 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+
+export interface ReadingErrors {
+  /** The first ones. */
+  readonly errors: readonly LineError[];
+  readonly errors_total: number;
+  /** All errors by kind, up to a limit of kinds. */
+  readonly error_groups: readonly ErrorGroup[];
+}
 
 const ERRORS_MAX = 20;
 /** So many bad rows may be skipped in any file, however short. */
@@ -179,12 +168,7 @@ class Reading {
   /** @returns a batch once it is full */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailer !== null) {
-      this.#fail({
-        line: entry.line,
-        column: null,
-        value: null,
-        expected: 'no lines after the end_of_export line',
-      });
+      this.#fail(entry.line, 'no lines after the end_of_export line');
       return null;
     }
     switch (entry.kind) {
@@ -192,7 +176,7 @@ class Reading {
         this.#trailer = entry;
         return null;
       case 'bad file':
-        this.#fail({ line: entry.line, ...entry.error });
+        this.#fail(entry.line, entry.error.expected, entry.error.column, entry.error.value);
         return null;
       case 'bad row':
         this.rows += 1;
@@ -208,16 +192,14 @@ class Reading {
   /** Checks the trailer and the share of bad rows. */
   finish(): void {
     this.#checkTrailer();
-    const isTooBad = this.#badRows > BAD_ROWS_MAX || isMostlyBad(this.#badRows, this.rows);
-    if (this.#errorsTotal > 0 || !isTooBad) return;
-    this.#note({
-      line: 0,
-      column: null,
-      value: this.#badRows,
-      expected: this.isOver
-        ? `at most ${grouped(BAD_ROWS_MAX)} bad rows in a file, so that they can be skipped`
-        : `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
-    });
+    // Where most rows are bad, the writer is at fault, and somebody must know.
+    const isMostlyBad = this.#badRows > BAD_ROWS_IN_ANY_FILE && this.#badRows > this.rows / 10;
+    if (this.#errorsTotal > 0 || !(isMostlyBad || this.#badRows > BAD_ROWS_MAX)) return;
+    const most = this.isOver
+      ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
+      : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file`;
+    const expected = `at most ${most}, so that they can be skipped`;
+    this.#note({ line: 0, column: null, value: this.#badRows, expected });
     for (const error of this.#skippedErrors) this.#note(error);
     this.#errorsTotal = 1 + this.#skippedErrorsTotal;
   }
@@ -226,20 +208,11 @@ class Reading {
     const trailer = this.#trailer;
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
-      if (!require_trailer || file.form.startsWith('csv') || this.isOver) return;
-      this.#fail({
-        line: 0,
-        column: null,
-        value: null,
-        expected: 'a last line {"end_of_export":true,"rows":N}',
-      });
+      if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
+        this.#fail(0, 'a last line {"end_of_export":true,"rows":N}');
     } else if (trailer.rows !== this.rows) {
-      this.#fail({
-        line: trailer.line,
-        column: 'rows',
-        value: trailer.rows,
-        expected: `${this.rows}, the number of rows in the file`,
-      });
+      const expected = `${this.rows}, the number of rows in the file`;
+      this.#fail(trailer.line, expected, 'rows', trailer.rows);
     }
   }
 
@@ -266,36 +239,30 @@ class Reading {
 
   result(sha256: string, bytes: number): ReadingResult {
     const counts = this.counts(sha256, bytes);
-    if (this.#errorsTotal === 0) return { kind: 'read', counts };
-    return {
-      kind: 'bad',
-      counts,
-      errors: this.#errors,
-      errors_total: this.#errorsTotal,
-      rows_with_errors: this.#rowsWithErrors,
-      error_groups: this.#groups.all(),
-    };
+    const errors_total = this.#errorsTotal;
+    if (errors_total === 0) return { kind: 'read', counts };
+    const errors = { errors: this.#errors, errors_total, error_groups: this.#groups.all() };
+    return { kind: 'bad', counts, rows_with_errors: this.#rowsWithErrors, ...errors };
   }
 
-  #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
-    const checked = checkRow(entry.raw, this.#limits, this.#ignored);
+  #check({ line, raw }: Extract<RawEntry, { kind: 'row' }>): void {
+    const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
-      this.#bad(entry.line, checked.errors, entry.raw);
+      this.#bad(line, checked.errors, raw);
       return;
     }
-    const stream = streamName(checked.row.subscription_id, this.#contentType);
-    if (this.#streams !== null && !this.#streams.has(stream)) {
-      this.#countUnknown(stream);
-      return;
+    const { row, isNameDropped } = checked;
+    const stream = streamName(row.subscription_id, this.#contentType);
+    if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
+    else {
+      if (isNameDropped) this.#namesWithoutId += 1;
+      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row);
     }
-    if (checked.isNameDropped) this.#namesWithoutId += 1;
-    if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(checked.row);
   }
 
   #append(row: ExportRow): void {
     const contentType = this.#contentType;
-    const match = filteredOf(contentType, row);
-    const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const shown = shownUrl(row.article_url, row.article_print, this.#licensed.has(row.subscription_id));
     const isWithheld = shown !== row.article_url;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
@@ -303,7 +270,7 @@ class Reading {
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-      filters: filterColumns(match),
+      filters: filterColumnsOf(contentType, row),
     });
   }
 
@@ -328,8 +295,8 @@ class Reading {
     this.isOver = this.#errorsTotal >= this.#order.errors_max;
   }
 
-  #fail(error: LineError): void {
-    this.#note(error);
+  #fail(line: number, expected: string, column: string | null = null, value: unknown = null): void {
+    this.#note({ line, column, value, expected });
     this.isOver = true;
   }
 
@@ -338,11 +305,4 @@ class Reading {
     this.#groups.add(error);
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
   }
-}
-
-/**
- * Whether so many rows are bad that none is skipped: then the writer is at fault, and somebody must know.
- */
-function isMostlyBad(bad: number, rows: number): boolean {
-  return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
 }

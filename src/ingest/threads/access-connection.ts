@@ -1,13 +1,45 @@
 /**
- * Ingest's connection to `access.db`. An error of SQLite does not name its database, and this thread has two open: errors
+ * Ingest's connection to `access.db`, and what a file needs of it. An error of SQLite does not name its database, and this thread has two open: errors
  * of this one are marked, so that they are not taken for damage of `detections.db`.
  */
 import { auditChanges } from '../../auth/open-access.ts';
+import {
+  type ContentType,
+  type ExportName,
+  type StreamName,
+  streamName,
+  TYPE_RULES,
+} from '../../detection/content-type.ts';
 import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
 import { type Database, openDatabase } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
+
+const SELECT_SUBSCRIPTIONS = `
+  SELECT subscription.id, subscription.content_types, account.print_metadata
+  FROM subscription JOIN account ON account.id = subscription.account_id`;
+
+/** Which streams there are, and who is licensed. */
+export interface Subscribers {
+  readonly streams: readonly StreamName[];
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: readonly number[];
+}
+
+/** @param enabled the exports whose content types count */
+export function readSubscribers(access: Database, enabled: readonly ExportName[]): Subscribers {
+  const rows = access
+    .prepare<unknown[], { id: number; content_types: string; print_metadata: number }>(SELECT_SUBSCRIPTIONS)
+    .all();
+  const streams = rows.flatMap(({ id, content_types }) => {
+    const contentTypes: ContentType[] = JSON.parse(content_types);
+    return contentTypes
+      .filter((contentType) => enabled.includes(TYPE_RULES[contentType].export))
+      .map((contentType) => streamName(id, contentType));
+  });
+  return { streams, licensed: rows.filter((row) => row.print_metadata === 1).map(({ id }) => id) };
+}
 
 export class AccessConnection {
   readonly #folder: DataFolder;

@@ -1,6 +1,6 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Worker } from 'node:worker_threads';
+import { MessageChannel, type Worker } from 'node:worker_threads';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { type StreamName, streamParts } from '../../detection/content-type.ts';
 import { startWorker } from '../../packed.ts';
@@ -10,10 +10,9 @@ import type { RowBatch } from '../apply/row-batch.ts';
 import { type ExportFileName, timesOf } from '../format/file-name.ts';
 import type { ExportSource } from '../format/unpacking.ts';
 import type { ReadingResult } from '../rules/read-export.ts';
-import { readSubscribers, type Subscribers } from '../subscribers.ts';
-import type { AccessConnection } from './access-connection.ts';
+import { type AccessConnection, readSubscribers, type Subscribers } from './access-connection.ts';
 import type { IngestSettings } from './ingest-messages.ts';
-import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
+import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 
 export interface Reading {
   readonly order: ReaderOrder;
@@ -26,21 +25,11 @@ export interface Reading {
   cancel(): void;
 }
 
-export interface ExportReaderOptions {
+interface ExportReaderOptions {
   readonly access: AccessConnection;
-  readonly settings: ReaderSettings &
-    Pick<IngestSettings, 'drop' | 'earliest_time' | 'require_trailer' | 'bad_rows' | 'enabled_exports'>;
+  readonly settings: IngestSettings;
   readonly now: Now;
   readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
-}
-
-/** A reading whose result is still to come. */
-interface Session {
-  readonly queue: RowBatch[];
-  readonly result: PromiseWithResolvers<ReadingResult>;
-  readonly onProgress: (rows: number) => void;
-  isOver: boolean;
-  wake: () => void;
 }
 
 /** A small packed file can hold millions of bad rows. */
@@ -51,8 +40,8 @@ export class ExportReader {
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
   #worker: Worker | null = null;
   #thread: ThreadCalls<ReaderCalls> | null = null;
-  readonly #sessions = new Map<number, Session>();
-  #lastSession = 0;
+  /** How to end each reading whose result is still to come. */
+  readonly #readings = new Set<(error: Error) => void>();
 
   constructor(options: ExportReaderOptions) {
     this.#options = options;
@@ -69,18 +58,14 @@ export class ExportReader {
    * @returns `former`: the streams of such subscriptions that were added later
    */
   streamsAt(removed: ReadonlySet<number>, ms: number): Record<'streams' | 'former', StreamName[]> {
-    const added = new Map(
-      this.#options.access.use(listSubscriptions).map(({ id, created_at }) => [id, created_at]),
-    );
+    const subscriptions = this.#options.access.use(listSubscriptions);
+    const added = new Map(subscriptions.map(({ id, created_at }) => [id, created_at]));
     const isFormer = (stream: StreamName) => {
       const { subscription_id } = streamParts(stream);
       return removed.has(subscription_id) && (added.get(subscription_id) ?? 0) > ms;
     };
     const { streams } = this.#subscribers();
-    return {
-      streams: streams.filter((stream) => !isFormer(stream)),
-      former: streams.filter(isFormer),
-    };
+    return { streams: streams.filter((stream) => !isFormer(stream)), former: streams.filter(isFormer) };
   }
 
   /** @param label what the progress calls the file */
@@ -90,45 +75,67 @@ export class ExportReader {
     label: string,
     options: Partial<ReaderOrder> = {},
   ): Reading {
-    this.#lastSession += 1;
-    const number = this.#lastSession;
     const subscribers = this.#subscribers();
-    const order = { ...this.#order(source, file), ...subscribers, ...options };
-    const { onProgress } = this.#options;
-    const session: Session = {
-      queue: [],
-      result: Promise.withResolvers(),
-      onProgress: (rows) => onProgress(label, rows, false),
-      isOver: false,
-      wake: () => {},
+    const { settings, now, onProgress } = this.#options;
+    const { earliest_time: earliest, require_trailer, bad_rows, drop } = settings;
+    const order: ReaderOrder = {
+      ...{ source, file, ...timesOf(file, now()), earliest, require_trailer, bad_rows, drop },
+      ...{ errors_max: ERRORS_READ_MAX, rows_to_skip: 0, check_only: false, skipped_path: null },
+      ...subscribers,
+      ...options,
     };
-    this.#sessions.set(number, session);
-    const thread = this.#running();
-    thread.call('read', { session: number, order }).then(
-      (result) => {
-        onProgress(label, result.counts.rows, true);
-        this.#end(number, session, () => session.result.resolve(result));
-      },
-      (error) => this.#end(number, session, () => session.result.reject(error)),
-    );
+    const result = Promise.withResolvers<ReadingResult>();
     // A caller that stops half-way never awaits it.
-    session.result.promise.catch(() => {});
+    result.promise.catch(() => {});
+    const { port1: port, port2 } = new MessageChannel();
+    const queue: RowBatch[] = [];
+    let isOver = false;
+    let wake = () => {};
+    port.on('message', (message: ReaderMessage) => {
+      if (typeof message === 'number') onProgress(label, message, false);
+      else queue.push(message);
+      wake();
+    });
+    port.on('close', () => {
+      isOver = true;
+      wake();
+    });
+    const abort = (error: Error) => {
+      queue.length = 0;
+      result.reject(error);
+      port.close();
+    };
+    this.#readings.add(abort);
+    this.#running()
+      .call('read', { port: port2, order }, [port2])
+      .finally(() => this.#readings.delete(abort))
+      .then((read) => {
+        onProgress(label, read.counts.rows, true);
+        result.resolve(read);
+      }, abort);
+    async function* batches(): AsyncGenerator<RowBatch> {
+      for (;;) {
+        const batch = queue.shift();
+        if (batch !== undefined) {
+          yield batch;
+          const memory = batch.lines.buffer;
+          port.postMessage(memory, [memory]);
+        } else if (isOver) return;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    }
     return {
       order,
-      batches: this.#batches(number, session),
-      result: session.result.promise,
+      batches: batches(),
+      result: result.promise,
       isOutdated: () => !isDeepStrictEqual(subscribers, this.#subscribers()),
-      cancel: () => thread.post('cancel', number),
+      cancel: () => port.close(),
     };
   }
 
   /** Ends all readings with this error. */
   abort(error: Error): void {
-    for (const [number, session] of this.#sessions) {
-      this.#thread?.post('cancel', number);
-      session.queue.length = 0;
-      this.#end(number, session, () => session.result.reject(error));
-    }
+    for (const abort of this.#readings) abort(error);
   }
 
   async close(): Promise<void> {
@@ -137,61 +144,14 @@ export class ExportReader {
 
   #subscribers(): Subscribers {
     const { access, settings } = this.#options;
-    return access.use((db) => readSubscribers(db, (name) => settings.enabled_exports.includes(name)));
-  }
-
-  #order(source: ExportSource, file: ExportFileName): Omit<ReaderOrder, keyof Subscribers> {
-    const { settings, now } = this.#options;
-    return {
-      source,
-      file,
-      ...timesOf(file, now()),
-      earliest: settings.earliest_time,
-      require_trailer: settings.require_trailer,
-      bad_rows: settings.bad_rows,
-      errors_max: ERRORS_READ_MAX,
-      rows_to_skip: 0,
-      check_only: false,
-      drop: settings.drop,
-      skipped_path: null,
-    };
-  }
-
-  async *#batches(number: number, session: Session): AsyncGenerator<RowBatch> {
-    for (;;) {
-      const batch = session.queue.shift();
-      if (batch !== undefined) {
-        yield batch;
-        const memory = batch.lines.buffer;
-        this.#thread?.post('credit', { session: number, memory }, [memory]);
-      } else if (session.isOver) return;
-      else await new Promise<void>((resolve) => (session.wake = resolve));
-    }
-  }
-
-  #onEvent(event: ReaderEvent): void {
-    const session = this.#sessions.get(event.session);
-    if (event.kind === 'progress') session?.onProgress(event.rows);
-    else {
-      session?.queue.push(event.batch);
-      session?.wake();
-    }
-  }
-
-  #end(number: number, session: Session, settleResult: () => void): void {
-    this.#sessions.delete(number);
-    session.isOver = true;
-    settleResult();
-    session.wake();
+    return access.use((db) => readSubscribers(db, settings.enabled_exports));
   }
 
   #running(): ThreadCalls<ReaderCalls> {
     if (this.#thread !== null) return this.#thread;
     const { photo_key } = this.#options.settings;
     this.#worker = startWorker({ role: 'reader', settings: { photo_key } satisfies ReaderSettings });
-    this.#thread = callsTo<ReaderCalls, ReaderEvent>(this.#worker, 'the reader thread', (event) =>
-      this.#onEvent(event),
-    );
+    this.#thread = callsTo<ReaderCalls>(this.#worker, 'the reader thread');
     return this.#thread;
   }
 }

@@ -2,6 +2,7 @@
  * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
  * and serves the requests of operators.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openRemovals } from '../../auth/removal.ts';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { LogWriter } from '../../history/log-writer.ts';
@@ -10,42 +11,35 @@ import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { type DataFolder, dataFolder, requireRoom } from '../../store/folder.ts';
-import { HOUR_MS, SECOND_MS } from '../../time.ts';
-import { isHeld } from '../../windows/holding.ts';
+import { dataFolder, requireRoom } from '../../store/folder.ts';
+import { formatMs, HOUR_MS, SECOND_MS } from '../../time.ts';
+import { heldBy } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
-import { type Removals, serveRemovals } from '../apply/remove-rows.ts';
+import { serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { ChangedFiles } from '../drop/changed-files.ts';
 import type { DropFolder, Waiting } from '../drop/drop-folder.ts';
-import { type FileStore, nextNumber, removeTemporary } from '../drop/finished-file.ts';
+import { type Ingest, nextNumber, removeTemporary } from '../drop/finished-file.ts';
 import { FolderScanner } from '../drop/folder-scan.ts';
-import { Retention } from '../drop/retention.ts';
+import { retention } from '../drop/retention.ts';
 import { waitingWindows } from '../drop/waiting-names.ts';
 import { nullOfFileError, plainError } from '../file-errors.ts';
 import { type FileRecord, processedFile } from '../file-record.ts';
 import { switchedOff } from '../format/file-name.ts';
 import { readPause } from '../pause.ts';
-import { type Log, onlyChanges } from '../reporting.ts';
-import { handleRequests } from '../requests/handle-requests.ts';
-import {
-  type HandleRequest,
-  type IngestRequest,
-  type RequestOutcome,
-  withTimes,
-} from '../requests/requests.ts';
-import { SteadyClock } from '../steady-clock.ts';
+import { handleRequest } from '../requests/handle-requests.ts';
+import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
+import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import { ExportReader } from './export-reader.ts';
-import { FullDisk } from './full-disk.ts';
+import { type FullDisk, untilRoom, waitForRoom } from './full-disk.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { StuckFiles } from './stuck-files.ts';
-import { UnfinishedFiles } from './unfinished-files.ts';
-import { WakeableTimer } from './wakeable-timer.ts';
+import { committedFiles, finishTaken, resumeBackfills, takeOrphaned } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
 const TELL_EVERY_MS = 500;
@@ -60,27 +54,23 @@ interface Asked {
   readonly resolve: (outcome: RequestOutcome) => void;
 }
 
+export interface IngesterOptions extends Omit<FullDisk, 'beforeRetry'> {
+  readonly settings: IngestSettings;
+  readonly send: (event: IngestEvent) => void;
+  /** Aborted when the thread is to end. */
+  readonly stopped: AbortSignal;
+}
+
 export class Ingester {
   readonly lostEnd: LostEnd;
-  readonly #settings: IngestSettings;
-  readonly #folder: DataFolder;
-  readonly #access: AccessConnection;
+  readonly #options: IngesterOptions;
   readonly #logWriter: LogWriter;
-  readonly #files: FileStore;
-  readonly #exports: ExportReader;
-  readonly #removals: Removals;
-  readonly #handle: HandleRequest;
+  readonly #ingest: Ingest;
   readonly #scanner: FolderScanner;
-  readonly #retention: Retention;
+  readonly #deleteExpired: () => void;
   readonly #changed: ChangedFiles;
   readonly #missing: MissingWindows;
-  readonly #stuck: StuckFiles;
-  readonly #disk: FullDisk;
-  readonly #unfinished: UnfinishedFiles;
-  readonly #clock = new SteadyClock(aheadMs, monotonicMs);
-  readonly #timer = new WakeableTimer();
-  readonly #send: (event: IngestEvent) => void;
-  readonly #log: Log;
+  readonly #clock = steadyClock(aheadMs, monotonicMs);
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
   /** Of calls that wait until nothing is left to do. */
@@ -89,61 +79,44 @@ export class Ingester {
   #removalsTried = '';
   /** When they are tried again: monotonic milliseconds. */
   #removalsNextMs = 0;
-  #isStopping = false;
   /** Of the write-ahead log after the last checkpoint. */
   #walBytes = 0;
 
-  constructor(
-    settings: IngestSettings,
-    drop: DropFolder,
-    { db, log: logWriter }: Recovered,
-    send: (event: IngestEvent) => void,
-  ) {
-    this.#settings = settings;
-    this.#folder = dataFolder(settings.data);
+  constructor(options: IngesterOptions, drop: DropFolder, { db, log: logWriter }: Recovered) {
+    this.#options = options;
     this.#logWriter = logWriter;
-    this.#send = send;
-    this.#access = new AccessConnection(this.#folder);
-    const log: Log = (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields });
-    const setCondition = onlyChanges((name, detail) => send({ kind: 'condition', name, detail }));
-    const folder = this.#folder.log;
+    const { settings, send, stopped, timer, log, setCondition } = options;
+    const { program } = settings;
+    const folder = dataFolder(settings.data);
     const writer = new StreamWriter({
       db,
       log: logWriter,
-      folder,
+      folder: folder.log,
       now,
       onDelivered: (first_position, delivered_at) =>
         send({ kind: 'delivered', first_position, delivered_at }),
     });
-    this.#log = log;
+    const access = new AccessConnection(folder);
     // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
     // Only windows prove that it is behind: delivery times stay ahead after a clock that was.
     const filesNow = () => Math.max(now(), newestWindowEnd(db));
-    this.#files = { drop, writer, now: filesNow, log };
-    const { program } = settings;
-    this.#removals = { access: this.#access, writer, folder: this.#folder, program, log, setCondition };
-    this.#exports = new ExportReader({
-      access: this.#access,
+    const exports = new ExportReader({
+      access,
       settings,
       now: filesNow,
       onProgress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
     });
-    const stuck = new StuckFiles(setCondition);
-    this.#stuck = stuck;
-    const parts = { files: this.#files, exports: this.#exports, between: this.#between };
-    const onProcessed = (record: FileRecord) => this.#report(record);
-    this.#handle = handleRequests({ ...parts, removals: this.#removals, onProcessed });
-    this.#unfinished = new UnfinishedFiles({ ...parts, stuck, log, onProcessed });
-    this.#disk = new FullDisk({
-      timer: this.#timer,
-      check: this.#check,
-      beforeRetry: () => this.#unfinished.finishTaken(),
-      log,
-      setCondition,
-    });
-    this.#scanner = new FolderScanner(this.#files, settings, setCondition);
-    this.#retention = new Retention(this.#files, settings.archive_days);
-    this.#changed = new ChangedFiles(this.#files, settings.rescan_seconds * SECOND_MS, setCondition);
+    const ingest: Ingest = {
+      ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports },
+      stuck: new StuckFiles(setCondition),
+      between: this.#between,
+      untilRoom: (work) => untilRoom({ ...options, beforeRetry: () => finishTaken(ingest) }, work),
+      onProcessed: (record) => this.#report(record),
+    };
+    this.#ingest = ingest;
+    this.#scanner = new FolderScanner(ingest, settings);
+    this.#deleteExpired = retention(ingest, settings.archive_days);
+    this.#changed = new ChangedFiles(ingest, settings.rescan_seconds * SECOND_MS);
     this.#missing = new MissingWindows({
       db,
       exports: settings.enabled_exports,
@@ -151,49 +124,46 @@ export class Ingester {
       between: this.#between,
       waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
     });
-    this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => this.#timer.wake() });
-  }
-
-  stop(): void {
-    this.#isStopping = true;
+    this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
-    this.#exports.abort(new Stopping());
-    this.#timer.wake();
+    stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
 
   /** Serves a request. If the loop ends before, it never resolves. */
   ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
     return new Promise((resolve) => {
       this.#asked.push({ request, tell: spaced(tell), resolve });
-      this.#timer.wake();
+      this.wake();
     });
   }
 
   /** Looks at access.db again. */
   wake(): void {
-    this.#timer.wake();
+    this.#options.timer.wake();
   }
 
   /** Resolves when everything of this moment is processed. */
   rested(): Promise<void> {
     return new Promise((resolve) => {
       this.#resting.push(resolve);
-      this.#timer.wake();
+      this.wake();
     });
   }
 
   /** Works until it is stopped. */
   async run(): Promise<void> {
-    if (this.#settings.mode === 'serve') {
-      const onError = (err: unknown) =>
-        this.#log('warn', 'no file events from the drop folder: scanning it instead', { err });
-      void this.#files.drop.watch(() => this.#timer.wake(), onError);
-    }
+    const { drop, writer, folder, log, untilRoom } = this.#ingest;
+    const isServing = this.#options.settings.mode === 'serve';
+    if (isServing)
+      void drop.watch(
+        () => this.wake(),
+        (err) => log('warn', 'no file events from the drop folder: scanning it instead', { err }),
+      );
     try {
       // A start with nothing to write would notice a full disk only with the first file.
-      if (this.#settings.mode === 'serve') await this.#disk.retrying(() => requireRoom(this.#folder));
-      await this.#disk.retrying(() => this.#files.writer.flush());
-      removeTemporary(this.#files, this.#unfinished.recordsInTaken());
+      if (isServing) await untilRoom(() => requireRoom(folder));
+      await untilRoom(() => writer.flush());
+      removeTemporary(this.#ingest, committedFiles(this.#ingest));
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -201,183 +171,183 @@ export class Ingester {
   }
 
   async close(): Promise<void> {
-    await this.#files.drop.close();
-    await this.#exports.close();
-    const { writer } = this.#files;
+    const { drop, writer, exports, access, log } = this.#ingest;
+    await drop.close();
+    await exports.close();
     for (const work of [() => writer.flush(), () => closeDetections(writer.db)]) {
       try {
         work();
       } catch (error) {
-        this.#log('error', 'cannot write the final notes', { err: plainError(error) });
+        log('error', 'cannot write the final notes', { err: plainError(error) });
       }
     }
     this.#logWriter.close();
-    this.#access.close();
+    access.close();
   }
 
   async #loop(): Promise<void> {
-    while (!this.#isStopping) {
-      this.#timer.begin();
+    const { settings, timer, stopped } = this.#options;
+    const ingest = this.#ingest;
+    const rescanMs = settings.rescan_seconds * SECOND_MS;
+    while (!stopped.aborted) {
+      timer.begin();
       const resting = this.#resting.length;
-      await this.#disk.retrying(() => this.#unfinished.finishTaken());
-      await this.#disk.retrying(() => this.lostEnd.makeUp());
-      await this.#disk.retrying(() => this.#unfinished.takeOrphaned());
+      await ingest.untilRoom(() => finishTaken(ingest));
+      await ingest.untilRoom(() => this.lostEnd.makeUp());
+      await ingest.untilRoom(() => takeOrphaned(ingest));
       // The file of one may be among those from the archive.
-      await this.#unfinished.resumeBackfills(this.#disk);
+      await resumeBackfills(ingest);
       await this.#serveRequests();
-      const rescanMs = this.#settings.rescan_seconds * SECOND_MS;
-      if (this.#settings.mode === 'alone') {
-        await this.#timer.sleep(rescanMs);
+      if (settings.mode === 'alone') {
+        await timer.sleep(rescanMs);
         continue;
       }
       const nextScanMs = (await this.#takeFiles('all')) ?? rescanMs;
       if (nextScanMs === 0) continue;
-      await this.#disk.retrying(() => this.#rest());
+      await ingest.untilRoom(() => this.#rest());
       for (const resolve of this.#resting.splice(0, resting)) resolve();
-      await this.#timer.sleep(Math.min(nextScanMs, this.#stuck.retryMs, rescanMs));
+      await timer.sleep(Math.min(nextScanMs, ingest.stuck.retryMs, rescanMs));
     }
   }
 
   /** Between the transactions of long work, windows and a stop have priority. */
   readonly #between = async (): Promise<void> => {
-    this.#check();
+    const { settings, check } = this.#options;
+    check();
     this.#checkpoint(CHECKPOINT_BYTES);
     await this.#turn();
-    if (this.#settings.mode === 'serve') await this.#takeFiles('windows');
+    if (settings.mode === 'serve') await this.#takeFiles('windows');
   };
 
   /** A stop arrives only when the event loop turns. */
   async #turn(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#check();
+    await nextTurn();
+    this.#options.check();
   }
 
-  readonly #check = (): void => {
-    if (this.#isStopping) throw new Stopping();
-  };
-
   async #serveRequests(): Promise<void> {
+    const { access, log, untilRoom } = this.#ingest;
     for (let asked = this.#asked[0]; asked !== undefined; asked = this.#asked[0]) {
       const { request, tell, resolve } = asked;
-      await this.#disk.retrying(async () => {
-        const outcome = await this.#handle(request, tell);
-        this.#log('info', 'request served', { request: withTimes(request), outcome });
+      await untilRoom(async () => {
+        const outcome = await handleRequest(this.#ingest, request, tell);
+        const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
+        log('info', 'request served', { request: { ...request, window_start }, outcome });
         resolve(outcome);
       });
       if (request.kind === 'remove') this.#noteRemovals();
       this.#asked.shift();
-      this.#check();
+      this.#options.check();
     }
     // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
-    const open = String(this.#access.use((access) => openRemovals(access)));
+    const open = String(access.use(openRemovals));
     const isTried = open === this.#removalsTried && performance.now() < this.#removalsNextMs;
     if (isTried) return;
     const tell = (progress: string) => {
       for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);
     };
-    const work = { between: this.#between, tell };
-    await this.#disk.retrying(async () => {
-      const outcome = await serveRemovals(this.#removals, work);
-      if (open !== '' && outcome.left_in_log === null) this.#log('info', 'removal completed', { outcome });
+    await untilRoom(async () => {
+      const outcome = await serveRemovals(this.#ingest, tell);
+      if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
     });
     this.#noteRemovals();
   }
 
   /** Those that are left are tried again in an hour. */
   #noteRemovals(): void {
-    this.#removalsTried = String(this.#access.use((access) => openRemovals(access)));
+    this.#removalsTried = String(this.#ingest.access.use(openRemovals));
     this.#removalsNextMs = performance.now() + paced(HOUR_MS);
   }
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
-    if (this.#access.use(readPause) !== null) return null;
-    if (which === 'all') await this.#disk.retrying(() => this.#changed.run());
-    const scan = await this.#scanner.scan(this.#check);
+    const { access, stuck, untilRoom } = this.#ingest;
+    if (access.use(readPause) !== null) return null;
+    if (which === 'all') await untilRoom(() => this.#changed.run());
+    const scan = await this.#scanner.scan(this.#options.check);
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
-    this.#stuck.keepOnly('dropped', paths);
+    stuck.keepOnly('dropped', paths);
     let processed = 0;
     for (const waiting of scan.ready) {
       if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
-      if (this.#stuck.isPostponed('dropped', waiting.path)) continue;
+      if (stuck.isPostponed('dropped', waiting.path)) continue;
       await this.#process(waiting);
       processed += 1;
       await this.#turn();
       // A pause begins with the next file, and a request does not wait for the whole folder.
-      if (this.#access.use(readPause) !== null || this.#asked.length > 0) break;
+      if (access.use(readPause) !== null || this.#asked.length > 0) break;
     }
     return processed > 0 ? 0 : scan.nextScanMs;
   }
 
   async #process(waiting: Waiting): Promise<void> {
+    const { drop, stuck, log, setCondition, untilRoom } = this.#ingest;
+    const { name, path } = waiting;
     try {
-      const record = await this.#ingest(waiting);
+      const record = await this.#read(waiting);
       if (record !== null) this.#report(record, waiting);
-      this.#stuck.remove('dropped', waiting.path);
-      this.#disk.isOver();
+      stuck.remove('dropped', path);
+      setCondition('disk full', null);
     } catch (error) {
       // After a full disk the next scan finds the file again, here or in .taken.
       if (isDiskFull(error)) {
-        await this.#disk.wait(error);
-        return this.#disk.retrying(() => this.#unfinished.finishTaken());
+        await waitForRoom(error, this.#options);
+        return untilRoom(() => finishTaken(this.#ingest));
       }
       // Its writer removed or replaced it: the next scan finds what is there now.
-      if (isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') && !this.#files.drop.isUnchanged(waiting))
-        return;
-      const err = this.#stuck.add(error, 'dropped', waiting.path, waiting.name);
-      this.#log('error', 'cannot process a dropped file: check its permissions; trying again', {
-        file: waiting.name,
-        err,
-      });
+      if (isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') && !drop.isUnchanged(waiting)) return;
+      const err = stuck.add(error, 'dropped', path, name);
+      log('error', 'cannot process a dropped file: check its permissions; trying again', { file: name, err });
     }
   }
 
-  async #ingest(waiting: Waiting): Promise<FileRecord | null> {
-    const files = this.#files;
-    const isRead = waiting.kind === 'export' && this.#exports.isEnabled(waiting.file);
-    if (!isRead) {
+  async #read(waiting: Waiting): Promise<FileRecord | null> {
+    const ingest = this.#ingest;
+    if (waiting.kind !== 'export' || !ingest.exports.isEnabled(waiting.file)) {
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
-      return putAway(files, waiting, nextNumber(files), { outcome: 'refused', reason });
+      return putAway(ingest, waiting, nextNumber(ingest), { outcome: 'refused', reason });
     }
     const { file } = waiting;
     // A file before it in the same scan may have failed.
-    if (isHeld(files.writer.db, this.#settings, file)) return null;
+    if (heldBy(ingest.writer.db, this.#options.settings)(file) !== null) return null;
     return file.kind === 'window'
-      ? ingestWindowFile(files, this.#exports, { ...waiting, file })
-      : ingestBackfill(files, this.#exports, { ...waiting, file }, this.#between);
+      ? ingestWindowFile(ingest, { ...waiting, file })
+      : ingestBackfill(ingest, { ...waiting, file });
   }
 
   /** Logs and counts a file, once. @param read the file as it was read, if it was dropped */
   #report(record: FileRecord, read?: Waiting): void {
+    const { settings, send, log } = this.#options;
     if (read !== undefined) this.#changed.note(record, read.snapshot);
     const { number, name, outcome, destination } = record;
     const { errors: _, error_groups: __, ...report } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
     // A command that does the work itself prints the outcome.
-    const level = isBad && this.#settings.mode === 'serve' ? 'warn' : 'info';
-    this.#log(level, `file ${outcome}`, { number, file: name, destination, ...report });
-    this.#send({ kind: 'processed', file: processedFile(record) });
+    const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
+    log(level, `file ${outcome}`, { number, file: name, destination, ...report });
+    send({ kind: 'processed', file: processedFile(record) });
     this.#checkpoint(CHECKPOINT_BYTES);
   }
 
   /** Work for when no file waits. */
   async #rest(): Promise<void> {
-    this.#files.writer.flush();
+    const { writer, log, setCondition } = this.#ingest;
+    writer.flush();
     const isSteady = this.#clock.isSteady();
     // A file that waits in a folder that cannot be read is not missing. One that has gone since is searched next time.
     const found = this.#scanner.isUsable
       ? await this.#missing.search(now(), isSteady).catch(nullOfFileError)
       : null;
-    if (found !== null) this.#log('info', 'checked for missing windows', { ...found });
-    this.#disk.isOver();
+    if (found !== null) log('info', 'checked for missing windows', { ...found });
+    setCondition('disk full', null);
     this.#checkpoint(1);
-    if (this.#clock.isProven()) this.#retention.run();
+    if (this.#clock.isProven()) this.#deleteExpired();
   }
 
   /** @param grownBytes by how much the write-ahead log must have grown: a reader may keep it from being emptied */
   #checkpoint(grownBytes: number): void {
-    const { db } = this.#files.writer;
+    const { db } = this.#ingest.writer;
     if (walBytes(db) < this.#walBytes + grownBytes) return;
     checkpoint(db);
     this.#walBytes = walBytes(db);

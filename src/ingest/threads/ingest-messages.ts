@@ -1,25 +1,24 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
-import type { ExportName } from '../../detection/content-type.ts';
 import type { StreamPosition } from '../../history/version-epoch.ts';
+import type { HoldRules } from '../../windows/holding.ts';
+import type { DropSettings } from '../drop/readiness.ts';
 import type { ProcessedFile } from '../file-record.ts';
-import type { IngestCondition, Log } from '../reporting.ts';
+import type { IngestCondition, Reporting } from '../reporting.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
+import type { ReadingOrder } from '../rules/read-export.ts';
+import type { ReaderSettings } from './reader-thread.ts';
 
-export interface IngestSettings {
+export interface IngestSettings
+  extends DropSettings,
+    HoldRules,
+    ReaderSettings,
+    Pick<ReadingOrder, 'require_trailer' | 'bad_rows'> {
   readonly data: string;
   readonly drop: string;
-  readonly quiet_ms: number;
-  readonly truncated_seconds: number;
   readonly rescan_seconds: number;
-  readonly require_trailer: boolean;
-  readonly bad_rows: 'fail' | 'skip';
-  readonly failed_windows: 'hold' | 'read';
   readonly archive_days: number;
   /** As the API writes times. */
   readonly earliest_time: string;
-  readonly enabled_exports: readonly ExportName[];
-  /** The key that signs the addresses of photos. */
-  readonly photo_key: Uint8Array;
   /** The version of the program. */
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
@@ -47,7 +46,7 @@ export type IngestEvent =
   | { readonly kind: 'recovering'; readonly reason: string }
   | {
       readonly kind: 'log';
-      readonly level: Parameters<Log>[0];
+      readonly level: Parameters<Reporting['log']>[0];
       readonly msg: string;
       readonly fields: Record<string, unknown>;
     }

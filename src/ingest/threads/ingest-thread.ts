@@ -1,5 +1,5 @@
 /** The ingest thread: brings the database to the end of its log, then works until it is stopped. */
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { type Recovered, recoverDetections } from '../../history/recover.ts';
@@ -7,35 +7,41 @@ import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { DropFolder } from '../drop/drop-folder.ts';
-import { plainError } from '../file-errors.ts';
-import { Ingester, Stopping } from './ingest-loop.ts';
+import type { IngestCondition, Reporting } from '../reporting.ts';
+import { waitForRoom } from './full-disk.ts';
+import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { RETRY_MS } from './stuck-files.ts';
-
-/** How soon a stop is noticed while the disk is full. */
-const TURN_MS = 100;
-
-type Send = (event: IngestEvent) => void;
+import { WakeableTimer } from './wakeable-timer.ts';
 
 export function runIngester(port: MessagePort): void {
-  const send: Send = (event) => sendEvent(port, event);
+  const send = (event: IngestEvent) => sendEvent(port, event);
   const begun = Promise.withResolvers<Ingester>();
+  const stopped = new AbortController();
   let ingester: Ingester | null = null;
-  let isStopping = false;
 
   async function run(settings: IngestSettings): Promise<void> {
+    const timer = new WakeableTimer();
+    stopped.signal.addEventListener('abort', () => timer.wake());
+    const check = () => {
+      if (stopped.signal.aborted) throw new Stopping();
+    };
+    const reporting = reportingBy(send);
+    const options = { settings, send, timer, check, stopped: stopped.signal, ...reporting };
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
       // Clients can read without it.
       drop.prepare(settings.mode === 'serve');
-      const recovered = await recover(settings, { send, isStopping: () => isStopping });
-      ingester = new Ingester(settings, drop, recovered, send);
-      // Asked to while it recovered: nothing would ask again.
-      if (isStopping) ingester.stop();
+      const recovered = await recover(options);
+      ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
       send({ kind: 'ready' });
-      reportRecovered(recovered, send);
+      const { applied, madeAnew } = recovered;
+      if (madeAnew !== null || applied > 0)
+        reporting.log('warn', 'detections.db was brought up to date from the log', {
+          applied,
+          made_anew: madeAnew,
+        });
       await ingester.run();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -54,21 +60,16 @@ export function runIngester(port: MessagePort): void {
     // Before the ingester exists it has not read access.db.
     wake: () => ingester?.wake(),
     rested: async () => (await begun.promise).rested(),
-    stop() {
-      isStopping = true;
-      ingester?.stop();
-    },
+    stop: () => stopped.abort(),
   });
 }
 
 /** Waits while the disk is full; clients can read meanwhile if the database was readable before. */
-async function recover(
-  settings: IngestSettings,
-  { send, isStopping }: { send: Send; isStopping: () => boolean },
-): Promise<Recovered> {
+async function recover(options: IngesterOptions): Promise<Recovered> {
+  const { settings, send, check, setCondition } = options;
   let isReadable = false;
   let shown = -1;
-  for (let hasWaited = false; ; hasWaited = true) {
+  for (;;) {
     try {
       const recovered = await recoverDetections({
         folder: dataFolder(settings.data),
@@ -88,33 +89,28 @@ async function recover(
         between: async () => {
           // A stop arrives only when the event loop turns.
           await nextTurn();
-          if (isStopping()) throw new Stopping();
+          check();
         },
       });
-      if (hasWaited) send({ kind: 'condition', name: 'disk full', detail: null });
+      setCondition('disk full', null);
       return recovered;
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
-      const err = plainError(error);
-      send({
-        kind: 'log',
-        level: 'error',
-        msg: 'the disk is full: ingest waits for free space',
-        fields: { err },
-      });
-      send({ kind: 'condition', name: 'disk full', detail: err.message });
       // The event lets the server start, so that the alert can be seen.
-      if (!isReadable) send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
-      for (let waited = 0; waited < RETRY_MS; waited += TURN_MS) {
-        if (isStopping()) throw new Stopping();
-        await sleep(TURN_MS);
-      }
+      if (isDiskFull(error) && !isReadable)
+        send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
+      await waitForRoom(error, options);
     }
   }
 }
 
-function reportRecovered({ applied, madeAnew }: Recovered, send: Send): void {
-  if (madeAnew === null && applied === 0) return;
-  const fields = { applied, made_anew: madeAnew };
-  send({ kind: 'log', level: 'warn', msg: 'detections.db was brought up to date from the log', fields });
+/** Reports by events; of conditions, only changes. */
+function reportingBy(send: (event: IngestEvent) => void): Reporting {
+  const known = new Map<IngestCondition, string | null>();
+  return {
+    log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+    setCondition(name, detail) {
+      if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
+      known.set(name, detail);
+    },
+  };
 }

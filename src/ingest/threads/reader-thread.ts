@@ -2,91 +2,83 @@
 import { fsyncSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../../detection/photo-address.ts';
-import { sendEvent, serveCalls } from '../../thread-call.ts';
+import { serveCalls } from '../../thread-call.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from '../apply/row-batch.ts';
 import { createIn } from '../drop/own-folder.ts';
 import { jsonText, NESTED_TOO_DEEPLY } from '../format/error-groups.ts';
-import { type BadRow, type ReadingResult, readExport } from '../rules/read-export.ts';
-import type { ReaderCalls, ReaderEvent, ReaderOrder, ReaderSettings } from './reader-messages.ts';
+import { type BadRow, type ReadingOrder, type ReadingResult, readExport } from '../rules/read-export.ts';
+
+export interface ReaderSettings {
+  /** The key that signs the addresses of photos. */
+  readonly photo_key: Uint8Array;
+}
+
+export interface ReaderOrder extends ReadingOrder {
+  /** Rows are only checked: no batches are sent. */
+  readonly check_only: boolean;
+  readonly drop: string;
+  /** Where in the drop folder skipped rows are written with their errors; the first one creates the file. Null: nowhere. */
+  readonly skipped_path: string | null;
+}
+
+export interface ReaderCalls {
+  /**
+   * Reads a file. The port carries {@link ReaderMessage}s, and back the memory of each batch that was applied: with eight
+   * on their way, the reading waits. This thread closes it behind the last batch; closed earlier, it cancels the reading.
+   */
+  read(reading: { readonly port: MessagePort; readonly order: ReaderOrder }): ReadingResult;
+}
+
+/** The next batch of a reading, or how many rows it has read so far. */
+export type ReaderMessage = RowBatch | number;
 
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
-  const sessions = new Map<number, Session>();
-  serveCalls<ReaderCalls>(port, {
-    async read({ session: number, order }) {
-      const session = new Session(number, port);
-      sessions.set(number, session);
-      try {
-        return await read(session, order, settings);
-      } finally {
-        sessions.delete(number);
-      }
-    },
-    credit: ({ session, memory }) => sessions.get(session)?.addCredit(memory),
-    cancel: (session) => sessions.get(session)?.cancel(),
-  });
+  serveCalls<ReaderCalls>(port, { read: (reading) => read(reading.order, reading.port, settings) });
 }
 
 class Cancelled extends Error {}
 
-/** One reading, and how many batches it may still send: the ingest thread returns a credit for each it has applied. */
-class Session {
+async function read(
+  order: ReaderOrder,
+  port: MessagePort,
+  { photo_key }: ReaderSettings,
+): Promise<ReadingResult> {
   /** Of batches that were applied. */
-  readonly memory: ArrayBuffer[] = [];
-  readonly #number: number;
-  readonly #port: MessagePort;
-  #credits = BATCHES_IN_FLIGHT_MAX;
-  #isCancelled = false;
-  #wake: (() => void) | null = null;
-
-  constructor(number: number, port: MessagePort) {
-    this.#number = number;
-    this.#port = port;
-  }
-
-  async send(batch: RowBatch): Promise<void> {
-    while (this.#credits === 0 && !this.#isCancelled)
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    this.#check();
-    this.#credits -= 1;
-    const frame = addFrame(batch);
-    const event: ReaderEvent = { kind: 'batch', session: this.#number, batch };
-    sendEvent(this.#port, event, [frame.buffer, batch.lines.buffer]);
-  }
-
-  sendProgress(rows: number): void {
-    this.#check();
-    const event: ReaderEvent = { kind: 'progress', session: this.#number, rows };
-    sendEvent(this.#port, event);
-  }
-
-  addCredit(memory: ArrayBuffer): void {
-    this.memory.push(memory);
-    this.#credits += 1;
-    this.#wake?.();
-  }
-
-  cancel(): void {
-    this.#isCancelled = true;
-    this.#wake?.();
-  }
-
-  #check(): void {
-    if (this.#isCancelled) throw new Cancelled();
-  }
-}
-
-async function read(session: Session, order: ReaderOrder, settings: ReaderSettings): Promise<ReadingResult> {
+  const memory: ArrayBuffer[] = [];
+  let inFlight = 0;
+  let isCancelled = false;
+  let wake = () => {};
+  port.on('message', (applied: ArrayBuffer) => {
+    memory.push(applied);
+    inFlight -= 1;
+    wake();
+  });
+  port.on('close', () => {
+    isCancelled = true;
+    wake();
+  });
+  const send = (message: ReaderMessage, transfer: ArrayBuffer[] = []) => {
+    if (isCancelled) throw new Cancelled();
+    port.postMessage(message, transfer);
+  };
+  const onBatch = async (batch: RowBatch) => {
+    while (inFlight === BATCHES_IN_FLIGHT_MAX && !isCancelled)
+      await new Promise<void>((resolve) => (wake = resolve));
+    inFlight += 1;
+    send(batch, [addFrame(batch).buffer, batch.lines.buffer]);
+  };
   const skipped = new SkippedRows(order);
   try {
     return await readExport(order, {
-      photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
-      memory: session.memory,
-      ...(order.check_only ? {} : { onBatch: (batch) => session.send(batch) }),
+      photoPath: (sourceInternalId) => photoPath(photo_key, sourceInternalId),
+      memory,
+      ...(order.check_only ? {} : { onBatch }),
       onBadRow: (bad) => skipped.add(bad),
-      onProgress: (rows) => session.sendProgress(rows),
+      onProgress: send,
     });
   } finally {
     skipped.close();
+    port.close();
   }
 }
 
@@ -108,16 +100,14 @@ class SkippedRows {
     const { drop, skipped_path } = this.#order;
     if (skipped_path === null) return;
     this.#file ??= createIn(drop, skipped_path);
-    const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : null;
-    const bytes = text === null ? 0 : Buffer.byteLength(text);
-    if (text === null || this.#bytes + bytes > NOTES_BYTES_MAX) {
+    const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : '';
+    this.#bytes += Buffer.byteLength(text);
+    if (text !== '' && this.#bytes <= NOTES_BYTES_MAX) writeFileSync(this.#file.fd, text);
+    else {
       // All rows after it are left out, too: the notes have no gaps.
       this.#bytes = NOTES_BYTES_MAX;
       this.#more += 1;
-      return;
     }
-    this.#bytes += bytes;
-    writeFileSync(this.#file.fd, text);
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { counted } from '../../counted.ts';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type PlainError, plainError, reasonOfFile } from '../file-errors.ts';
-import type { SetCondition } from '../reporting.ts';
+import type { Reporting } from '../reporting.ts';
 
 /** Also after a full disk. */
 export const RETRY_MS = paced(10 * SECOND_MS);
@@ -27,9 +27,9 @@ interface StuckFile {
 export class StuckFiles {
   /** By kind and key, in the order in which they became stuck. */
   readonly #files = new Map<string, StuckFile>();
-  readonly #setCondition: SetCondition;
+  readonly #setCondition: Reporting['setCondition'];
 
-  constructor(setCondition: SetCondition) {
+  constructor(setCondition: Reporting['setCondition']) {
     this.#setCondition = setCondition;
   }
 
@@ -44,13 +44,19 @@ export class StuckFiles {
 
   /** @returns the error, for the log; @throws it if it does not concern one file */
   add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
-    this.#put(kind, key, { name, reason: reasonOfFile(error), retryAtMs: performance.now() + RETRY_MS });
+    this.#files.set(`${kind} ${key}`, {
+      name,
+      reason: reasonOfFile(error),
+      retryAtMs: performance.now() + RETRY_MS,
+    });
+    this.#report();
     return plainError(error);
   }
 
   /** A file that only a restart with other settings can continue. */
   addUntilRestart(kind: StuckKind, key: string | number, name: string, reason: string): void {
-    this.#put(kind, key, { name, reason, retryAtMs: Number.POSITIVE_INFINITY });
+    this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: Number.POSITIVE_INFINITY });
+    this.#report();
   }
 
   /** Forgets the files of a kind that are not among these. */
@@ -68,16 +74,8 @@ export class StuckFiles {
 
   #report(): void {
     const [first] = this.#files.values();
-    this.#setCondition('file stuck', first === undefined ? null : detailOf(first, this.#files.size - 1));
+    const others = this.#files.size - 1;
+    const and = others > 0 ? ` and ${counted(others, 'more file')}` : '';
+    this.#setCondition('file stuck', first === undefined ? null : `${first.name}${and}: ${first.reason}`);
   }
-
-  #put(kind: StuckKind, key: string | number, file: StuckFile): void {
-    this.#files.set(`${kind} ${key}`, file);
-    this.#report();
-  }
-}
-
-function detailOf({ name, reason }: StuckFile, others: number): string {
-  const which = others === 0 ? name : `${name} and ${counted(others, 'more file')}`;
-  return `${which}: ${reason}`;
 }

@@ -1,26 +1,18 @@
 /** A sleep that {@link WakeableTimer.wake} ends early, even if it came after `begin` and before the sleep. */
-export class WakeableTimer {
-  #isWoken = false;
-  #end: () => void = () => {};
+import { setTimeout as sleep } from 'node:timers/promises';
 
-  /** Wakes from here on end the next sleep. */
+export class WakeableTimer {
+  #waking = new AbortController();
+
   begin(): void {
-    this.#isWoken = false;
+    this.#waking = new AbortController();
   }
 
   wake(): void {
-    this.#isWoken = true;
-    this.#end();
+    this.#waking.abort();
   }
 
-  sleep(ms: number): Promise<void> {
-    if (this.#isWoken) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#end = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  async sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#waking.signal }).catch(() => {});
   }
 }
