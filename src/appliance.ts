@@ -278,7 +278,7 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
     ...config.backup,
     now,
     log: (level, msg, fields) => log[level](fields, msg),
-    onAlert: (name, detail) => conditions.set(name, detail),
+    onAlert: (detail) => conditions.set('backup overdue', detail),
   });
 }
 

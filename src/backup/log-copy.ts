@@ -6,12 +6,10 @@
  * and any other segment appears by a rename.
  */
 import {
-  copyFileSync,
   existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  linkSync,
   mkdirSync,
   readSync,
   renameSync,
@@ -24,17 +22,16 @@ import { basename, dirname, join } from 'node:path';
 import type { Commit, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
+import { tidyLog } from '../history/replace-log.ts';
 import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
-import { openFile, syncFile, syncFolder, writeAt } from '../store/folder.ts';
+import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 
 export interface LogCopyOptions {
   readonly from: string;
   readonly to: string;
   /** The last entry to copy; null: there is none. */
   readonly end: Mark | null;
-  /** The folder for replaced segments. */
-  readonly aside: string;
-  readonly onBytes?: (bytes: number) => void;
+  readonly onBytes: (bytes: number) => void;
 }
 
 const READ_BYTES = 1024 * 1024;
@@ -45,7 +42,8 @@ const SAME_TIME_MS = 2;
 export function copyLog(options: LogCopyOptions): void {
   const { from, to, end } = options;
   if (end === null) return;
-  makeFolder(to);
+  // Not its parents: where the disk of a backup is gone, they would be made on another one.
+  if (!existsSync(to)) mkdirSync(to, { mode: 0o700 });
   const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
   const copyOf = ({ path, firstEntry }: Segment) => ({ path: join(to, basename(path)), firstEntry });
   for (const [index, segment] of segments.entries()) {
@@ -62,6 +60,8 @@ export function copyLog(options: LogCopyOptions): void {
     else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
   }
   syncFolder(dirname(to));
+  // What a snapshot has replaced.
+  tidyLog(to);
 }
 
 /** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
@@ -87,7 +87,7 @@ interface CopyStep {
 
 /** @returns its own last entry */
 function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
-  const { onBytes = () => {} } = options;
+  const { onBytes } = options;
   const { segment, copy, bytes, before, next } = step;
   const checkOf = (written: Segment) => () => {
     const end = checked(written, before);
@@ -111,7 +111,6 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   try {
     const check = checkOf(draft);
     const end = append({ from: segment.path, to: draft.path, begin: 0, end: bytes, check, onBytes });
-    if (own > 0) keepAside(copy.path, options.aside);
     renameSync(draft.path, copy.path);
     syncFolder(options.to);
     return end;
@@ -120,37 +119,35 @@ function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   }
 }
 
-export interface Appended<Result> {
+interface Appended<Result> {
   readonly from: string;
   readonly to: string;
-  /** Bytes of `from`. */
+  /** Bytes of `from`; `to` has those before them. */
   readonly begin: number;
   readonly end: number;
-  /** Where `to` ends; default: `begin`, since it has the bytes before it. */
-  readonly at?: number;
   /** Checks the result. */
   readonly check: () => Result;
-  readonly onBytes?: (bytes: number) => void;
+  readonly onBytes: (bytes: number) => void;
 }
 
 /** Appends a part of a file to another, on disk; if that fails, or the result is not good, it is cut off again. */
-export function append<Result>(appended: Appended<Result>): Result {
-  const { from, to, begin, end, at: own = begin, check, onBytes } = appended;
+function append<Result>(appended: Appended<Result>): Result {
+  const { from, to, begin, end, check, onBytes } = appended;
   using source = openFile(from, 'r');
-  using target = openFile(to, own === 0 ? 'w' : 'r+');
+  using target = openFile(to, begin === 0 ? 'w' : 'r+');
   try {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
       const read = readSync(source.fd, buffer, 0, Math.min(buffer.length, end - at), at);
       if (read === 0) throw new LogDamage(`${from} has become shorter`);
-      writeAt(target.fd, buffer.subarray(0, read), own + at - begin);
+      writeAt(target.fd, buffer.subarray(0, read), at);
       at += read;
-      onBytes?.(read);
+      onBytes(read);
     }
     fsyncSync(target.fd);
     return check();
   } catch (error) {
-    ftruncateSync(target.fd, own);
+    ftruncateSync(target.fd, begin);
     throw error;
   }
 }
@@ -184,33 +181,10 @@ function lastOf(segment: Segment): Commit | null {
 }
 
 /** Where an entry ends in its segment. */
-export function endOf(segment: Segment, { entry, id }: Mark): number {
+function endOf(segment: Segment, { entry, id }: Mark): number {
   const { commit, end } = findEntry(segment, entry);
   if (commit?.id === id) return end;
   throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
-}
-
-/** Not its parents: where the disk of a backup is gone, they would be made on another one. */
-function makeFolder(path: string): void {
-  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
-}
-
-/** The replaced one stays under its name until the new one has it. */
-function keepAside(path: string, aside: string): void {
-  makeFolder(dirname(aside));
-  makeFolder(aside);
-  const target = join(aside, basename(path));
-  rmSync(target, { force: true });
-  try {
-    linkSync(path, target);
-  } catch {
-    // No hard links there.
-    copyFileSync(path, target);
-    syncFile(target);
-  }
-  syncFolder(aside);
-  syncFolder(dirname(aside));
-  syncFolder(dirname(dirname(aside)));
 }
 
 function isSameFile(copy: string, original: Stats): boolean {

@@ -24,7 +24,7 @@ import { makeNewState, type NewState } from './restored-state.ts';
 import { findSource } from './source.ts';
 
 export interface RestoreOptions {
-  /** The backup: a backup folder, a branch of one, or a data folder. */
+  /** The backup folder, or a data folder. */
   readonly source: string;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
@@ -107,7 +107,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
 }
 
 /**
- * @param live the folder whose logs may continue the backup
+ * @param live the folder that is restored into
  * @throws Refused `failed` if the backup is damaged
  */
 async function makeSound(

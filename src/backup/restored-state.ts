@@ -1,35 +1,29 @@
 /**
- * The state that a restore puts in place, built in a separate folder: the log of the backup, continued by that of the
- * data folder if it continues the backup, the database that is built from it, and the later `access.db` of both.
+ * The state that a restore puts in place, built in a separate folder: the log of the backup, the database that is built
+ * from it, and the later `access.db` of backup and data folder.
  *
  * The database is built here, and not at the next start, because only that proves that the log can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
 
-import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { REMOVE } from '../history/compact.ts';
-import type { Mark } from '../history/format.ts';
-import { LogDamage } from '../history/log-error.ts';
-import { findTail, placeOf } from '../history/log-reader.ts';
+import { findTail } from '../history/log-reader.ts';
 import { recoverDetections } from '../history/recover.ts';
-import { epochTimes, monthBeforeEnd } from '../history/version-epoch.ts';
+import { monthBeforeEnd } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { type DataFolder, syncFile, writeWhole } from '../store/folder.ts';
-import { readLogMarkOf } from '../store/log-mark.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { type Continued, continueLog } from './continue-log.ts';
-import { type Cut, cutLog, NOTHING_CUT, type Replaced, replacedHistory } from './given-out.ts';
-import { copyLog } from './log-copy.ts';
+import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
 import { loadSource } from './source.ts';
 
 export interface NewStateOptions {
@@ -37,7 +31,7 @@ export interface NewStateOptions {
   readonly source: string;
   /** A new folder, in which the state is built. */
   readonly stage: DataFolder;
-  /** The folder whose logs may continue the backup. */
+  /** The folder that is restored into: its access.db may be later, and its log says what clients have seen. */
   readonly live: DataFolder;
   readonly drop: string;
   /** Epoch milliseconds: what was written to the log of detections after it is cut off; null: nothing. */
@@ -45,9 +39,6 @@ export interface NewStateOptions {
   readonly now: Now;
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
-
-/** Whether the log of the data folder continued that of the backup: to its end, or up to where it is damaged or cut off. */
-export type LogOrigin = 'continued' | 'continued in part' | 'from the backup';
 
 export interface NewState {
   /** When the backup was last updated; null if that is not known, as for a data folder. */
@@ -60,7 +51,6 @@ export interface NewState {
   readonly keys: number;
   /** The newest change of accounts, subscriptions and keys; null: there is none. */
   readonly access_state_of: string | null;
-  readonly log: LogOrigin;
   /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the backup's. */
   readonly access: 'continued' | 'from the backup';
   /** Entries that were cut off. */
@@ -92,66 +82,15 @@ interface AccessCounts {
 /** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
-  const ends = loadSource(source, stage, onProgress);
-  const log = originOf(live, stage, ends.log);
-  const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
+  const backed_up_at = loadSource(source, stage, onProgress);
+  const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access = makeAccess(stage, live, options.now());
-  const lost = untilMs !== null ? 'until' : log === 'continued' ? null : 'backup';
-  const replaced = log !== 'from the backup' ? null : replacedHistory(live, options);
+  onProgress('comparing the logs', 0, 0);
+  const replaced = replacedHistory(live, stage);
+  const raised = untilMs !== null || !replaced.isSame;
   const isLater = access.access === 'continued';
-  const made = await makeDetections(options, lost, { cut, replaced, isLater });
-  return {
-    backed_up_at: ends.at,
-    ...made,
-    ...access,
-    log,
-    entries_cut: cut.entries,
-    raised: lost !== null,
-  };
-}
-
-/** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
-function originOf(live: DataFolder, stage: DataFolder, end: Mark | null): LogOrigin {
-  const made = continued(live, stage, end);
-  if (made === null) return 'from the backup';
-  if (hasEnd(live, stage, made)) return 'continued';
-  return made.last?.id === end?.id ? 'from the backup' : 'continued in part';
-}
-
-/** @returns null if the log of the data folder does not continue the new one, which is unchanged then */
-function continued(live: DataFolder, stage: DataFolder, end: Mark | null): Continued | null {
-  const [from, to] = [live.log, stage.log];
-  if (end !== null) return continueLog(from, to, end);
-  // Every log continues an empty one; the secret tells whether it is of the same installation.
-  if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return null;
-  try {
-    const { last, isTorn } = findTail(from);
-    copyLog({ from, to, end: last, aside: stage.root });
-    return { last, rest: isTorn ? 'torn' : 'nothing' };
-  } catch (error) {
-    if (!(error instanceof LogDamage)) throw error;
-    rmSync(to, { recursive: true, force: true });
-    return null;
-  }
-}
-
-/**
- * Whether the log of the data folder has its last entry. A crash leaves a torn one only where the database lacks it, and
- * a cut may leave nothing of an entry: the database tells which ones there were.
- */
-function hasEnd(live: DataFolder, stage: DataFolder, { last, rest }: Continued): boolean {
-  const mark = readLogMarkOf(live.detections);
-  if (mark === null || rest === 'damaged') return rest === 'nothing';
-  if (mark.id === last?.id) return true;
-  const place = placeOf(stage.log, mark);
-  return place === 'known' || place === 'before';
-}
-
-interface Parting {
-  readonly cut: Cut;
-  readonly replaced: Replaced | null;
-  /** Whether access.db is that of the data folder, and so knows of every removal. */
-  readonly isLater: boolean;
+  const made = await makeDetections(options, raised, { cut, replaced, isLater });
+  return { backed_up_at, ...made, ...access, entries_cut: cut.entries, raised };
 }
 
 /**
@@ -203,9 +142,16 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
+interface Parting {
+  readonly cut: Given;
+  readonly replaced: Replaced;
+  /** Whether access.db is that of the data folder, and so knows of every removal. */
+  readonly isLater: boolean;
+}
+
 async function makeDetections(
   { stage, drop, untilMs, now, onProgress }: NewStateOptions,
-  lost: 'until' | 'backup' | null,
+  raised: boolean,
   { cut, replaced, isLater }: Parting,
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
@@ -215,26 +161,25 @@ async function makeDetections(
     onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });
-  const undone = new Set([...cut.undone, ...(replaced?.undone ?? [])]);
+  const undone = cut.undone.union(replaced.given.undone);
   try {
     const counts = db.prepare<[], { detections: number; stream_rows: number }>(COUNTS).get();
-    if (lost !== null) {
+    if (raised) {
       const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
         untilMs === null
           ? `restored from a log that ended at ${state_of}`
           : `restored to the state of ${formatMs(untilMs)}`;
-      const own = new Set(epochTimes(db));
-      const abandoned = [...cut.epochs, ...(replaced?.epochs ?? [])].filter(({ at }) => !own.has(at));
       const epoch: Epoch = {
         reason,
-        orphans: lost === 'until' ? 'left' : 'to read',
-        position: Math.max(cut.position, replaced?.position ?? 0),
-        abandoned: abandoned.map(({ at }) => at),
+        orphans: untilMs === null ? 'to read' : 'left',
+        position: Math.max(cut.position, replaced.given.position),
+        number: Math.max(cut.epoch, replaced.given.epoch),
         undone,
         parted: Math.min(
-          replaced?.parted ?? (lost === 'backup' ? monthBeforeEnd(db) : Number.POSITIVE_INFINITY),
-          ...abandoned.map((known) => known.announced_after),
+          cut.epoch === 0 && replaced.parted !== null ? replaced.parted : monthBeforeEnd(db),
+          cut.announced_after,
+          replaced.given.announced_after,
         ),
       };
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
@@ -244,7 +189,7 @@ async function makeDetections(
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = lost === null ? [] : orphanedFiles(db, drop);
+    const orphans = !raised ? [] : orphanedFiles(db, drop);
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
     return { state_of, detections: 0, stream_rows: 0, ...counts, orphans, gone };

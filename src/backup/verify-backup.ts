@@ -1,16 +1,16 @@
 /** Whether a backup is intact: every checksum, every entry, and that the log reaches the end that it names. */
 import { existsSync, readFileSync } from 'node:fs';
-import type { Commit, Mark } from '../history/format.ts';
+import { type Commit, type Mark, SNAPSHOT } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter } from '../history/log-reader.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { readState, sha256 } from './branch.ts';
+import { readState, sha256 } from './backup-state.ts';
 import { requireAccess } from './source.ts';
 
 export interface VerifiedBackup {
-  /** The branch, or the data folder. */
+  /** The backup folder, or the data folder. */
   readonly path: string;
   /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
@@ -52,7 +52,8 @@ function readThrough(log: string, end: Mark | null, onProgress: OnProgress): Com
       throw new Refused('failed', `${segment.path} is empty`);
     if (part.kind !== 'commit') continue;
     last = part.commit;
-    hasEnd ||= last.id === end?.id;
+    // A snapshot may have taken the place of the entries up to it.
+    hasEnd ||= last.id === end?.id || (last.operation.kind === SNAPSHOT && last.entry > (end?.entry ?? 0));
     onProgress('reading the log', bytes, 0);
   }
   if (!hasEnd)

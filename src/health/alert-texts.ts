@@ -207,13 +207,6 @@ export const ALERTS = {
     what_to_do:
       'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',
   },
-  'backup not restorable': {
-    page_worthy: false,
-    opens: 'the daily verification of the scheduled backup found that part of it is damaged',
-    closes: 'a later verification finds no damage, or Wirewatch is restarted',
-    what_to_do:
-      'Run "wirewatch verify" to check the data folder. If it is not damaged, delete the damaged file from the backup: the next backup copies it again. Check the disk of [backup] folder.',
-  },
   'end of log lost': {
     page_worthy: false,
     opens:

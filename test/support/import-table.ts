@@ -282,6 +282,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@sinclair/typebox': [
+    'backup/',
     'config/',
     'console/',
     'http/',

@@ -327,14 +327,14 @@ async function prepare(work: string): Promise<Scene> {
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const backup = join(work, 'backup');
-  const options = { data: folder.root, drop: '/nowhere', keepDays: 1, now: Date.now };
-  const { path } = writeBackup({ ...options, target: backup, onProgress: () => {} });
+  const options = { data: folder.root, drop: '/nowhere', now: Date.now };
+  writeBackup({ ...options, target: backup, onProgress: () => {} });
   return {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
-    backup: path,
-    files: readAll([folder.root, path]),
+    backup,
+    files: readAll([folder.root, backup]),
   };
 }
 

@@ -77,8 +77,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['    fsyncSync(target.fd);\n', '', 'the state file of a backup names only synced data', 'durability'],
     ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in order', 'durability'],
     ['  syncFolder(dirname(to));\n', '', "the name of a backup's log is synced", 'durability'],
-    ['  syncFolder(aside);\n', '', 'a replaced segment is kept aside', 'durability'],
-    ['  syncFolder(dirname(aside));\n', '', 'a replaced segment is kept aside', 'durability'],
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
@@ -88,21 +86,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
     ['  requireOwner(folder);\n', '', 'root makes no backup that the service cannot continue', 'data-folder'],
-  ]),
-  ...faultsIn('backup/branch.ts', [
-    ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
-    [
-      ' || nowMs - notedAtMs(name) >= DAY_MS',
-      ' || nowMs >= notedAtMs(name)',
-      'a clock that is ahead for a while deletes no branch',
-      'backup',
-    ],
-    [
-      "Math.min(parseInstant(noted[name] ?? '') ?? nowMs, nowMs)",
-      "parseInstant(noted[name] ?? '') ?? 0",
-      'a branch is noted before it is deleted',
-      'backup',
-    ],
   ]),
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],
