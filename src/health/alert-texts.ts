@@ -49,7 +49,7 @@ export const ALERTS = {
       'verification ([verify] every_hours, or "wirewatch verify") found that part of the log is missing or changed. Ingest and reads continue, but detections.db could not be rebuilt from this log',
     closes: 'the log is written anew, or a later verification finds no damage',
     what_to_do:
-      'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
+      'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
   },
   'database not readable': {
     page_worthy: true,

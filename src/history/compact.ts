@@ -184,7 +184,7 @@ function requireAll(folder: DataFolder, lost: number): void {
   const entries = counted(lost, 'entry', 'entries');
   throw new Refused(
     'failed',
-    `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace): it keeps as much as possible. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
+    `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace), which reads archived files again. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
   );
 }
 
