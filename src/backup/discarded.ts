@@ -3,10 +3,9 @@
  * positions, version epochs and detections of them count for the epoch that the restore begins.
  */
 import { rmSync, truncateSync } from 'node:fs';
-import { newestCommits } from '../history/entries.ts';
 import { isObject, type Mark, parse } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
-import { entriesAfter } from '../history/log-reader.ts';
+import { entriesAfter, newestCommits } from '../history/log-reader.ts';
 import { listSegments } from '../history/segment.ts';
 import { Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';

@@ -22,8 +22,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Commit, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
-import { tidyLog } from '../history/replace-log.ts';
-import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
+import { EntryReader, findEntry, listSegments, type Segment, tidyLog } from '../history/segment.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 
 export interface LogCopyOptions {

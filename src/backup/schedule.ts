@@ -2,12 +2,12 @@
  * Scheduled backups: when the backup folder is updated. The state is in the folder itself: a restart changes nothing, and
  * an empty folder makes a backup due.
  */
-import { type OwnProcess, runCommand } from '../own-process.ts';
+import { type Begin, runCommand, type Schedule, startSchedule } from '../own-process.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 import { backedUpMs } from './backup-state.ts';
 
-export interface ScheduleOptions {
+export interface BackupScheduleOptions {
   readonly data: string;
   readonly drop: string;
   /** The backup folder, absolute; created if its parent exists. */
@@ -18,13 +18,6 @@ export interface ScheduleOptions {
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
   /** Called at each check with the alert "backup overdue"; detail null: no alert. */
   readonly onAlert: (detail: string | null) => void;
-}
-
-export interface Schedule {
-  /** Checks whether a backup is due; the schedule does so by itself. */
-  check(): void;
-  /** Ends a backup that is being made. */
-  close(): Promise<void>;
 }
 
 const CHECK_EVERY_MS = MINUTE_MS / 4;
@@ -38,29 +31,25 @@ const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
  * @param run runs a command; a test passes its own
  * @param monotonicMs likewise
  */
-export function startSchedule(
-  { data, drop, folder, every_minutes, now, log, onAlert }: ScheduleOptions,
+export function startBackups(
+  { data, drop, folder, every_minutes, now, log, onAlert }: BackupScheduleOptions,
   run = runCommand,
   monotonicMs = () => performance.now(),
 ): Schedule {
   if (every_minutes === 0) return { check() {}, close: async () => {} };
   const everyMs = every_minutes * MINUTE_MS;
-  let running: OwnProcess | null = null;
   let failure: string | null = null;
-  /** Monotonic: one at a time, with time in between, whatever the clock does. */
+  /** Monotonic: with time in between, whatever the clock does. */
   let triedAtMs = Number.NEGATIVE_INFINITY;
-  let isClosed = false;
 
-  async function backUp(): Promise<void> {
+  function backUp(begin: Begin): void {
     triedAtMs = monotonicMs();
-    running = run(['backup', folder, '--data', data, '--drop', drop]);
-    const outcome = await running.outcome;
-    running = null;
-    if (isClosed) return;
-    failure = outcome.kind === 'failed' ? outcome.detail : null;
-    // A backup every minute without anything new is not worth a line.
-    if (failure !== null) log('warn', 'the scheduled backup failed: it is tried again', { detail: failure });
-    check();
+    begin(['backup', folder, '--data', data, '--drop', drop], (outcome) => {
+      // A backup every minute without anything new is not worth a line.
+      failure = outcome.kind === 'failed' ? outcome.detail : null;
+      if (failure !== null)
+        log('warn', 'the scheduled backup failed: it is tried again', { detail: failure });
+    });
   }
 
   /** When the backup was last updated, epoch milliseconds; null: never, or that cannot be read. */
@@ -73,29 +62,18 @@ export function startSchedule(
     }
   }
 
-  function check(): void {
+  return startSchedule(CHECK_EVERY_MS, run, (begin) => {
     const nowMs = now();
     const atMs = lastMs();
     const isDue = atMs === null || nowMs - atMs >= everyMs || nowMs < atMs;
     const waitMs = failure === null ? everyMs : Math.min(everyMs, RETRY_MS);
-    if (isDue && monotonicMs() - triedAtMs >= waitMs && running === null && !isClosed) void backUp();
+    if (isDue && monotonicMs() - triedAtMs >= waitMs && begin !== null) backUp(begin);
     const isLate = atMs !== null && isOverdue(atMs, every_minutes, nowMs);
     const state =
       atMs === null ? `${folder} contains no backup` : `${folder} was last updated at ${formatMs(atMs)}`;
     const causes = failure === null ? [] : [failure.replace(/\.$/, '')];
     onAlert(isLate || causes.length > 0 ? [...causes, state].join('. ') : null);
-  }
-
-  check();
-  const timer = setInterval(check, CHECK_EVERY_MS);
-  return {
-    check,
-    async close() {
-      clearInterval(timer);
-      isClosed = true;
-      await running?.giveUp();
-    },
-  };
+  });
 }
 
 /** Whether the next backup should have been made by now. */

@@ -54,8 +54,7 @@ import {
   trustTail,
 } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { tidyLog } from './replace-log.ts';
-import { bytesOf, listSegments } from './segment.ts';
+import { bytesOf, listSegments, tidyLog } from './segment.ts';
 
 export interface RecoverOptions {
   readonly folder: DataFolder;

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { backedUpMs } from '../../src/backup/backup-state.ts';
-import { isOverdue, startSchedule } from '../../src/backup/schedule.ts';
+import { isOverdue, startBackups } from '../../src/backup/schedule.ts';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import type { Outcome } from '../../src/own-process.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
@@ -84,7 +84,7 @@ describe('a backup is due', () => {
 test('after a backup, the next does not start at once, whatever the clock says', async () => {
   let nowMs = Date.now();
   const begun: string[] = [];
-  const { close, check } = startSchedule(
+  const { close, check } = startBackups(
     {
       ...hourly(),
       now: () => nowMs,
@@ -109,7 +109,7 @@ test('after a backup, the next does not start at once, whatever the clock says',
 test('a failed one is retried after five minutes, and then as usual', async () => {
   const begun: string[] = [];
   let monotonicMs = 0;
-  const { close, check } = startSchedule(
+  const { close, check } = startBackups(
     {
       ...hourly(),
       now: Date.now,
@@ -153,7 +153,7 @@ test('the overdue alert names the newest backup', async () => {
   const madeAt = formatMs(backedUpMs(backups) ?? 0);
   const nowMs = Date.now() + DAY_MS;
   const details: (string | null)[] = [];
-  const { close } = startSchedule(
+  const { close } = startBackups(
     {
       ...hourly(),
       now: () => nowMs,

@@ -25,8 +25,8 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
-import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { noteDamage } from '../../src/store/folder.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,

@@ -38,7 +38,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'spare-copy',
     ],
   ]),
-  ...faultsIn('history/replace-log.ts', [
+  ...faultsIn('history/segment.ts', [
     [
       '  syncFolder(log);\n  tidyLog',
       '  tidyLog',
@@ -90,7 +90,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],
   ]),
-  ...faultsIn('backup/restored-state.ts', [
+  ...faultsIn('backup/restore.ts', [
     ['  syncFile(stage.access);\n', '', 'a restored access.db is synced', 'durability'],
     ['    syncFile(stage.detections);\n', '', 'a restored detections.db is synced', 'durability'],
   ]),

@@ -23,7 +23,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/format.ts', [
-    ["wirewatch_log !== 'detections' || ", '', 'the kind of a log is checked', 'log-entries'],
+    ["  wirewatch_log: Type.Literal('detections'),\n", '', 'the kind of a log is checked', 'log-entries'],
   ]),
   ...faultsIn('history/log-writer.ts', [
     [
@@ -234,7 +234,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('backup/log-copy.ts', [
     ['  tidyLog(to);\n', '', 'removed rows are gone from a backup', 'backup'],
   ]),
-  ...faultsIn('backup/restored-state.ts', [
+  ...faultsIn('backup/restore.ts', [
     [
       'replaced.parted !== null ? replaced.parted : monthBeforeEnd(db)',
       'true ? (replaced.parted ?? Number.POSITIVE_INFINITY) : monthBeforeEnd(db)',
