@@ -74,8 +74,8 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('backup/log-copy.ts', [
-    ['    fsyncSync(target.fd);\n', '', 'the state file of a backup names only synced data', 'durability'],
-    ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in order', 'durability'],
+    [' fsyncSync(target.fd);\n', ' ;\n', 'the state file of a backup names only synced data', 'durability'],
+    ['        syncFolder(to);\n', '', 'segments of a backup are replaced in order', 'durability'],
     ['  syncFolder(dirname(to));\n', '', "the name of a backup's log is synced", 'durability'],
   ]),
   ...faultsIn('backup/write-backup.ts', [
