@@ -11,7 +11,7 @@ import type { AskLab, Told } from './admin/thread-messages.ts';
 import { type ApplianceIngest, type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
-import { type Schedule, startSchedule } from './backup/schedule.ts';
+import { startBackups } from './backup/schedule.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
@@ -20,7 +20,7 @@ import { type Conditions, createConditions } from './health/alert-conditions.ts'
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
-import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
+import { startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/exchange.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
@@ -31,14 +31,14 @@ import { createRequestCounts, type RequestCounts } from './limits/request-counts
 import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
+import type { Schedule } from './own-process.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
 import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
-import { noteDamage } from './store/damage-note.ts';
 import type { Database } from './store/database.ts';
 import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
-import { type DataFolder, dataFolder, ensureFolder, removeAtStop } from './store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { noteAddress } from './store/noted-address.ts';
@@ -269,17 +269,17 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
 }
 
 function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
-  return startSchedule({
+  return startBackups({
     data: config.dataFolder,
     drop: config.ingest.drop,
     ...config.backup,
     now,
     log: (level, msg, fields) => log[level](fields, msg),
-    onAlert: (name, detail) => conditions.set(name, detail),
+    onAlert: (detail) => conditions.set('backup overdue', detail),
   });
 }
 
-function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Logger): ScrubSchedule {
+function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Logger): Schedule {
   return startScrubs({
     data: config.dataFolder,
     ...config.verify,

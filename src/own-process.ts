@@ -72,3 +72,48 @@ function giveWay({ pid }: ChildProcess): void {
     // Then the priority stays as it is.
   }
 }
+
+export interface Schedule {
+  /** Starts a process if one is due; the schedule does so by itself. */
+  check(): void;
+  /** Ends the running process. */
+  close(): Promise<void>;
+}
+
+/** Starts a process, and passes on how it ended; one at a time. */
+export type Begin = (args: readonly string[], then: (outcome: Outcome) => void) => void;
+
+/**
+ * Runs own commands when they are due.
+ *
+ * @param run runs a command; a test passes its own
+ * @param check called now, regularly, and after each process; begin null: one is running, or the schedule is closed
+ */
+export function startSchedule(
+  everyMs: number,
+  run: typeof runCommand,
+  check: (begin: Begin | null) => void,
+): Schedule {
+  let running: OwnProcess | null = null;
+  let isClosed = false;
+  const begin: Begin = (args, then) => {
+    running = run(args);
+    void running.outcome.then((outcome) => {
+      running = null;
+      if (isClosed) return;
+      then(outcome);
+      checkNow();
+    });
+  };
+  const checkNow = () => check(running === null && !isClosed ? begin : null);
+  checkNow();
+  const timer = setInterval(checkNow, everyMs);
+  return {
+    check: checkNow,
+    async close() {
+      clearInterval(timer);
+      isClosed = true;
+      await running?.giveUp();
+    },
+  };
+}

@@ -6,12 +6,10 @@
  * and any other segment appears by a rename.
  */
 import {
-  copyFileSync,
   existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  linkSync,
   mkdirSync,
   readSync,
   renameSync,
@@ -24,17 +22,16 @@ import { basename, dirname, join } from 'node:path';
 import type { Commit, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
-import { EntryReader, findEntry, listSegments, type Segment } from '../history/segment.ts';
-import { openFile, syncFile, syncFolder, writeAt } from '../store/folder.ts';
+import { EntryReader, findEntry, listSegments, type Segment, tidyLog } from '../history/segment.ts';
+import { sizeOf } from '../store/database.ts';
+import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 
 export interface LogCopyOptions {
   readonly from: string;
   readonly to: string;
   /** The last entry to copy; null: there is none. */
   readonly end: Mark | null;
-  /** The folder for replaced segments. */
-  readonly aside: string;
-  readonly onBytes?: (bytes: number) => void;
+  readonly onBytes: (bytes: number) => void;
 }
 
 const READ_BYTES = 1024 * 1024;
@@ -45,113 +42,81 @@ const SAME_TIME_MS = 2;
 export function copyLog(options: LogCopyOptions): void {
   const { from, to, end } = options;
   if (end === null) return;
-  makeFolder(to);
+  // Not its parents: where the disk of a backup is gone, they would be made on another one.
+  if (!existsSync(to)) mkdirSync(to, { mode: 0o700 });
   const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
-  const copyOf = ({ path, firstEntry }: Segment) => ({ path: join(to, basename(path)), firstEntry });
-  for (const [index, segment] of segments.entries()) {
-    const copy = copyOf(segment);
+  const copies = segments.map(({ path, firstEntry }) => ({ path: join(to, basename(path)), firstEntry }));
+  for (const [index, copy] of copies.entries()) {
+    const [segment = copy, next] = segments.slice(index);
     const stats = statSync(segment.path);
-    const next = segments[index + 1];
     const isOpen = next === undefined;
     if (!isOpen && isSameFile(copy.path, stats)) continue;
-    const previous = segments[index - 1];
-    const before = lastBefore(previous === undefined ? undefined : copyOf(previous));
+    const before = lastBefore(copies[index - 1]);
     const bytes = isOpen ? endOf(segment, end) : stats.size;
-    const commit = bringUpToDate(options, { segment, copy, bytes, before, next });
+    const last = bringUpToDate(options, segment, copy, bytes, (written) => {
+      const found = checked(written, before);
+      if (!isOpen) requireJoin(next, found);
+      return found;
+    });
     if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
-    else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
+    else if (last?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
   }
   syncFolder(dirname(to));
+  // What a snapshot has replaced.
+  tidyLog(to);
 }
 
 /** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
 function lastBefore(copy: Segment | undefined): Commit | null | undefined {
   if (copy === undefined) return null;
   try {
-    return lastOf(copy);
+    return checked(copy, undefined);
   } catch (error) {
     if (!isLogError(error)) throw error;
     return undefined;
   }
 }
 
-interface CopyStep {
-  readonly segment: Segment;
-  readonly copy: Segment;
-  readonly bytes: number;
-  /** The entry before the segment's first; null: it is the first segment; undefined: not known. */
-  readonly before: Commit | null | undefined;
-  /** The segment that follows, which must join it; undefined: it is the last. */
-  readonly next: Segment | undefined;
-}
-
-/** @returns its own last entry */
-function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
-  const { onBytes = () => {} } = options;
-  const { segment, copy, bytes, before, next } = step;
-  const checkOf = (written: Segment) => () => {
-    const end = checked(written, before);
-    if (next !== undefined) requireJoin(next, end);
-    return end;
-  };
-  const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;
-  if (own > 0 && own <= bytes && beginsAlike(copy.path, segment.path, own)) {
-    if (own === bytes) return lastOf(copy);
-    return append({
-      from: segment.path,
-      to: copy.path,
-      begin: own,
-      end: bytes,
-      check: checkOf(copy),
-      onBytes,
-    });
-  }
-  const draft = { path: `${copy.path}.tmp`, firstEntry: copy.firstEntry };
-  rmSync(draft.path, { force: true });
+/**
+ * Appends to the copy of a segment, or makes it anew beside its place; synced. What is not good is cut off again.
+ *
+ * @param bytes to copy of the segment; @param check reads what was written; @returns its last entry
+ */
+function bringUpToDate(
+  { to, onBytes }: LogCopyOptions,
+  segment: Segment,
+  copy: Segment,
+  bytes: number,
+  check: (written: Segment) => Commit | null,
+): Commit | null {
+  const own = sizeOf(copy.path);
+  const begin = own <= bytes && beginsAlike(copy.path, segment.path, own) ? own : 0;
+  const written = begin > 0 ? copy : { ...copy, path: `${copy.path}.tmp` };
   try {
-    const check = checkOf(draft);
-    const end = append({ from: segment.path, to: draft.path, begin: 0, end: bytes, check, onBytes });
-    if (own > 0) keepAside(copy.path, options.aside);
-    renameSync(draft.path, copy.path);
-    syncFolder(options.to);
-    return end;
-  } finally {
-    rmSync(draft.path, { force: true });
-  }
-}
-
-export interface Appended<Result> {
-  readonly from: string;
-  readonly to: string;
-  /** Bytes of `from`. */
-  readonly begin: number;
-  readonly end: number;
-  /** Where `to` ends; default: `begin`, since it has the bytes before it. */
-  readonly at?: number;
-  /** Checks the result. */
-  readonly check: () => Result;
-  readonly onBytes?: (bytes: number) => void;
-}
-
-/** Appends a part of a file to another, on disk; if that fails, or the result is not good, it is cut off again. */
-export function append<Result>(appended: Appended<Result>): Result {
-  const { from, to, begin, end, at: own = begin, check, onBytes } = appended;
-  using source = openFile(from, 'r');
-  using target = openFile(to, own === 0 ? 'w' : 'r+');
-  try {
-    const buffer = Buffer.allocUnsafe(READ_BYTES);
-    for (let at = begin; at < end; ) {
-      const read = readSync(source.fd, buffer, 0, Math.min(buffer.length, end - at), at);
-      if (read === 0) throw new LogDamage(`${from} has become shorter`);
-      writeAt(target.fd, buffer.subarray(0, read), own + at - begin);
-      at += read;
-      onBytes?.(read);
+    using source = openFile(segment.path, 'r');
+    using target = openFile(written.path, begin > 0 ? 'r+' : 'w');
+    try {
+      const buffer = Buffer.allocUnsafe(READ_BYTES);
+      for (let at = begin; at < bytes; ) {
+        const read = readSync(source.fd, buffer, 0, Math.min(buffer.length, bytes - at), at);
+        if (read === 0) throw new LogDamage(`${segment.path} has become shorter`);
+        writeAt(target.fd, buffer.subarray(0, read), at);
+        at += read;
+        onBytes(read);
+      }
+      if (begin < bytes) fsyncSync(target.fd);
+      const last = check(written);
+      if (written !== copy) {
+        renameSync(written.path, copy.path);
+        syncFolder(to);
+      }
+      return last;
+    } catch (error) {
+      ftruncateSync(target.fd, begin);
+      throw error;
     }
-    fsyncSync(target.fd);
-    return check();
-  } catch (error) {
-    ftruncateSync(target.fd, own);
-    throw error;
+  } finally {
+    if (written !== copy) rmSync(written.path, { force: true });
   }
 }
 
@@ -179,38 +144,11 @@ function requireJoin(segment: Segment, before: Commit | null): void {
   for (let part = reader.next(before); part !== null && part.kind !== 'commit'; part = reader.next(before));
 }
 
-function lastOf(segment: Segment): Commit | null {
-  return checked(segment, undefined);
-}
-
 /** Where an entry ends in its segment. */
-export function endOf(segment: Segment, { entry, id }: Mark): number {
+function endOf(segment: Segment, { entry, id }: Mark): number {
   const { commit, end } = findEntry(segment, entry);
   if (commit?.id === id) return end;
   throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
-}
-
-/** Not its parents: where the disk of a backup is gone, they would be made on another one. */
-function makeFolder(path: string): void {
-  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
-}
-
-/** The replaced one stays under its name until the new one has it. */
-function keepAside(path: string, aside: string): void {
-  makeFolder(dirname(aside));
-  makeFolder(aside);
-  const target = join(aside, basename(path));
-  rmSync(target, { force: true });
-  try {
-    linkSync(path, target);
-  } catch {
-    // No hard links there.
-    copyFileSync(path, target);
-    syncFile(target);
-  }
-  syncFolder(aside);
-  syncFolder(dirname(aside));
-  syncFolder(dirname(dirname(aside)));
 }
 
 function isSameFile(copy: string, original: Stats): boolean {
@@ -220,6 +158,7 @@ function isSameFile(copy: string, original: Stats): boolean {
 
 /** Whether two files begin with the same bytes. */
 function beginsAlike(path: string, other: string, bytes: number): boolean {
+  if (bytes === 0) return false;
   using one = openFile(path, 'r');
   using two = openFile(other, 'r');
   if (fstatSync(two.fd).size < bytes) return false;

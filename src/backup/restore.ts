@@ -4,10 +4,23 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
+
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { endConsoleSessions } from '../auth/console-sessions.ts';
+import { applyEnded } from '../auth/denials.ts';
+import { openAccess } from '../auth/open-access.ts';
+import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
+import { listSubscriptions } from '../auth/subscriptions.ts';
+import { REMOVE } from '../history/compact.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
+import { findTail } from '../history/log-reader.ts';
+import { recoverDetections } from '../history/recover.ts';
+import { monthBeforeEnd } from '../history/version-epoch.ts';
+import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
+import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { closeDetections } from '../store/checkpoint.ts';
 import {
   completeRestore,
   incomingNames,
@@ -15,16 +28,26 @@ import {
   RESTORED_NAMES,
   stateFiles,
 } from '../store/complete-restore.ts';
+import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { type DataFolder, dataFolder, ensureFolder, syncFolder, writeWhole } from '../store/folder.ts';
+import {
+  type DataFolder,
+  dataFolder,
+  ensureFolder,
+  syncFile,
+  syncFolder,
+  writeWhole,
+} from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
-import { formatCompact, type Now } from '../time.ts';
-import { makeNewState, type NewState } from './restored-state.ts';
-import { findSource } from './source.ts';
+import { type Ended, readEnded } from '../store/revocations.ts';
+import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
+import { VERSION } from '../version.ts';
+import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
+import { findSource, loadSource } from './source.ts';
 
 export interface RestoreOptions {
-  /** The backup: a backup folder, a branch of one, or a data folder. */
+  /** The backup folder, or a data folder. */
   readonly source: string;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
@@ -78,7 +101,9 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     rmSync(stage.root, { recursive: true, force: true });
     mkdirSync(stage.root, { mode: 0o700 });
     try {
-      const { gone, ...made } = await makeSound(options, source, stage, folder);
+      const { gone, ...made } = await makeNewState(options, source, stage, folder).catch((error) => {
+        throw refusedFor(error, source, stage);
+      });
       for (const name of readdirSync(stage.root))
         if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
       syncFolder(stage.root);
@@ -106,27 +131,15 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   }
 }
 
-/**
- * @param live the folder whose logs may continue the backup
- * @throws Refused `failed` if the backup is damaged
- */
-async function makeSound(
-  { drop, untilMs, now, onProgress }: RestoreOptions,
-  source: string,
-  stage: DataFolder,
-  live: DataFolder,
-): Promise<NewState> {
-  try {
-    return await makeNewState({ source, stage, live, drop, untilMs, now, onProgress });
-  } catch (error) {
-    const damage = error instanceof Refused && error.cause instanceof LogDamage ? error.cause : error;
-    if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) throw error;
-    // The path is in a copy, but the backup is meant.
-    const what = damage.message.replaceAll(`${stage.root}/`, '');
-    throw new Refused('failed', `${source} cannot be restored: ${what}. Nothing was changed.`, {
-      cause: error,
-    });
-  }
+/** The text of an error that says why the backup cannot be restored, with its name. */
+function refusedFor(error: unknown, source: string, stage: DataFolder): unknown {
+  const damage = error instanceof Refused && error.cause instanceof LogDamage ? error.cause : error;
+  if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) return error;
+  // The path is in a copy, but the backup is meant.
+  const what = damage.message.replaceAll(`${stage.root}/`, '');
+  return new Refused('failed', `${source} cannot be restored: ${what}. Nothing was changed.`, {
+    cause: error,
+  });
 }
 
 function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number): Restored['gone'] {
@@ -174,4 +187,200 @@ function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): 
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
     return new Refused('failed', `${reason}. ${state} Check the disk and the permissions.`, cause);
   return error;
+}
+
+/**
+ * The state that a restore puts in place: the log of the backup, the database that is built from it, and the later
+ * `access.db` of backup and data folder.
+ */
+interface NewState {
+  /** When the backup was last updated; null if that is not known, as for a data folder. */
+  readonly backed_up_at: string | null;
+  /** When the last entry of the log of detections was written; null: it has none. */
+  readonly state_of: string | null;
+  readonly detections: number;
+  readonly stream_rows: number;
+  readonly accounts: number;
+  readonly keys: number;
+  /** The newest change of accounts, subscriptions and keys; null: there is none. */
+  readonly access_state_of: string | null;
+  /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the backup's. */
+  readonly access: 'continued' | 'from the backup';
+  /** Entries that were cut off. */
+  readonly entries_cut: number;
+  /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
+  readonly raised: boolean;
+  /** Files in the archive without a record. */
+  readonly orphans: readonly string[];
+  /** Detections that clients may have, and that are not here: they cannot be withdrawn. */
+  readonly gone: readonly string[];
+}
+
+const COUNTS = `
+  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows`;
+const ACCESS_COUNTS = `
+  SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys,
+    (SELECT max(at) FROM audit) AS state_ms`;
+
+const SELECT_ENDED = `
+  SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
+  UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
+
+interface AccessCounts {
+  readonly accounts: number;
+  readonly keys: number;
+  readonly state_ms: number | null;
+}
+
+/**
+ * Builds the new state in a folder of its own.
+ *
+ * The database is built here, and not at the next start, because only that proves that the log can be applied: until
+ * then the old state is not touched. It also shows which positions and versions were given out.
+ *
+ * @param source of {@link findSource}; @param live the folder that is restored into: its access.db may be later, and its
+ *   log says what clients have seen
+ * @throws Refused `failed`, LogDamage: the text follows the name of the backup
+ */
+async function makeNewState(
+  options: RestoreOptions,
+  source: string,
+  stage: DataFolder,
+  live: DataFolder,
+): Promise<NewState> {
+  const { untilMs, onProgress } = options;
+  const backed_up_at = loadSource(source, stage, onProgress);
+  const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
+  const access = makeAccess(stage, live, options.now());
+  onProgress('comparing the logs', 0, 0);
+  const replaced = replacedHistory(live, stage);
+  const raised = untilMs !== null || !replaced.isSame;
+  const isLater = access.access === 'continued';
+  const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
+  return { backed_up_at, ...made, ...access, entries_cut: cut.entries, raised };
+}
+
+/**
+ * Puts the later of both states of `access.db` in place, so that no restore revives a revoked key: that of the data
+ * folder, if it is of the same installation and sound, and what was revoked there while it could not be written.
+ */
+function makeAccess(
+  stage: DataFolder,
+  live: DataFolder,
+  nowMs: number,
+): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'keys'> {
+  const found = findAccess(live);
+  const isContinued = takeLater(stage.access, found);
+  using db = openAccess(stage.root, { operation: { kind: 'restore' } });
+  applyEnded(db, [...endedIn(found), ...readEnded(live)]);
+  // What is lost may have said that sessions have ended, which must not come back to life.
+  if (!isContinued) endConsoleSessions(db, nowMs);
+  const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
+  db.pragma('wal_checkpoint(TRUNCATE)');
+  syncFile(stage.access);
+  const { state_ms = null, ...rows } = counts ?? {};
+  return {
+    access: isContinued ? 'continued' : 'from the backup',
+    access_state_of: state_ms === null ? null : formatMs(state_ms),
+    accounts: 0,
+    keys: 0,
+    ...rows,
+  };
+}
+
+/**
+ * @param made the copy of the backup
+ * @param found that of the data folder
+ * @returns whether the data folder has the same state or a later one
+ */
+function takeLater(made: string, found: FoundCopy): boolean {
+  const own = findCopy(made);
+  if (found.kind !== 'sound' || own.kind !== 'sound') return false;
+  const { installation, change } = found.state;
+  if (installation !== own.state.installation || change < own.state.change) return false;
+  writeWhole(made, found.content);
+  return true;
+}
+
+/** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
+function endedIn(found: FoundCopy): Ended[] {
+  if (found.kind !== 'sound') return [];
+  using db = openContent(found.content);
+  return db.prepare<[], Ended>(SELECT_ENDED).all();
+}
+
+interface Parting {
+  readonly cut: Given;
+  readonly replaced: Replaced;
+  /** Whether access.db is that of the data folder, and so knows of every removal. */
+  readonly isLater: boolean;
+}
+
+async function makeDetections(
+  { drop, untilMs, now, onProgress }: RestoreOptions,
+  stage: DataFolder,
+  raised: boolean,
+  { cut, replaced, isLater }: Parting,
+): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
+  const state_of = findTail(stage.log).last?.at ?? null;
+  const { db, log } = await recoverDetections({
+    folder: stage,
+    program: VERSION,
+    onProgress: (done, total) => onProgress('building detections.db', done, total),
+    between: async () => {},
+  });
+  const undone = cut.undone.union(replaced.given.undone);
+  try {
+    const counts = db.prepare<[], { detections: number; stream_rows: number }>(COUNTS).get();
+    if (raised) {
+      const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
+      const reason =
+        untilMs === null
+          ? `restored from a log that ended at ${state_of}`
+          : `restored to the state of ${formatMs(untilMs)}`;
+      const epoch: Epoch = {
+        reason,
+        orphans: untilMs === null ? 'to read' : 'left',
+        position: Math.max(cut.position, replaced.given.position),
+        number: Math.max(cut.epoch, replaced.given.epoch),
+        undone,
+        parted: Math.min(
+          cut.epoch === 0 && replaced.parted !== null ? replaced.parted : monthBeforeEnd(db),
+          cut.announced_after,
+          replaced.given.announced_after,
+        ),
+      };
+      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
+      for (const subscription of isLater ? removedSince(db, stage, state_of) : []) {
+        const applier = writer.begin();
+        applier.removeSubscription(subscription);
+        writer.commit(applier, { kind: REMOVE, subscription });
+      }
+    }
+    const orphans = !raised ? [] : orphanedFiles(db, drop);
+    const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
+    const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
+    return { state_of, detections: 0, stream_rows: 0, ...counts, orphans, gone };
+  } finally {
+    log.close();
+    closeDetections(db);
+    syncFile(stage.detections);
+  }
+}
+
+/**
+ * Subscriptions of the log that were removed after its end: their rows must not come back, not even to a new owner of
+ * the number.
+ *
+ * @param end when the last entry of the log was written
+ */
+function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {
+  using access = openDatabase(stage.access, 'inspect');
+  const added = new Map(listSubscriptions(access).map(({ id, created_at }) => [id, created_at]));
+  const endMs = parseInstant(end ?? '') ?? 0;
+  return db
+    .prepare<[], { id: number }>('SELECT DISTINCT subscription_id AS id FROM stream WHERE removed = 0')
+    .all()
+    .map(({ id }) => id)
+    .filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
 }

@@ -1,21 +1,20 @@
-/**
- * Where a restore and `verify` start: the log, `access.db` and the secret of a backup, in a folder of their own, as in a
- * data folder.
- */
-import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+/** Reads a backup: for a restore, which starts with a copy of it, and for `verify`. */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { findAccess, findCopy } from '../auth/spare-copy.ts';
-import type { Mark } from '../history/format.ts';
-import { LogDamage } from '../history/log-error.ts';
-import { findTail, placeOf } from '../history/log-reader.ts';
+import { type Commit, type Mark, SNAPSHOT } from '../history/format.ts';
+import { isLogError, LogDamage } from '../history/log-error.ts';
+import { entriesAfter, placeOf } from '../history/log-reader.ts';
+import { listSegments } from '../history/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { type DataFolder, dataFolder, syncFile, writeWhole } from '../store/folder.ts';
+import { type DataFolder, dataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { type CopiedAccess, newestBranch, notAFolder, readState, sha256 } from './branch.ts';
-import { copyLog } from './log-copy.ts';
+import { type CopiedAccess, notAFolder, readState, sha256 } from './backup-state.ts';
+
+type OnProgress = (what: string, done: number, total: number) => void;
 
 /**
- * The folder that contains the logs: a branch, the newest branch of a backup folder, or a data folder.
+ * The path of a backup folder, or of a data folder.
  *
  * @throws Refused `failed` if there is no backup, or it cannot be read
  */
@@ -24,9 +23,8 @@ export function findSource(given: string): string {
   try {
     if (!statSync(path).isDirectory()) throw notAFolder(path);
     if (existsSync(dataFolder(path).secret)) return path;
-    const branch = newestBranch(path);
-    if (branch === null) throw new Error('it contains no backup');
-    return branch;
+    if (readState(path) !== null) return path;
+    throw new Error('it contains no backup');
   } catch (error) {
     if (error instanceof Refused) throw error;
     throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}.`, {
@@ -35,41 +33,33 @@ export function findSource(given: string): string {
   }
 }
 
-/** The contents of a backup. */
-export interface Loaded {
-  /** When it was last updated; null if that is not known, as for a data folder. */
-  readonly at: string | null;
-  /** The last entry of the log. */
-  readonly log: Mark | null;
-}
-
 /**
  * Copies the contents of a backup into an empty folder, and checks that they reach the end that the backup names.
  *
  * @param path of {@link findSource}
+ * @returns when it was last updated; null if that is not known, as for a data folder
  * @throws Refused `failed`, LogDamage; the text follows the name of the backup
  */
-export function loadSource(
-  path: string,
-  stage: DataFolder,
-  onProgress: (what: string, done: number, total: number) => void,
-): Loaded {
+export function loadSource(path: string, stage: DataFolder, onProgress: OnProgress): string | null {
   // Before the copy: another backup may update it meanwhile.
   const state = readState(path);
   if (!existsSync(dataFolder(path).secret)) throw new Refused('failed', 'it has no secret');
   copyFolder(dataFolder(path), stage, onProgress);
-  const secret = readFileSync(stage.secret);
-  if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
-    throw new Refused('failed', 'its secret is damaged');
+  requireSecret(stage.secret, state?.secret_sha256 ?? null);
   requireAccess(stage.access, state?.access ?? null);
   const end = state?.log ?? null;
-  if (end !== null && placeOf(stage.log, end) !== 'known')
+  if (end !== null && !hasEntry(stage.log, end))
     throw new LogDamage(`the log does not reach entry ${end.entry}, the last one of the backup`);
-  return { at: state?.at ?? null, log: findTail(stage.log).last };
+  return state?.at ?? null;
+}
+
+/** Whether a log has an entry, or a snapshot that has it. */
+export function hasEntry(log: string, end: Mark): boolean {
+  return ['known', 'before'].includes(placeOf(log, end));
 }
 
 /** @param expected what the backup names; null: a data folder names nothing. @throws Refused `failed` */
-export function requireAccess(path: string, expected: CopiedAccess | null): void {
+function requireAccess(path: string, expected: CopiedAccess | null): void {
   const found = findCopy(path);
   if (found.kind !== 'sound')
     throw new Refused(
@@ -81,25 +71,77 @@ export function requireAccess(path: string, expected: CopiedAccess | null): void
     throw new Refused('failed', 'its access.db is damaged: its content has changed');
 }
 
-function copyFolder(
-  from: DataFolder,
-  stage: DataFolder,
-  onProgress: (what: string, done: number, total: number) => void,
-): void {
-  let copied = 0;
-  const onBytes = (bytes: number) => {
-    copied += bytes;
-    onProgress('copying the log', copied, 0);
-  };
-  // In this order, as for a backup.
-  copyAccess(from, stage);
-  copyLog({ from: from.log, to: stage.log, end: findTail(from.log).last, aside: stage.root, onBytes });
+function copyFolder(from: DataFolder, stage: DataFolder, onProgress: OnProgress): void {
+  // In this order, as for a backup: of a data folder, with what its write-ahead log has, and from its spare copy where it
+  // is damaged.
+  const found = findAccess(from);
+  if (found.kind === 'sound') writeWhole(stage.access, found.content);
+  const segments = listSegments(from.log);
+  mkdirSync(stage.log, { mode: 0o700 });
+  for (const [done, { path }] of segments.entries()) {
+    onProgress('copying the log', done, segments.length);
+    copyFileSync(path, join(stage.log, basename(path)));
+    syncFile(join(stage.log, basename(path)));
+  }
+  syncFolder(stage.log);
   copyFileSync(from.secret, stage.secret);
   syncFile(stage.secret);
 }
 
-/** Of a data folder, with what its write-ahead log has, and from its spare copy where it is damaged. */
-function copyAccess(from: DataFolder, stage: DataFolder): void {
-  const found = findAccess(from);
-  if (found.kind === 'sound') writeWhole(stage.access, found.content);
+export interface VerifiedBackup {
+  /** The backup folder, or the data folder. */
+  readonly path: string;
+  /** When it was last updated; null if that is not known, as for a data folder. */
+  readonly at: string | null;
+  /** Entries of the log. */
+  readonly entries: number;
+  /** What is wrong with it, in words; empty if nothing is. */
+  readonly findings: readonly string[];
+}
+
+/** @param path the folder that contains the logs */
+export function verifyBackup(path: string, onProgress: OnProgress): VerifiedBackup {
+  const folder = dataFolder(path);
+  const findings: string[] = [];
+  const guard = <Result>(work: () => Result): Result | null => {
+    try {
+      return work();
+    } catch (error) {
+      if (!isLogError(error) && !(error instanceof Refused)) throw error;
+      findings.push(reasonOf(error));
+      return null;
+    }
+  };
+  const state = guard(() => readState(path));
+  const entries = guard(() => readThrough(folder.log, state?.log ?? null, onProgress))?.entry ?? 0;
+  guard(() => requireAccess(folder.access, state?.access ?? null));
+  guard(() => requireSecret(folder.secret, state?.secret_sha256 ?? null));
+  return { path, at: state?.at ?? null, entries, findings };
+}
+
+/** @param end an entry that must be there; @returns the last one */
+function readThrough(log: string, end: Mark | null, onProgress: OnProgress): Commit | null {
+  let last: Commit | null = null;
+  let hasEnd = end === null;
+  for (const { segment, part, bytes } of entriesAfter(log, null)) {
+    // Unpacks them: a matching checksum does not prove that they can be read.
+    if (part.lines.length === 0 && part.kind === 'lines')
+      throw new Refused('failed', `${segment.path} is empty`);
+    if (part.kind !== 'commit') continue;
+    last = part.commit;
+    // A snapshot may have taken the place of the entries up to it.
+    hasEnd ||= last.id === end?.id || (last.operation.kind === SNAPSHOT && last.entry > (end?.entry ?? 0));
+    onProgress('reading the log', bytes, 0);
+  }
+  if (!hasEnd)
+    throw new Refused('failed', `${log} does not reach entry ${end?.entry}, the last one of the backup`);
+  return last;
+}
+
+/** @param expected what the backup names; null: a data folder names nothing. @throws Refused `failed` */
+function requireSecret(path: string, expected: string | null): void {
+  if (!existsSync(path)) throw new Refused('failed', 'it has no secret');
+  const secret = readFileSync(path);
+  if (secret.length !== SECRET_BYTES || (expected !== null && sha256(secret) !== expected))
+    throw new Refused('failed', 'its secret is damaged');
 }

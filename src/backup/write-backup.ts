@@ -6,46 +6,37 @@
  * the disk before `backup.json` names it.
  */
 
-import {
-  closeSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-} from 'node:fs';
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { findAccess } from '../auth/spare-copy.ts';
+import { findAccess, findCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
+import { listSegments } from '../history/segment.ts';
+import { epochTimes } from '../history/version-epoch.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { keepInPlace, type Release, takeLock } from '../store/locks.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { formatCompact, formatMs, type Now } from '../time.ts';
+import { formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import {
   type BackupState,
-  beginOf,
-  branchFor,
   type CopiedAccess,
-  deleteOld,
   newState,
   notAFolder,
-  noteNewest,
   readState,
   STATE,
   sha256,
   writeState,
-} from './branch.ts';
+} from './backup-state.ts';
 import { copyLog } from './log-copy.ts';
+import { hasEntry } from './source.ts';
 
 export interface BackupOptions {
   readonly data: string;
@@ -53,23 +44,15 @@ export interface BackupOptions {
   readonly target: string;
   /** The drop folder. */
   readonly drop: string;
-  /** After how many days old branches and replaced segments are deleted. */
-  readonly keepDays: number;
   readonly now: Now;
   /** Called with the current step, in bytes. */
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
 export interface WrittenBackup {
-  /** The branch of the folder. */
-  readonly path: string;
   readonly state: BackupState;
   /** Bytes that were written. */
   readonly written: number;
-  /** Whether a new branch was created beside others. */
-  readonly isNewBranch: boolean;
-  /** Branches and segments that were deleted after keepDays. */
-  readonly deleted: readonly string[];
 }
 
 const LOCK = 'lock';
@@ -86,7 +69,7 @@ export function writeBackup(options: BackupOptions): WrittenBackup {
   // The scheduled backup must be able to continue what this one writes.
   requireOwner(folder);
   const release = keepInPlace(folder, false);
-  const stays = hasBackup(target) ? ' The earlier backup is still valid.' : '';
+  const stays = existsSync(join(target, STATE)) ? ' The earlier backup is still valid.' : '';
   try {
     requireInstallation(folder);
     requireOutside(folder, options);
@@ -102,70 +85,119 @@ export function writeBackup(options: BackupOptions): WrittenBackup {
 }
 
 function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup {
-  const { target, now, keepDays } = options;
+  const { target } = options;
   if (!existsSync(target)) {
     // Not its parents: if a disk is not mounted, they would fill another one.
     mkdirSync(target, { mode: 0o700 });
     syncFolder(dirname(target));
   }
-  const release = lockFolder(target, target);
-  const begin = beginOf(folder.log);
+  const release = lockFolder(target);
+  const begin = beginOf(folder);
   try {
-    const { name, isNew } = branchFor(folder, target, now());
-    const branch = join(target, name);
-    const { state, written } = update(folder, branch, options);
-    noteNewest(target, name);
-    const deleted = deleteOld(target, name, keepDays, now());
-    return { path: branch, state, written, isNewBranch: isNew, deleted };
+    return update(folder, options);
   } catch (error) {
-    if (beginOf(folder.log) === begin) throw error;
+    if (beginOf(folder) === begin) throw error;
     throw new Refused('failed', 'the log was rewritten while it was copied. Run the command again.');
   } finally {
     release();
   }
 }
 
+/** The first segment: a log that was rewritten has another one. */
+function beginOf({ log }: DataFolder): string | undefined {
+  return listSegments(log)[0]?.path;
+}
+
 /** @throws the file system's error, which names the path: SQLite's does not */
-function lockFolder(folder: string, target: string): Release {
-  const lock = join(folder, LOCK);
+function lockFolder(target: string): Release {
+  const lock = join(target, LOCK);
   closeSync(openSync(lock, 'a', 0o600));
   const release = takeLock(lock, OTHER_BACKUP_MS);
   if (release !== null) return release;
   throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
 }
 
-/** @returns the new state, and how many bytes were written */
-function update(
-  folder: DataFolder,
-  target: string,
-  { now, onProgress }: BackupOptions,
-): { readonly state: BackupState; readonly written: number } {
+function update(folder: DataFolder, { target, now, onProgress }: BackupOptions): WrittenBackup {
   const at = formatMs(now());
   const copy = dataFolder(target);
-  const before = readState(target);
-  const aside = join(target, `replaced-${formatCompact(now())}`);
-  let written = 0;
-  const onBytes = (bytes: number) => {
-    written += bytes;
-    onProgress('copying the log', written, 0);
-  };
-  // In this order: a removal that access.db no longer has open is in the log.
-  const { content, ...access } = readAccess(folder);
-  const log = endOf(folder, before?.log?.entry ?? 0);
-  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });
-  if (!existsSync(copy.access) || sha256(readFileSync(copy.access)) !== access.sha256)
-    written += writeWhole(copy.access, content);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw new Refused(
       'configuration',
       `the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes. Restore it from an older backup.`,
     );
-  if (!existsSync(copy.secret) || !readFileSync(copy.secret).equals(secret))
-    written += writeWhole(copy.secret, secret);
-  const state = newState({ program: VERSION, at, log, access, secret_sha256: sha256(secret) });
+  const before = stateOf(copy, secret);
+  // In this order: a removal that access.db no longer has open is in the log.
+  const { content, ...access } = readAccess(folder);
+  const epoch = epochOf(folder);
+  requireEarlier(folder, copy, { before, access, epoch });
+  const log = endOf(folder, before?.log?.entry ?? 0);
+  let written = existsSync(copy.secret) ? 0 : writeWhole(copy.secret, secret);
+  const onBytes = (bytes: number) => {
+    written += bytes;
+    onProgress('copying the log', written, 0);
+  };
+  copyLog({ from: folder.log, to: copy.log, end: log, onBytes });
+  if (!existsSync(copy.access) || sha256(readFileSync(copy.access)) !== access.sha256)
+    written += writeWhole(copy.access, content);
+  const state = newState({ program: VERSION, at, log, epoch, access, secret_sha256: sha256(secret) });
   if (JSON.stringify(before) !== JSON.stringify(state)) written += writeState(target, state);
   return { state, written };
+}
+
+/** @returns null if the backup is new; @throws Refused `failed` if the folder is not a backup of this installation */
+function stateOf(copy: DataFolder, secret: Buffer): BackupState | null {
+  if (existsSync(copy.detections)) throw alone(copy, 'it is a data folder');
+  if (existsSync(copy.secret) && !readFileSync(copy.secret).equals(secret))
+    throw alone(copy, 'it is a backup of another installation, or its secret is damaged');
+  try {
+    return readState(copy.root);
+  } catch (error) {
+    throw error instanceof Refused ? alone(copy, error.message) : error;
+  }
+}
+
+/**
+ * Nothing of another history, or of a later state of this one, is overwritten.
+ *
+ * @throws Refused `failed`
+ */
+function requireEarlier(
+  folder: DataFolder,
+  copy: DataFolder,
+  { before, access, epoch }: Pick<BackupState, 'access' | 'epoch'> & { before: BackupState | null },
+): void {
+  const later =
+    'it is a backup of a later state of this installation, or of one that was discarded by a restore';
+  const found = findCopy(copy.access);
+  if (found.kind === 'sound' && found.state.change > access.change) throw alone(copy, later);
+  // The first run may have been interrupted.
+  const end = before === null ? findTail(copy.log).last : before.log;
+  if (end === null) return;
+  if (!hasEntry(folder.log, end)) throw alone(copy, later);
+  // Where a snapshot has taken the place of that entry, only the epochs show whether it is of the same history.
+  if (placeOf(folder.log, end) === 'before' && (epoch === null || before?.epoch !== epoch))
+    throw alone(
+      copy,
+      'the log was rewritten since, and it cannot be seen whether this is an earlier state of it',
+    );
+}
+
+function alone({ root }: DataFolder, reason: string): Refused {
+  return new Refused(
+    'failed',
+    `${root} is left as it is: ${reason}. Name another folder for the backup, or move this one away.`,
+  );
+}
+
+/** When the newest version epoch began; 0: there was none; null: the database cannot be read now. */
+function epochOf({ detections }: DataFolder): number | null {
+  try {
+    using db = openDatabase(detections, 'inspect');
+    return epochTimes(db).at(-1) ?? 0;
+  } catch {
+    return null;
+  }
 }
 
 /** @throws Refused `failed` if neither it nor its spare copy is sound */
@@ -218,14 +250,6 @@ function requireOutside({ root, log }: DataFolder, { target, drop }: BackupOptio
     'failed',
     `${target} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
   );
-}
-
-function hasBackup(target: string): boolean {
-  try {
-    return readdirSync(target).some((name) => existsSync(join(target, name, STATE)));
-  } catch {
-    return false;
-  }
 }
 
 function requireParent(target: string): void {

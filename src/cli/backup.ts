@@ -3,7 +3,6 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
-import { integer } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { anyText, required, value } from '../operations/member.ts';
 import { pasted } from '../setup/shell.ts';
@@ -16,15 +15,11 @@ import { createProgress } from './output.ts';
 export const register = defineCommand({
   members: {
     backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })),
-    keep_days: value(integer(0, 36_500), {
-      hint: 'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
-      placeholder: 'days',
-    }),
   },
   operands: ['backup_folder'],
   options: [DROP_OPTION],
   examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],
-  async run({ backup_folder: folder, keep_days }, self) {
+  async run({ backup_folder: folder }, self) {
     lowerPriority();
     const config = configOf(self);
     const target = path.resolve(folder);
@@ -33,12 +28,13 @@ export const register = defineCommand({
       data: config.dataFolder,
       drop: config.ingest.drop,
       target,
-      keepDays: keep_days ?? config.backup.keep_days,
       now: Date.now,
       onProgress: progress.update,
     });
+    const { written, state } = backup;
+    const { at, log, access } = state;
     return {
-      value: documentOf(backup),
+      value: { path: target, at, written, entries: log?.entry ?? 0, access_changes: access.change },
       text: () => textOf(backup, target, installationOptions(self, config)),
     };
   },
@@ -55,30 +51,10 @@ export function lowerPriority(): void {
   }
 }
 
-function documentOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup) {
-  const { at, log, access } = state;
-  return {
-    path: written_to,
-    at,
-    written,
-    entries: log?.entry ?? 0,
-    access_changes: access.change,
-    new_branch: isNewBranch,
-    deleted,
-  };
-}
-
-/** @param target for verify and restore, which find the newest branch in it */
-function textOf(
-  { path: written_to, written, state, isNewBranch, deleted }: WrittenBackup,
-  target: string,
-  installation: string,
-): string {
+/** @param target for verify and restore */
+function textOf({ written, state }: WrittenBackup, target: string, installation: string): string {
   return joined('\n', [
-    `${written_to} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
-    isNewBranch &&
-      'This is a new branch in the folder: none of the existing ones belongs to this installation.',
-    ...deleted.map((name) => `Deleted, past keep_days: ${name}`),
+    `${target} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
     '',
     'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
     '',

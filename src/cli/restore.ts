@@ -1,7 +1,6 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
 
 import { type Restored, restore } from '../backup/restore.ts';
-import type { LogOrigin } from '../backup/restored-state.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, required, toggle, value } from '../operations/member.ts';
@@ -18,7 +17,7 @@ export const register = defineCommand({
   members: {
     backup_folder: required(
       value(anyText, {
-        hint: 'the backup: a backup folder (restores its newest branch), or a branch folder inside it',
+        hint: 'the backup folder, or another data folder',
       }),
     ),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
@@ -64,7 +63,7 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
-    `Restored from ${source}${ORIGIN_TEXTS[restored.log]}.`,
+    `Restored from ${source}.`,
     detectionsText(restored, untilMs),
     restored.gone !== null &&
       `${counted(restored.gone.count, 'detection')} that clients may have ${restored.gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${restored.gone.file}: send it to your customers, if the detections were wrong.`,
@@ -74,20 +73,12 @@ function restoredText(data: string, restored: Restored, untilMs: number | null, 
   ]);
 }
 
-const ORIGIN_TEXTS: Readonly<Record<LogOrigin, string>> = {
-  continued: ', continued with the log that was in the data folder',
-  'continued in part':
-    ', continued with a part of the log that was in the data folder: its end is damaged or cut off',
-  'from the backup':
-    ' alone: the data folder had no intact log that continues it (one that was written anew after the backup does not)',
-};
-
-function detectionsText({ raised, log, access, state_of }: Restored, untilMs: number | null): string {
+function detectionsText({ raised, access }: Restored, untilMs: number | null): string {
   if (!raised)
     return `${access === 'continued' ? 'Nothing' : 'No detection'} was lost, and clients notice nothing: positions, versions and cursors are the same.`;
   const why =
     untilMs === null
-      ? `Changes after ${log === 'from the backup' ? 'the end of the backup' : state_of} are lost, and clients may have seen them.`
+      ? 'Changes after the end of the backup are lost, and clients may have seen them.'
       : `Changes after ${formatMs(untilMs)} are discarded, and clients may have seen them.`;
   return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. What they have in a version that is gone is announced again; where that is not known, what changed in the last 31 days of the log.`;
 }

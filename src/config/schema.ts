@@ -210,11 +210,6 @@ const Backup = section({
     0,
     'Minutes between scheduled backups; 0 turns them off. Each backup writes only what is new, so even 1 is practical.',
   ),
-  keep_days: spanSetting(
-    36_500,
-    30,
-    'Days to keep what the backup folder no longer needs: branches of other installations, of a discarded history or from before the log was written anew, and segments that were damaged.',
-  ),
 });
 
 const Verify = section({

@@ -14,7 +14,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept up to the next damage. Check the disk.',
+    'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
@@ -59,8 +59,6 @@ const LATER = {
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'backup overdue':
     'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',
-  'backup not restorable':
-    'Run "wirewatch verify" to check the data folder. If it is not damaged, delete the damaged file from the backup: the next backup copies it again. Check the disk of [backup] folder.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   'removal incomplete':

@@ -15,16 +15,15 @@ import { type Database, integrityError, openDatabase } from '../store/database.t
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { newestCommits } from './entries.ts';
 import type { Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
+import { newestCommits } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
 import { recoverDetections } from './recover.ts';
-import { draftOf, replaceLog, tidyLog } from './replace-log.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
 import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
 import { writeScrubRecord } from './scrub-record.ts';
-import { bytesOf, EntryReader, listSegments, type Segment } from './segment.ts';
+import { bytesOf, draftOf, EntryReader, listSegments, replaceLog, type Segment, tidyLog } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions {
@@ -184,7 +183,7 @@ function requireAll(folder: DataFolder, lost: number): void {
   const entries = counted(lost, 'entry', 'entries');
   throw new Refused(
     'failed',
-    `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace): it keeps as much as possible. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
+    `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace), which reads archived files again. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
   );
 }
 

@@ -54,8 +54,7 @@ import {
   trustTail,
 } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { tidyLog } from './replace-log.ts';
-import { bytesOf, listSegments } from './segment.ts';
+import { bytesOf, listSegments, tidyLog } from './segment.ts';
 
 export interface RecoverOptions {
   readonly folder: DataFolder;
@@ -320,7 +319,7 @@ function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refus
     : 'Restore';
   return new Refused(
     'configuration',
-    `the log in ${log} is damaged: ${error.message}. Nothing was changed. ${advice} a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept up to the damage.`,
+    `the log in ${log} is damaged: ${error.message}. Nothing was changed. ${advice} a backup (wirewatch restore BACKUP --replace --data ${root}): what came after it is lost, and archived files are read again.`,
     { cause: error },
   );
 }

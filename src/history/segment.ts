@@ -2,9 +2,10 @@
  * Segments: the files of a log. Each is named by its first entry and only appended to; all but the newest are closed,
  * and never change. A snapshot (compact.ts) takes the place of every segment that begins before it or with it.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
+import { syncFolder } from '../store/folder.ts';
 import { type Commit, LOG_FORMAT, parseCommit, parseHeader, type SegmentHeader } from './format.ts';
 import {
   chainChecksum,
@@ -40,11 +41,6 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
-/** The segment that begins a log with a snapshot: its name alone makes earlier segments obsolete. */
-export function snapshotPath(folder: string, entry: number): string {
-  return segmentPath(folder, entry).replace('.zst', '-snapshot.zst');
-}
-
 /** The segments of a log, oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
   const all = allSegments(folder);
@@ -52,10 +48,31 @@ export function listSegments(folder: string): Segment[] {
   return all.filter((one) => begin === undefined || one === begin || one.firstEntry > begin.firstEntry);
 }
 
-/** The segments that a snapshot has replaced, and that a crash left. @throws LogFailure */
-export function obsoleteSegments(folder: string): Segment[] {
-  const kept = new Set(listSegments(folder).map(({ path }) => path));
-  return allSegments(folder).filter(({ path }) => !kept.has(path));
+/** The folder for the draft of a rewritten log (compact.ts); call {@link tidyLog} first. */
+export function draftOf(log: string): string {
+  return join(log, 'draft');
+}
+
+/**
+ * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides, to a name
+ * that makes earlier segments obsolete. Then these go; a crash leaves them to the next start, which tidies.
+ *
+ * @param entry the number of the snapshot
+ */
+export function replaceLog(log: string, entry: number): void {
+  renameSync(segmentPath(draftOf(log), entry), segmentPath(log, entry).replace('.zst', '-snapshot.zst'));
+  // Before a segment goes that it replaces.
+  syncFolder(log);
+  tidyLog(log);
+}
+
+/** Deletes what a compaction left, whether it had replaced the log or not: the draft, and segments that it replaced. */
+export function tidyLog(log: string): void {
+  const kept = new Set(listSegments(log).map(({ path }) => path));
+  const obsolete = allSegments(log).filter(({ path }) => !kept.has(path));
+  for (const { path } of obsolete) rmSync(path);
+  if (obsolete.length > 0) syncFolder(log);
+  rmSync(draftOf(log), { recursive: true, force: true });
 }
 
 function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean })[] {

@@ -112,22 +112,17 @@ export async function writeSnapshot(
 class RowLines {
   readonly #isProven: boolean;
   readonly #selectDetection;
-  /** Lines of version epochs, in order. */
-  readonly #epochs: string[];
-  #epochsWritten = 0;
-  /** Lines of removed streams, by ascending ordinal. */
-  readonly #removed: { readonly ordinal: number; readonly line: string }[];
-  #removedWritten = 0;
-  #newestOrdinal = 0;
+  readonly #epochsUpTo: (number: number) => string;
+  /** Streams appear in the order of their ordinals, so the removed ones between two others are written before the second. */
+  readonly #removedUpTo: (ordinal: number) => string;
 
   constructor(db: Database, isProven: boolean) {
     this.#isProven = isProven;
     this.#selectDetection = db.prepare<unknown[], Detection>(SELECT_DETECTION);
-    this.#epochs = [...effectsOfRows(db, EPOCHS)];
-    this.#removed = [...effectsOfRows(db, ENDED_TABLE)].flatMap((line) => {
-      const { row }: { row: { ordinal: number; removed: number } } = JSON.parse(line);
-      return row.removed === 1 ? [{ ordinal: row.ordinal, line }] : [];
-    });
+    this.#epochsUpTo = linesUpTo(db, EPOCHS, ({ number }) => number);
+    this.#removedUpTo = linesUpTo(db, ENDED_TABLE, ({ ordinal, removed }) =>
+      removed === 1 ? ordinal : null,
+    );
   }
 
   of({ place, position, version, body }: StreamRow): string {
@@ -140,7 +135,7 @@ class RowLines {
     const current = this.#selectDetection.get(id);
     if (current === undefined)
       throw new DatabaseDamage(`position ${position} of the stream belongs to ${id}, which does not exist`);
-    const removed = this.#removedBefore(ordinalOf(place));
+    const removed = this.#removedUpTo(ordinalOf(place));
     const older = { id, rendered, exported_at_given: null, url_withheld: null };
     if (current.place !== place) return `${removed}${changedLine(older, position, version)}`;
     const { url_withheld, epochs, rescored } = current;
@@ -157,27 +152,34 @@ class RowLines {
 
   /** The remaining epochs and removed streams. */
   rest(): string {
-    return this.#epochsUpTo(this.#epochs.length) + this.#removedBefore(Number.POSITIVE_INFINITY);
+    return this.#epochsUpTo(Number.POSITIVE_INFINITY) + this.#removedUpTo(Number.POSITIVE_INFINITY);
   }
+}
 
-  /** Streams appear in the order of their ordinals, so the removed ones between two others are written before the second. */
-  #removedBefore(ordinal: number): string {
-    if (ordinal <= this.#newestOrdinal) return '';
-    this.#newestOrdinal = ordinal;
+/**
+ * The lines of a table's rows, each once.
+ *
+ * @param numberOf ascending with the rows; null: the row has no line
+ * @returns the next lines, of rows with numbers up to the given one
+ */
+function linesUpTo(
+  db: Database,
+  table: string,
+  numberOf: (row: Record<string, number>) => number | null | undefined,
+): (number: number) => string {
+  const all = [...effectsOfRows(db, table)].flatMap((line) => {
+    const number = numberOf(JSON.parse(line).row);
+    return number === null || number === undefined ? [] : [{ number, line }];
+  });
+  let written = 0;
+  return (upTo) => {
     let lines = '';
-    for (;;) {
-      const next = this.#removed[this.#removedWritten];
-      if (next === undefined || next.ordinal > ordinal) return lines;
+    for (; ; written += 1) {
+      const next = all[written];
+      if (next === undefined || next.number > upTo) return lines;
       lines += `${next.line}\n`;
-      this.#removedWritten += 1;
     }
-  }
-
-  #epochsUpTo(epochs: number): string {
-    const lines = this.#epochs.slice(this.#epochsWritten, epochs);
-    this.#epochsWritten = Math.max(this.#epochsWritten, epochs);
-    return lines.map((line) => `${line}\n`).join('');
-  }
+  };
 }
 
 function isSameText(a: string, b: string): boolean {

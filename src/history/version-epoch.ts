@@ -54,19 +54,20 @@ export function positionBeyond(known: number, nowMs: number, epochs: number): nu
   );
 }
 
-/** How many epochs the history had in which an epoch with this name had just begun. */
+/** The number in the name of an epoch. */
 export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }
 
-const selectTimes = preparedOnce<{ at: number }>('SELECT at FROM version_epoch ORDER BY number');
-/** Epochs of abandoned histories have position 0: only their names and their number count. */
+const selectEpochs = preparedOnce<{ number: number; at: number }>(
+  'SELECT number, at FROM version_epoch ORDER BY number',
+);
 const selectAt = preparedOnce<{ number: number; at: number }>(`
-  SELECT number, at FROM version_epoch WHERE position BETWEEN 1 AND ? ORDER BY number DESC LIMIT 1`);
-const selectNamed = preparedOnce<{ number: number; position: number }>(`
-  SELECT number, position FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`);
+  SELECT number, at FROM version_epoch WHERE position <= ? ORDER BY number DESC LIMIT 1`);
+const selectNamed = preparedOnce<{ number: number }>(`
+  SELECT number FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`);
 const selectNext = preparedOnce<{ position: number | null }>(
-  'SELECT min(position) AS position FROM version_epoch WHERE number > ? AND position > 0',
+  'SELECT min(position) AS position FROM version_epoch WHERE number > ?',
 );
 const selectAnnounced = preparedOnce<{ is_announced: number }>(`
   SELECT 1 AS is_announced FROM version_epoch
@@ -85,11 +86,14 @@ export function monthBeforeEnd(db: Database): number {
   return selectMonthBefore(db).get()?.position ?? 0;
 }
 
-/** When the epochs began, in order; epoch milliseconds. Versions are raised once for each. */
+/**
+ * When versions were raised, in order, epoch milliseconds: once for each number of an epoch, also for those that only an
+ * abandoned history used.
+ */
 export function epochTimes(db: Database): number[] {
-  return selectTimes(db)
-    .all()
-    .map(({ at }) => at);
+  const times: number[] = [];
+  for (const { number, at } of selectEpochs(db).all()) while (times.length < number) times.push(at);
+  return times;
 }
 
 /** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
@@ -100,9 +104,8 @@ export function epochAt(db: Database, position: number): number {
 
 /**
  * Whether a cursor proves that a part of the history is lost. It was issued here if a delivery covers its position, and
- * its epoch is the one of that position. A cursor of an earlier epoch, or of an abandoned one that is known, is of a part
- * whose loss was known when the next epoch began. Others are made good once an epoch has announced again all that their
- * clients may have missed, in versions above theirs.
+ * its epoch is the one of that position. A cursor of an earlier epoch is of a part whose loss was known when the next one
+ * began. Others are made good once an epoch with a higher number has announced again all that their clients may have missed.
  *
  * @returns the last position that its history has in common with this one, where none is certain: as
  *   {@link monthBeforeEnd}; null if the cursor proves nothing
@@ -113,10 +116,7 @@ export function partingOf(db: Database, { position, epoch }: StreamPosition): nu
   const known = epoch === 0 ? null : selectNamed(db).get(epoch % MARK_MS);
   const end = known === undefined ? null : (selectNext(db).get(known?.number ?? 0)?.position ?? null);
   if (end !== null && position <= end) return null;
-  const parted =
-    known === undefined || known?.position === 0
-      ? monthBeforeEnd(db)
-      : lastBefore(Math.min(position, end ?? position));
+  const parted = known === undefined ? monthBeforeEnd(db) : lastBefore(Math.min(position, end ?? position));
   return selectAnnounced(db).get({ position, parted, number: numberOfEpoch(epoch) }) === undefined
     ? parted
     : null;

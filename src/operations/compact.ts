@@ -8,7 +8,7 @@ export const COMPACT = act('compact', {
     'rewrite the log from the database: shorter, without the rows of removed subscriptions, and without damage',
   help: `The new log begins with a snapshot of detections.db, which is compared with the log before and with the snapshot
 afterwards. Cursors stay valid. Reads and the reading of new windows continue; backfills and other requests wait. It needs
-room for the new log and about a fifth of the size of detections.db. A backup begins a new branch then: make one soon.
+room for the new log and about a fifth of the size of detections.db. The next backup takes over the new log.
 
 If the log is damaged, so that Wirewatch does not start, this makes a whole one from the database, and loses nothing that
 the database has. If it refuses, restore a backup.`,

@@ -22,8 +22,7 @@ export const PROCESS_OPERATIONS = [
     },
     run(context) {
       const { dataFolder, ingest, backup } = context.config;
-      const keep = `${backup.keep_days}`;
-      const args = [backup.folder, '--data', dataFolder, '--drop', ingest.drop, '--keep-days', keep];
+      const args = [backup.folder, '--data', dataFolder, '--drop', ingest.drop];
       return inProcess(context, 'backup', ['backup', ...args], (printed) => ({
         value: printed,
         done: `${printed.path} is up to date: ${grouped(Number(printed.written))} bytes written.`,

@@ -5,7 +5,7 @@
  * A running appliance adds what only it knows: its alerts, its health, the file that it reads. Whatever cannot be read
  * is left out, since the document is needed most when something is broken.
  */
-import { backedUpMs } from '../backup/branch.ts';
+import { backedUpMs } from '../backup/backup-state.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { type Config, enabledExports, holdRules } from '../config/load.ts';
 import { counted } from '../counted.ts';

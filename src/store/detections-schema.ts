@@ -147,15 +147,15 @@ CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
 CREATE INDEX ingest_file_by_outcome ON ingest_file (outcome, finished_at);
 CREATE INDEX ingest_file_skipped ON ingest_file (finished_at) WHERE rows_skipped = 1;
 
--- Each time that versions were raised by 1,000, because it was not known what clients had seen.
+-- Each time that versions were raised, because it was not known what clients had seen.
 CREATE TABLE version_epoch (
-  -- 1, 2, …
+  -- How often they were raised by 1,000 then, in abandoned histories too, whose numbers are left out.
   number INTEGER PRIMARY KEY,
   -- Epoch milliseconds.
   at INTEGER NOT NULL,
   -- In words.
   reason TEXT NOT NULL,
-  -- Positions continue after this one. 0: it is of a history that was abandoned.
+  -- Positions continue after this one.
   position INTEGER NOT NULL,
   -- What changed after this position was announced again; null: nothing.
   announced_after INTEGER,

@@ -13,6 +13,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  type Stats,
   statfsSync,
   statSync,
   writeFileSync,
@@ -120,7 +121,7 @@ function unusable(root: string, error: unknown): Refused {
 
 /** @throws Refused `configuration` if the path is a file */
 export function refuseFile(root: string): void {
-  if (isFile(root))
+  if (statsOf(root, statSync)?.isDirectory() === false)
     throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
 }
 
@@ -133,7 +134,9 @@ export function refuseFile(root: string): void {
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
   const databases = [files.detections, files.access];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
-  const link = [log, ...Object.values(files), ...beside].find(isLink) ?? linksIn(log)[0];
+  const link =
+    [log, ...Object.values(files), ...beside].find((path) => statsOf(path, lstatSync)?.isSymbolicLink()) ??
+    linksIn(log)[0];
   if (link === undefined) return;
   throw new Refused(
     'configuration',
@@ -141,28 +144,19 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
   );
 }
 
-function isFile(path: string): boolean {
+/** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
+function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+    return stat(path, { throwIfNoEntry: false });
   } catch {
-    // Whoever opens it reports the error.
-    return false;
-  }
-}
-
-function isLink(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  } catch {
-    // Whoever opens it reports the error.
-    return false;
+    return undefined;
   }
 }
 
 /** False if this user has no permission to find out. */
 function isMissing(path: string): boolean {
   try {
-    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
+    return !isThere(path);
   } catch {
     return false;
   }
@@ -299,4 +293,13 @@ export function removeAtStop(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {}
+}
+
+/** Notes that detections.db is damaged: the next start rebuilds it from its log. */
+export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {
+  try {
+    writeFileSync(damage, `${detail}\n`, { mode: 0o600 });
+  } catch {
+    // The disk may be full. The damage will be found again.
+  }
 }

@@ -46,27 +46,26 @@ export async function takeServeLocks(
       `another process is already using the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
   }
-  try {
-    for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
-      const releaseLock = takeLock(lock);
-      if (releaseLock !== null) {
-        return () => {
-          releaseLock();
-          releaseServe();
-        };
-      }
-      if (performance.now() > untilMs) break;
-      if (!isTold) onWaiting();
-      await nextTurn();
+  using held = new DisposableStack();
+  held.defer(releaseServe);
+  for (
+    let untilMs = performance.now() + GIVE_WAY_MS, isTold = false;
+    performance.now() <= untilMs;
+    isTold = true
+  ) {
+    const releaseLock = takeLock(lock);
+    if (releaseLock !== null) {
+      held.defer(releaseLock);
+      const both = held.move();
+      return () => both.dispose();
     }
-    throw new Refused(
-      'failed',
-      `another command, such as a restore, is using the data folder ${root}. Start again when it has finished.`,
-    );
-  } catch (error) {
-    releaseServe();
-    throw error;
+    if (!isTold) onWaiting();
+    await nextTurn();
   }
+  throw new Refused(
+    'failed',
+    `another command, such as a restore, is using the data folder ${root}. Start again when it has finished.`,
+  );
 }
 
 /**
@@ -83,16 +82,11 @@ export function takeStopped(folder: DataFolder): Release {
       `${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`,
     );
   }
-  try {
-    const releaseState = takeStateAlone(folder);
-    return () => {
-      releaseState();
-      releaseLock();
-    };
-  } catch (error) {
-    releaseLock();
-    throw error;
-  }
+  using held = new DisposableStack();
+  held.defer(releaseLock);
+  held.defer(takeStateAlone(folder));
+  const both = held.move();
+  return () => both.dispose();
 }
 
 /**

@@ -35,7 +35,7 @@ function refuseLost({ root, secret, detections, log }: DataFolder): void {
   if (existsSync(secret)) return;
   throw new Refused(
     'configuration',
-    `the secret ${secret} is missing, although ${root} already holds data. Without it, all existing cursors, access tokens and photo addresses are invalid. Copy the file from a backup: it is "secret" in the folder that the file "newest" names. Without a backup, run this as the user that Wirewatch runs as: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}). Every client must then start again.`,
+    `the secret ${secret} is missing, although ${root} already holds data. Without it, all existing cursors, access tokens and photo addresses are invalid. Copy the file from a backup: it is "secret" in the backup folder. Without a backup, run this as the user that Wirewatch runs as: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}). Every client must then start again.`,
   );
 }
 

@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { newState, writeState } from '../../src/backup/branch.ts';
+import { newState, writeState } from '../../src/backup/backup-state.ts';
 import { DAY_MS, formatSeconds, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
@@ -277,16 +277,16 @@ test('reports the time of the scheduled backup; none without a schedule', () =>
   inFolder(async (root) => {
     const port = `${await freePort()}`;
     const backups = join(root, 'backups');
-    const branch = join(backups, 'wirewatch-20261121T101000Z');
-    mkdirSync(branch, { recursive: true });
+    mkdirSync(backups);
     const at = Math.floor(Date.now() / 1000) - 60;
     const members = {
       program: '1',
       log: null,
+      epoch: 0,
       access: { installation: '', change: 1, sha256: '' },
       secret_sha256: '',
     };
-    writeState(branch, newState({ ...members, at: formatSeconds(at) }));
+    writeState(backups, newState({ ...members, at: formatSeconds(at) }));
     const scraped = async (minutes: string) => {
       const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
       const run = runProgram(['serve', '--data', root, '--port', '0'], settings);

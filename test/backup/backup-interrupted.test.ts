@@ -35,7 +35,6 @@ describe('a folder can be restored at any moment', () => {
     assertGood(folder);
     backUp(folder);
     assertGood(folder);
-    assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 1);
   });
 
   test('after a backup that was killed', async () => {
@@ -112,8 +111,6 @@ describe('a folder can be restored at any moment', () => {
     assert.match(findings.join(), /log/);
     backUp(folder);
     assertGood(folder);
-    const aside = readdirSync(path).filter((one) => one.startsWith('replaced-'));
-    assert.equal(aside.length, 1, 'replaced files must be kept for a while');
 
     await appliance.serving().stop();
     const original = join(appliance.data, 'log', name);

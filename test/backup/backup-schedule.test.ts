@@ -1,10 +1,10 @@
 /** The scheduled backup: when it is due, and its alerts. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { backedUpMs, newestBranch } from '../../src/backup/branch.ts';
-import { isOverdue, startSchedule } from '../../src/backup/schedule.ts';
+import { backedUpMs } from '../../src/backup/backup-state.ts';
+import { isOverdue, startBackups } from '../../src/backup/schedule.ts';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import type { Outcome } from '../../src/own-process.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
@@ -14,7 +14,6 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { until } from '../support/until.ts';
 
 const OFTEN = { WIREWATCH_BACKUP_EVERY_MINUTES: '60' };
-const READ_THROUGH = 'the backup was read through: it is good';
 
 let installation: Installation;
 let backups: string;
@@ -23,7 +22,6 @@ const hourly = () => ({
   drop: installation.drop,
   folder: backups,
   every_minutes: 60,
-  keep_days: 1,
 });
 before(async () => {
   installation = createInstallation();
@@ -37,10 +35,9 @@ before(async () => {
 after(() => installation?.remove());
 beforeEach(() => rmSync(backups, { recursive: true, force: true }));
 
-const done = (serving: Serving) => serving.logged('the verified backup', ({ msg }) => msg === READ_THROUGH);
+const done = (folder = backups) => until('the backup', () => existsSync(join(folder, 'backup.json')));
 const opened = (serving: Serving, name: string) =>
   serving.logged(`the alert ${name}`, ({ msg, alert }) => msg === 'alert opened' && alert === name);
-const branches = () => readdirSync(backups).filter((name) => name.startsWith('wirewatch-'));
 
 function alert(name: string): AlertDocument | undefined {
   const list: AlertDocument[] = JSON.parse(installation.cli(['alert', 'list', '--json']).stdout);
@@ -48,10 +45,9 @@ function alert(name: string): AlertDocument | undefined {
 }
 
 describe('a backup is due', () => {
-  test('at the first start; it is written and verified', async () => {
+  test('at the first start', async () => {
     const serving = await installation.serve(OFTEN);
-    await done(serving);
-    assert.equal(branches().length, 1);
+    await done();
     assert.equal(installation.cli(['verify', backups]).status, 0);
     assert.equal(alert('backup overdue'), undefined);
     await serving.stop();
@@ -66,23 +62,21 @@ describe('a backup is due', () => {
   test('when the last one is older than every_minutes, or in the future', async () => {
     for (const ageMs of [61 * MINUTE_MS, -DAY_MS]) {
       installation.cli(['backup', backups]);
-      const path = join(newestBranch(backups) ?? '', 'backup.json');
+      const path = join(backups, 'backup.json');
       const state = JSON.parse(readFileSync(path, 'utf8'));
       const at = new Date(Date.now() - ageMs).toISOString();
       writeFileSync(path, JSON.stringify({ ...state, at }));
       const serving = await installation.serve(OFTEN);
       await until('it is made', () => Math.abs(Date.now() - (backedUpMs(backups) ?? 0)) < MINUTE_MS);
       await serving.stop();
-      assert.equal(branches().length, 1);
     }
   });
 
   test('in its own folder, if the parent exists', async () => {
     const folder = join(installation.data, '..', 'elsewhere');
     const serving = await installation.serve({ ...OFTEN, WIREWATCH_BACKUP_FOLDER: folder });
-    await done(serving);
+    await done(folder);
     await serving.stop();
-    assert.ok(newestBranch(folder));
     assert.ok(!existsSync(backups));
   });
 });
@@ -90,7 +84,7 @@ describe('a backup is due', () => {
 test('after a backup, the next does not start at once, whatever the clock says', async () => {
   let nowMs = Date.now();
   const begun: string[] = [];
-  const { close, check } = startSchedule(
+  const { close, check } = startBackups(
     {
       ...hourly(),
       now: () => nowMs,
@@ -103,19 +97,19 @@ test('after a backup, the next does not start at once, whatever the clock says',
       return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
     },
   );
-  await until('the backup is created and verified', () => begun.length === 2);
+  await until('the backup is created', () => begun.length === 1);
   for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
     nowMs = Date.now() + aheadMs;
     check();
   }
   await close();
-  assert.deepEqual(begun, ['backup', 'verify']);
+  assert.deepEqual(begun, ['backup']);
 });
 
 test('a failed one is retried after five minutes, and then as usual', async () => {
   const begun: string[] = [];
   let monotonicMs = 0;
-  const { close, check } = startSchedule(
+  const { close, check } = startBackups(
     {
       ...hourly(),
       now: Date.now,
@@ -140,9 +134,9 @@ test('a failed one is retried after five minutes, and then as usual', async () =
   };
   assert.equal(await checkAt(1000), 'backup');
   assert.equal(await checkAt(5 * MINUTE_MS - 1), 'backup');
-  assert.equal(await checkAt(5 * MINUTE_MS), 'backup,backup,verify');
-  assert.equal(await checkAt(64 * MINUTE_MS), 'backup,backup,verify');
-  assert.equal(await checkAt(65 * MINUTE_MS), 'backup,backup,verify,backup');
+  assert.equal(await checkAt(5 * MINUTE_MS), 'backup,backup');
+  assert.equal(await checkAt(64 * MINUTE_MS), 'backup,backup');
+  assert.equal(await checkAt(65 * MINUTE_MS), 'backup,backup,backup');
   await close();
 });
 
@@ -159,12 +153,12 @@ test('the overdue alert names the newest backup', async () => {
   const madeAt = formatMs(backedUpMs(backups) ?? 0);
   const nowMs = Date.now() + DAY_MS;
   const details: (string | null)[] = [];
-  const { close } = startSchedule(
+  const { close } = startBackups(
     {
       ...hourly(),
       now: () => nowMs,
       log: () => {},
-      onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
+      onAlert: (detail) => void details.push(detail),
     },
     () => ({
       outcome: Promise.resolve<Outcome>({ kind: 'failed', detail: 'the disk is full.' }),
@@ -184,7 +178,7 @@ test('uses the settings of the running appliance, even if the configuration has 
   writeFileSync(unused, 'broken = [');
   try {
     const serving = await installation.serve({ WIREWATCH_CONFIG: good });
-    await done(serving);
+    await done();
     await serving.stop();
   } finally {
     rmSync(unused);
@@ -199,7 +193,7 @@ test('uses all of them, even if some are environment variables', { skip: WITHOUT
     WIREWATCH_CONFIG: half,
     WIREWATCH_SERVER_TLS_CERTIFICATE: certificate,
   });
-  await done(serving);
+  await done();
   await serving.stop();
 });
 
@@ -214,41 +208,6 @@ test('a failed backup opens an alert with the cause, and does not affect health'
   const health = JSON.parse(await (await serving.get('/v1/health')).text());
   assert.ok(health.alerts.open > health.alerts.page_worthy);
   await serving.stop();
-});
-
-test('a damaged backup opens an alert, and is repaired once the damaged part is deleted', async () => {
-  installation.cli(['backup', backups]);
-  const branch = newestBranch(backups) ?? '';
-  const secret = join(branch, 'secret');
-  const state = join(branch, 'backup.json');
-  const old = { ...JSON.parse(readFileSync(state, 'utf8')), at: '2020-01-01T00:00:00Z' };
-  writeFileSync(state, JSON.stringify(old));
-  // Simulates a disk that loses written data.
-  const log: string[] = [];
-  const alerts: (string | null)[] = [];
-  const { close } = startSchedule(
-    {
-      ...hourly(),
-      now: Date.now,
-      log: (_, msg) => log.push(msg),
-      onAlert: (alertName, detail) => {
-        if (alertName === 'backup not restorable') alerts.push(detail);
-      },
-    },
-    ([command = '']) => {
-      const printed =
-        command === 'backup'
-          ? { path: branch }
-          : { path: branch, findings: [`${secret} is missing or damaged`] };
-      return { outcome: Promise.resolve<Outcome>({ kind: 'done', printed }), giveUp: async () => {} };
-    },
-  );
-  await until('the alert', () => alerts.some((detail) => /secret is missing or damaged/.test(detail ?? '')));
-  await close();
-  assert.ok(log.includes('the backup was read through: it is not good'));
-  rmSync(secret);
-  installation.cli(['backup', backups]);
-  assert.equal(installation.cli(['verify', backups]).status, 0);
 });
 
 test('a stop abandons the backup in progress, and the folder stays good', async () => {

@@ -1,25 +1,15 @@
 /** `wirewatch backup`: a folder is updated. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
-import { deleteOld, newestBranch, readState } from '../../src/backup/branch.ts';
+import { readState } from '../../src/backup/backup-state.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { takeLock } from '../../src/store/locks.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { startAppliance } from '../support/appliance.ts';
 import {
@@ -41,18 +31,16 @@ describe('a folder', () => {
   test('gets the logs and the secret, accessible to the owner only; then only new parts', async () => {
     const folder = target('folder');
     const first = backUp(folder);
-    assert.equal(first.path, newestBranch(folder));
-    assert.equal(first.new_branch, false, 'there is no other');
+    assert.equal(first.path, folder);
     const [log = ''] = readdirSync(join(appliance.data, 'log'));
     const files = filesIn(first.path);
-    assert.deepEqual([...files.keys()], ['access.db', 'backup.json', `log/${log}`, 'secret'].sort());
+    assert.deepEqual([...files.keys()], ['access.db', 'backup.json', 'lock', `log/${log}`, 'secret'].sort());
     for (const { mode } of files.values()) assert.equal(mode, 0o600);
     assert.equal(statSync(folder).mode & 0o777, 0o700);
     assertGood(folder);
 
     const nothingNew = backUp(folder);
     assert.ok(nothingNew.written < 600, `${nothingNew.written}`);
-    assert.equal(nothingNew.new_branch, false);
 
     const before = filesIn(first.path).get(`log/${log}`)?.bytes ?? 0;
     await drop();
@@ -63,26 +51,62 @@ describe('a folder', () => {
     assertGood(folder);
   });
 
-  test('of another history is not changed: a new branch starts beside it', async () => {
-    const folder = target('histories');
-    const { path: first } = backUp(folder);
-    const own = filesIn(first);
+  test('of another installation, of a later state of this one, or with its data is refused and left alone', async () => {
+    const folder = target('refused');
+    backUp(folder);
+    const before = target('refused-before');
+    await appliance.serving().stop();
+    cpSync(appliance.data, before, { recursive: true, preserveTimestamps: true });
+    await appliance.restart();
+    await drop();
+    backUp(folder);
+    const own = filesIn(folder);
+    const later = runToEnd(['backup', folder, '--data', before]);
+    assert.equal(later.status, 1);
+    assert.match(later.stderr, /refused is left as it is: .* later state of this .* Name another folder/);
     const other = await startAppliance();
     try {
       await other.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      const second: Printed = JSON.parse(other.cli(['backup', folder, '--json']).stdout);
-      assert.equal(second.new_branch, true);
-      assert.notEqual(second.path, first);
-      assert.deepEqual(filesIn(first), own);
-      assert.equal(newestBranch(folder), second.path);
+      const { status, stderr } = other.cli(['backup', folder], { anyStatus: true });
+      assert.equal(status, 1);
+      assert.match(stderr, /is left as it is: it is a backup of another installation/);
+      assert.match(refusal(['backup', before]), /is left as it is: it is a data folder/);
     } finally {
       await other.stop();
     }
-    // Each backup continues its own copy.
-    const again = backUp(folder);
-    assert.deepEqual([again.path, again.new_branch], [first, false]);
-    assert.equal(newestBranch(folder), first);
-    assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 2);
+    assert.deepEqual(filesIn(folder), own);
+    assertGood(folder);
+    backUp(folder);
+  });
+
+  test('of a state that was discarded by a restore is refused, also after the log is rewritten', async () => {
+    const own = await startAppliance();
+    const [folder, early] = [target('discarded'), target('discarded-early')];
+    const write = () => own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
+    const refused = (reason: RegExp) => {
+      const { status, stderr } = own.cli(['backup', folder], { anyStatus: true });
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, reason);
+      assertGood(folder);
+    };
+    try {
+      await write();
+      own.cli(['backup', early]);
+      await write();
+      own.cli(['backup', folder]);
+      await own.serving().stop();
+      own.cli(['restore', early, '--replace']);
+      refused(/discarded by a restore/);
+      own.cli(['backup', early]);
+      await own.restart();
+      for (let count = 0; count < 3; count += 1) await write();
+      own.cli(['compact']);
+      refused(/the log was rewritten since/);
+      own.cli(['backup', early]);
+      assertGood(early);
+    } finally {
+      await own.stop();
+    }
   });
 
   test('has a subscription whose removal is completed during the copy', async () => {
@@ -97,11 +121,11 @@ describe('a folder', () => {
         using access = openAccess(own.data);
         closeRemovals(access, removeSubscription(access, 7001).subscriptions);
       };
-      const { path } = writeBackup({
+      const path = target('removal-meanwhile');
+      writeBackup({
         data: own.data,
-        target: target('removal-meanwhile'),
+        target: path,
         drop: own.drop,
-        keepDays: 30,
         now: Date.now,
         onProgress,
       });
@@ -114,7 +138,7 @@ describe('a folder', () => {
     }
   });
 
-  test('begins a new branch after a removal; the old one is kept for keep_days, and brings no rows back', async () => {
+  test('has no removed rows after the next backup, and an older one brings none back', async () => {
     const folder = target('removal');
     const own = await startAppliance();
     const backUpOwn = (): Printed => JSON.parse(own.cli(['backup', folder, '--json']).stdout);
@@ -134,14 +158,12 @@ describe('a folder', () => {
       const before = target('before-removal');
       cpSync(path, before, { recursive: true, preserveTimestamps: true });
       own.cli(['subscription', 'remove', '9001', '--yes']);
-      const next = backUpOwn();
-      assert.deepEqual([next.path === path, next.new_branch], [false, true]);
-      assert.deepEqual(linesOf(join(next.path, 'log')), []);
+      backUpOwn();
+      assert.deepEqual(linesOf(join(path, 'log')), []);
+      assert.deepEqual(readdirSync(join(path, 'log')), readdirSync(join(own.data, 'log')));
       assertGood(folder);
-      assert.deepEqual([backUpOwn().path, backUpOwn().deleted], [next.path, []]);
-      const name = next.path.slice(folder.length + 1);
-      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), []);
-      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 32 * DAY_MS), [path]);
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+      backUpOwn();
       assertGood(folder);
       const elsewhere = runToEnd(['restore', folder, '--data', target('removed')]);
       assert.equal(elsewhere.status, 0, elsewhere.stderr);
@@ -157,52 +179,6 @@ describe('a folder', () => {
     } finally {
       await own.stop();
     }
-  });
-
-  test('keeps other branches and replaced segments for keep_days', () => {
-    const folder = target('kept');
-    const { path } = backUp(folder);
-    const name = path.slice(folder.length + 1);
-    const now = Date.now();
-    const state = JSON.parse(readFileSync(join(path, 'backup.json'), 'utf8'));
-    for (const [branch, days] of [
-      ['wirewatch-20200101T000000Z', 9],
-      ['wirewatch-20200102T000000Z', 11],
-    ] as const) {
-      mkdirSync(join(folder, branch));
-      const at = new Date(now - days * DAY_MS).toISOString().replace(/\.\d+/, '');
-      writeFileSync(join(folder, branch, 'backup.json'), JSON.stringify({ ...state, at }));
-    }
-    const replaced = new Date(now - 11 * DAY_MS).toISOString().replace(/[-:]|\.\d+/g, '');
-    mkdirSync(join(path, `replaced-${replaced}`));
-    mkdirSync(join(path, 'replaced-20990101T000000Z'));
-    mkdirSync(join(folder, 'mine'));
-    assert.deepEqual(deleteOld(folder, name, 10, now), []);
-    assert.deepEqual(deleteOld(folder, name, 10, now + DAY_MS - MINUTE_MS), []);
-    assert.deepEqual(deleteOld(folder, name, 10, now + DAY_MS), [
-      join(folder, 'wirewatch-20200102T000000Z'),
-      join(path, `replaced-${replaced}`),
-    ]);
-    assert.deepEqual(
-      readdirSync(folder).sort(),
-      ['lock', 'mine', 'newest', 'wirewatch-20200101T000000Z', name].sort(),
-    );
-  });
-
-  test('keeps other branches when the clock is a month ahead for a while, again and again', () => {
-    const folder = target('clock');
-    const { path } = backUp(folder);
-    const name = path.slice(folder.length + 1);
-    const other = 'wirewatch-20200101T000000Z';
-    mkdirSync(join(folder, other));
-    copyFileSync(join(path, 'backup.json'), join(folder, other, 'backup.json'));
-    const now = Date.now();
-    const deleted = (days: number, keepDays = 30) => deleteOld(folder, name, keepDays, now + days * DAY_MS);
-    for (const day of [0.1, 31, 31.9, 0.2, 32.1, 33, 0.3, 40])
-      assert.deepEqual(deleted(day), [], `day ${day}`);
-    assert.deepEqual(deleted(0.4), []);
-    assert.ok(!existsSync(join(path, 'expired.json')), 'nothing is past keep_days');
-    assert.deepEqual(deleted(0.4, 0), [join(folder, other)], 'nothing is to be kept');
   });
 
   test('is not written by two at once', () => {

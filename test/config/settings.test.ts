@@ -96,7 +96,7 @@ test('the defaults', () => {
       daily_rows: 1_000_000,
     },
     keys: { prefix: 'ww' },
-    backup: { folder: path.join(folder, 'backups'), every_minutes: 0, keep_days: 30 },
+    backup: { folder: path.join(folder, 'backups'), every_minutes: 0 },
     verify: { every_hours: 24 },
     alerts: { command: [] },
     log: { level: 'info', file: '' },

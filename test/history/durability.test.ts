@@ -233,7 +233,6 @@ describe('a backup', () => {
       data,
       target,
       drop: '/nowhere',
-      keepDays: 1,
       now: Date.now,
       onProgress: () => {},
     });
@@ -266,10 +265,6 @@ describe('a backup', () => {
     const calls = await diskCallsOf(() => backUp(target));
     assertInOrder(calls, ({ to }) => to.endsWith('.zst'));
     assertStateLast(calls, target);
-    assert.ok(
-      calls.some((call) => call.call === 'link'),
-      'the old segment must be kept aside',
-    );
   });
 
   test('in a folder without detections syncs the name of their log before its state', async () => {

@@ -15,9 +15,9 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
 import { listSegments } from '../../src/history/segment.ts';
-import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { noteDamage } from '../../src/store/folder.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { createHistory, type History, rowsFrom, withHistory } from '../support/history.ts';
 

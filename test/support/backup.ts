@@ -27,8 +27,6 @@ export interface Printed {
   readonly path: string;
   readonly written: number;
   readonly entries: number;
-  readonly new_branch: boolean;
-  readonly deleted: readonly string[];
 }
 
 export function backUp(to: string): Printed {

@@ -217,6 +217,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'limits',
     'log.ts',
     'operations',
+    'own-process.ts',
     'prepare-access.ts',
     'refused.ts',
     'store',
@@ -283,8 +284,10 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@sinclair/typebox': [
     'admin/',
+    'backup/',
     'config/',
     'console/',
+    'history/',
     'http/',
     'limits/',
     'openapi/',

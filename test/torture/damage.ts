@@ -25,8 +25,8 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
-import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { noteDamage } from '../../src/store/folder.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,
@@ -327,14 +327,14 @@ async function prepare(work: string): Promise<Scene> {
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const backup = join(work, 'backup');
-  const options = { data: folder.root, drop: '/nowhere', keepDays: 1, now: Date.now };
-  const { path } = writeBackup({ ...options, target: backup, onProgress: () => {} });
+  const options = { data: folder.root, drop: '/nowhere', now: Date.now };
+  writeBackup({ ...options, target: backup, onProgress: () => {} });
   return {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
-    backup: path,
-    files: readAll([folder.root, path]),
+    backup,
+    files: readAll([folder.root, backup]),
   };
 }
 

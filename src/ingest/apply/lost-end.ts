@@ -4,7 +4,7 @@
  * beyond any that a client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
  */
 import { grouped } from '../../counted.ts';
-import { epochTimes, numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
+import { numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import type { FileStore } from '../drop/finished-file.ts';
@@ -49,11 +49,9 @@ export class LostEnd {
     const position = Math.max(...lost.map((cursor) => cursor.position));
     // The lost part may have used the positions of this run's rows, too.
     const parted = Math.min(this.#firstPosition, ...lost.map((cursor) => cursor.parted));
-    const known = epochTimes(writer.db).length;
-    const lostEpochs = Math.max(...lost.map(({ epoch }) => numberOfEpoch(epoch))) - known;
-    const abandoned = Array<number>(Math.max(0, lostEpochs)).fill(now());
+    const number = Math.max(...lost.map(({ epoch }) => numberOfEpoch(epoch)));
     const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
-    const epoch = { reason, orphans: 'to read', position, abandoned, parted } as const;
+    const epoch = { reason, orphans: 'to read', position, number, parted } as const;
     const condition = `${reason}, found at ${formatMs(now())}`;
     let applier: Applier;
     try {

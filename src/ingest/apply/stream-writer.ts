@@ -29,7 +29,7 @@ const SELECT_DELIVERED = `
     EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped`;
 const INSERT_EPOCH = `
   INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
-  VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :announced_after, :orphans)`;
+  VALUES (:number, :at, :reason, :position, :announced_after, :orphans)`;
 
 /** What begins where the end of the log was lost: see history/version-epoch.ts. */
 export interface Epoch {
@@ -39,8 +39,8 @@ export interface Epoch {
   readonly orphans: 'to read' | 'left';
   /** A position that is known to have been given out; 0: none but those in the database. */
   readonly position: number;
-  /** When the epochs of abandoned histories began: versions are raised once for each, too, and their cursors are known. */
-  readonly abandoned: readonly number[];
+  /** The greatest number of an epoch that is known to have been used: the new one, and versions, are beyond it. */
+  readonly number: number;
   /**
    * What changed after this position is announced again: the last one that clients certainly have seen as it is here.
    * Infinite: they have seen all.
@@ -151,15 +151,13 @@ export class StreamWriter {
   }
 
   /** @returns the position beyond which they go on */
-  #beginEpoch({ reason, orphans, position, abandoned, parted }: Epoch): number {
+  #beginEpoch({ reason, orphans, position, number: known, parted }: Epoch): number {
     const { db, log, now } = this.#options;
     const at = now();
-    const insert = db.prepare(INSERT_EPOCH);
-    for (const begun of abandoned)
-      insert.run({ at: begun, reason, position: 0, announced_after: null, orphans: 'left' });
-    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, epochTimes(db).length + 1);
+    const number = Math.max(known, epochTimes(db).length) + 1;
+    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, number);
     const announced_after = Number.isFinite(parted) ? parted : null;
-    insert.run({ at, reason, position: beyond, announced_after, orphans });
+    db.prepare(INSERT_EPOCH).run({ number, at, reason, position: beyond, announced_after, orphans });
     // Before the rows of the same transaction, whose versions rely on it.
     log.append(this.#effects.take());
     return beyond;

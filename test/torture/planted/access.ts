@@ -45,7 +45,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'revocations',
     ],
   ]),
-  ...faultsIn('backup/restored-state.ts', [
+  ...faultsIn('backup/restore.ts', [
     [
       '  applyEnded(db, [...endedIn(found), ...readEnded(live)]);\n',
       '',

@@ -38,7 +38,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'spare-copy',
     ],
   ]),
-  ...faultsIn('history/replace-log.ts', [
+  ...faultsIn('history/segment.ts', [
     [
       '  syncFolder(log);\n  tidyLog',
       '  tidyLog',
@@ -74,11 +74,9 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('backup/log-copy.ts', [
-    ['    fsyncSync(target.fd);\n', '', 'the state file of a backup names only synced data', 'durability'],
-    ['    syncFolder(options.to);\n', '', 'segments of a backup are replaced in order', 'durability'],
+    [' fsyncSync(target.fd);\n', ' ;\n', 'the state file of a backup names only synced data', 'durability'],
+    ['        syncFolder(to);\n', '', 'segments of a backup are replaced in order', 'durability'],
     ['  syncFolder(dirname(to));\n', '', "the name of a backup's log is synced", 'durability'],
-    ['  syncFolder(aside);\n', '', 'a replaced segment is kept aside', 'durability'],
-    ['  syncFolder(dirname(aside));\n', '', 'a replaced segment is kept aside', 'durability'],
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
@@ -89,25 +87,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['  requireOwner(folder);\n', '', 'root makes no backup that the service cannot continue', 'data-folder'],
   ]),
-  ...faultsIn('backup/branch.ts', [
-    ['  syncFolder(folder);\n', '', 'the name of a branch is synced', 'durability'],
-    [
-      ' || nowMs - notedAtMs(name) >= DAY_MS',
-      ' || nowMs >= notedAtMs(name)',
-      'a clock that is ahead for a while deletes no branch',
-      'backup',
-    ],
-    [
-      "Math.min(parseInstant(noted[name] ?? '') ?? nowMs, nowMs)",
-      "parseInstant(noted[name] ?? '') ?? 0",
-      'a branch is noted before it is deleted',
-      'backup',
-    ],
-  ]),
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is synced', 'durability'],
   ]),
-  ...faultsIn('backup/restored-state.ts', [
+  ...faultsIn('backup/restore.ts', [
     ['  syncFile(stage.access);\n', '', 'a restored access.db is synced', 'durability'],
     ['    syncFile(stage.detections);\n', '', 'a restored detections.db is synced', 'durability'],
   ]),

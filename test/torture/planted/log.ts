@@ -23,7 +23,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/format.ts', [
-    ["wirewatch_log !== 'detections' || ", '', 'the kind of a log is checked', 'log-entries'],
+    ["  wirewatch_log: Type.Literal('detections'),\n", '', 'the kind of a log is checked', 'log-entries'],
   ]),
   ...faultsIn('history/log-writer.ts', [
     [
@@ -207,52 +207,51 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('backup/write-backup.ts', [
     [
-      "  const { content, ...access } = readAccess(folder);\n  const log = endOf(folder, before?.log?.entry ?? 0);\n  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });\n",
-      "  const log = endOf(folder, before?.log?.entry ?? 0);\n  copyLog({ from: folder.log, to: copy.log, end: log, aside: join(aside, 'log'), onBytes });\n  const { content, ...access } = readAccess(folder);\n",
+      'writeWhole(copy.access, content)',
+      'writeWhole(copy.access, readAccess(folder).content)',
       'access.db of a backup is not newer than its log',
       'backup',
     ],
-  ]),
-  ...faultsIn('backup/branch.ts', [
     [
-      '  return beginOf(branch.log) === beginOf(data.log) && placeOf',
-      '  return placeOf',
-      'a rewritten log begins a new branch of a backup',
+      '  if (!hasEntry(folder.log, end)) throw alone(copy, later);\n',
+      '',
+      'a backup of another history is left alone',
+      'backup',
+    ],
+    [
+      "  if (placeOf(folder.log, end) === 'before' && (epoch === null || before?.epoch !== epoch))",
+      '  if (false)',
+      'a rewritten log replaces no backup of a discarded state',
+      'backup',
+    ],
+    [
+      'found.state.change > access.change',
+      'found.state.change < 0',
+      'a later access.db of a backup is left alone',
       'backup',
     ],
   ]),
-  ...faultsIn('backup/continue-log.ts', [
-    [
-      'found === null && read?.last.id === end.id ? null : read',
-      'read',
-      'only a log that has the end of a backup continues it',
-      'continue-log',
-    ],
-    [
-      '  if (segment.firstEntry !== before.last.entry + 1)',
-      '  if (false)',
-      'a segment without the one before it is not taken',
-      'continue-log',
-    ],
-    ['    truncateSync(draft.path, end);\n', '', 'damage is cut off a restored log', 'continue-log'],
+  ...faultsIn('backup/log-copy.ts', [
+    ['  tidyLog(to);\n', '', 'removed rows are gone from a backup', 'backup'],
   ]),
-  ...faultsIn('backup/restored-state.ts', [
+  ...faultsIn('backup/restore.ts', [
     [
-      "  if (mark === null || rest === 'damaged') return rest === 'nothing';\n",
-      '  if (Date.now() > 0) return true;\n',
-      'a log that ends before its database has a lost end',
-      'restore-damaged',
-    ],
-    [
-      "(lost === 'backup' ? monthBeforeEnd(db) : Number.POSITIVE_INFINITY)",
-      'Number.POSITIVE_INFINITY',
+      'replaced.parted !== null ? replaced.parted : monthBeforeEnd(db)',
+      'true ? (replaced.parted ?? Number.POSITIVE_INFINITY) : monthBeforeEnd(db)',
       'where it is not known what clients missed, the last 31 days are announced again',
       'restore',
     ],
     ['        undone,\n', '', 'what a restore undoes is announced again', 'restore'],
   ]),
-  ...faultsIn('backup/given-out.ts', [
-    ['      if (id !== undefined) this.undone.add(id);\n', '', 'what exists no more is listed', 'restore'],
+  ...faultsIn('backup/discarded.ts', [
+    ['    if (id !== undefined) this.undone.add(id);\n', '', 'what exists no more is listed', 'restore'],
+    [
+      'given.last?.id === readLogMarkOf(live.detections)?.id',
+      'true',
+      'a log that ends before its database has a lost end',
+      'restore-damaged',
+    ],
+    ['    given.isWhole = false;\n', '', 'a log that cannot be read has a lost end', 'restore-damaged'],
   ]),
   ...faultsIn('history/version-epoch.ts', [
     [

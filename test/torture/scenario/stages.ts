@@ -254,8 +254,12 @@ function repairStages(exports: Exports): Stage[] {
       without: ['detections.db'],
       steps: [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))],
     },
-    // An older backup, continued by the log in the data folder: nothing is lost.
-    { name: 'restore', serves: false, steps: [command('restore', 'BACKUP', '--replace')] },
+    // A backup that has all of the log: nothing is lost.
+    {
+      name: 'restore',
+      serves: false,
+      steps: [command('backup', 'BACKUP'), command('restore', 'BACKUP', '--replace')],
+    },
     {
       name: 'removal',
       serves: true,
