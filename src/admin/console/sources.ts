@@ -2,8 +2,8 @@
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Jobs } from '../../operations/jobs.ts';
 import type { Live } from '../../operations/operation.ts';
-import { readInstant } from '../../query/value-kinds.ts';
 import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
+import { readInstant } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import type { AskView, OperationsSettings } from '../thread-messages.ts';
