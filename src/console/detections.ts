@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api.ts';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { DAY_MS, utcDay } from '../time.ts';
 import { count, shown } from './format.ts';
 import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
@@ -18,7 +19,7 @@ const PRINT = choices('any', [
 ]);
 const FIELDS: readonly Field[] = [
   { name: 'subscription_id', label: 'Subscription', hint: '7001' },
-  { name: 'content_type', label: 'Type', options: choices('text and image', ['text', 'image']) },
+  { name: 'content_type', label: 'Type', options: choices(CONTENT_TYPES.join(' and '), CONTENT_TYPES) },
   { name: 'domain', label: 'Domain', hint: 'example.com' },
   { name: 'publisher_id', label: 'Publisher id' },
   { name: 'min_band', label: 'Band at least', options: BANDS },

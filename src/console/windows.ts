@@ -22,7 +22,7 @@ const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
-  const name: ExportName = parameters.get('export') === 'imagewire' ? 'imagewire' : 'newswire';
+  const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
   const by = parameters.get('by') === 'rows' ? 'rows' : 'state';
   const start = parameters.get('window');
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });

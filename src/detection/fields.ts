@@ -34,6 +34,7 @@ const BOTH = CONTENT_TYPES;
 const TEXT = ['text'] as const;
 const IMAGE = ['image'] as const;
 
+/** Characters (code points) of `source.id`, and of the parameter `source_id`. */
 export const SOURCE_ID_CHARACTERS_MAX = 200;
 
 const ID = { type: 'integer', least: 1, most: NUMBER_MAX } as const;

@@ -22,6 +22,7 @@ import { type Logger, logInfo } from '../log.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
+import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
@@ -37,8 +38,6 @@ import { type Answer, type Found, type Route, splitTarget, unroutedProblem } fro
 import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
-/** When to try again while detections.db is made anew. */
-const DAMAGE_RETRY_SECONDS = 5;
 
 export interface Pipeline {
   readonly find: (path: string, method: string) => Found;

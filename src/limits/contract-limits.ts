@@ -14,8 +14,6 @@ export const SUBSCRIPTIONS_MAX = 4;
 export const PUBLISHERS_MAX = 50;
 /** Values of `domain` and of `exclude_domain`. */
 export const DOMAINS_MAX = 20;
-/** Characters (code points) of `source_id`. */
-export const SOURCE_ID_CHARACTERS_MAX = 200;
 
 /** Rows of a period page over more than one stream. */
 export const PERIOD_ROWS_MAX = 200;

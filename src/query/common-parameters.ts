@@ -2,13 +2,12 @@
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
-import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
+import { FIELDS, OBJECT_PATHS, SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
 import {
   DOMAINS_MAX,
   PAGE_ROWS_DEFAULT,
   PAGE_ROWS_MAX,
   PUBLISHERS_MAX,
-  SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/contract-limits.ts';
 import {

@@ -14,8 +14,8 @@ export interface DetectionsReader {
   readonly close: () => void;
 }
 
-/** When a client should try again. */
-const RETRY_AFTER_SECONDS = 5;
+/** When a client should try again while detections.db is made anew. */
+export const DAMAGE_RETRY_SECONDS = 5;
 
 export function createDetectionsReader(path: string): DetectionsReader {
   let db: Database | null = null;
@@ -23,7 +23,7 @@ export function createDetectionsReader(path: string): DetectionsReader {
   return {
     db() {
       if (db !== null) return db;
-      throw new Refused('failed', reason, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+      throw new Refused('failed', reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
     },
     open() {
       db ??= openDatabase(path, 'read');

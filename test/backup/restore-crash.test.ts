@@ -62,10 +62,11 @@ describe('a crash', () => {
       const code = await restoring.ended;
       const isPending = readdirSync(data).some((name) => name.startsWith('incoming-'));
       outcomes.add(code === 0 ? 'done' : isPending ? 'pending' : 'old or new');
-      if (!isPending) assert.equal(detectionsIn(data), 51);
+      // The backup lacks the last one.
+      if (!isPending) assert.ok([50, 51].includes(detectionsIn(data)));
       const again = run('restore', backup, '--replace', '--data', data, '--json');
       assert.equal(again.status, 0, again.stderr);
-      assert.equal(detectionsIn(data), 51);
+      assert.equal(detectionsIn(data), 50);
       assert.deepEqual(
         readdirSync(data).filter((name) => /^(\.incoming|incoming-)/.test(name)),
         [],

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { FIELDS } from '../../src/detection/fields.ts';
+import { FIELDS, SOURCE_ID_CHARACTERS_MAX } from '../../src/detection/fields.ts';
 import { PROBLEMS } from '../../src/error-codes.ts';
 import { ENDPOINTS } from '../../src/http/endpoints/all.ts';
 import {
@@ -12,7 +12,6 @@ import {
   PAGE_ROWS_DEFAULT,
   PAGE_ROWS_MAX,
   PUBLISHERS_MAX,
-  SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../../src/limits/contract-limits.ts';
 import { openApiDocument, share } from '../../src/openapi/document.ts';

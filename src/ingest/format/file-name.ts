@@ -4,7 +4,7 @@
  * `<export>.<window start>.<form>` is a ten-minute window of an export; `<export>.backfill-<label>.<form>` is history
  * outside any window. Other names are refused, unless they mark the file as unfinished.
  */
-import { type ExportName, isExportName } from '../../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, isExportName } from '../../detection/content-type.ts';
 import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../../time.ts';
 
 export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
@@ -35,7 +35,9 @@ export function parseFileName(name: string): ParsedName {
   const dot = name.indexOf('.');
   const exportName = name.slice(0, dot);
   if (dot < 0 || !isExportName(exportName)) {
-    return refused(`the name must begin with "newswire." or "imagewire."; ${EXPECTED}`);
+    return refused(
+      `the name must begin with ${EXPORT_NAMES.map((name) => `"${name}."`).join(' or ')}; ${EXPECTED}`,
+    );
   }
   const form = FORMS.filter((candidate) => name.endsWith(`.${candidate}`)).at(-1);
   if (!form) return refused(`the name must end in one of ${FORMS.join(', ')}; ${EXPECTED}`);

@@ -2,6 +2,14 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LIMIT_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('detection/fields.ts', [
+    [
+      'SOURCE_ID_CHARACTERS_MAX = 200;',
+      'SOURCE_ID_CHARACTERS_MAX = 201;',
+      '200 characters of a source id',
+      'parameters',
+    ],
+  ]),
   ...faultsIn('limits/contract-limits.ts', [
     ['PAGE_ROWS_MAX = 1000', 'PAGE_ROWS_MAX = 1001', 'limit is at most 1000', 'parameters'],
     ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 by default', 'parameters'],
@@ -9,12 +17,6 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     ['SUBSCRIPTIONS_MAX = 4;', 'SUBSCRIPTIONS_MAX = 5;', 'four subscriptions', 'parameters'],
     ['PUBLISHERS_MAX = 50;', 'PUBLISHERS_MAX = 51;', '50 publishers', 'parameters'],
     ['DOMAINS_MAX = 20;', 'DOMAINS_MAX = 21;', '20 domains', 'parameters'],
-    [
-      'SOURCE_ID_CHARACTERS_MAX = 200;',
-      'SOURCE_ID_CHARACTERS_MAX = 201;',
-      '200 characters of a source id',
-      'parameters',
-    ],
     [
       'PERIOD_ROWS_MAX = 200;',
       'PERIOD_ROWS_MAX = 201;',
