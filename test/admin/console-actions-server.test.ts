@@ -272,7 +272,7 @@ test('an account is suspended and resumed', async () => {
 test('a backup and a scrub run', async () => {
   const backup = await ui.job('backup');
   assert.equal(backup.state, 'done', backup.text);
-  assert.ok(existsSync(join(appliance.data, 'backups', 'newest')));
+  assert.ok(existsSync(join(appliance.data, 'backups', 'backup.json')));
   await audited('backup');
   assert.equal((await ui.job('verify')).text, 'The databases match their logs.');
   await audited('verify');

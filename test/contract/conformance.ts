@@ -154,10 +154,10 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('States and transitions', [
     'first sight: version 1, created; a change: one more, updated | stream-rules | a new detection is created with version 1, each change updated with a higher one, in order of arrival',
-    'missing: a day after it was due | window-states | is missing exactly a day after it was due',
+    'missing: a day after it was due | window-states | a window is missing exactly a day after it was due',
     'missing: looked for once a day | window-states | windows are searched once a day, and at once if the last search is in the future',
     'missing: a file that arrives reaches the stream then | windows-over-time | a late file of a missing window is read when it arrives',
-    'abandoned: 30 days after it became missing | window-states | is abandoned 30 days after it became missing, whatever its age',
+    'abandoned: 30 days after it became missing | overdue-search | a window is abandoned 30 days after it became missing, and stays so',
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
     'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',

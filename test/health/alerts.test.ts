@@ -229,7 +229,7 @@ test('the queries, run once a second, use an index', () => {
     [`${seek} (export=? AND status=?)`, `${seek} (export=? AND status=? AND since>?)`],
   );
   assert.match(
-    plan(SELECT_RESETTABLE, { export: 'newswire' }),
+    plan(SELECT_RESETTABLE, ['newswire']),
     /SEARCH export_window USING COVERING INDEX export_window_not_done \(export=\? AND status=\?\)/,
   );
   assert.match(

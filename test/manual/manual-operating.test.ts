@@ -94,12 +94,9 @@ test('the commands of the topic backup', () =>
     assert.deepEqual(more, []);
     run(backup);
     assert.match(run(rehearse), /Restored .* 1 detection,.*rehearsal is intact/s);
-    const [branch = ''] = readdirSync(join(folder, 'backups')).filter((name) =>
-      name.startsWith('wirewatch-'),
-    );
-    const held = ['access.db', 'backup.json', 'log', 'secret'];
-    assert.deepEqual(readdirSync(join(folder, 'backups', branch)).sort(), held);
-    for (const name of held) assert.match(topic('backup'), new RegExp(`^    ${name}/?( |$)`, 'm'), name);
+    const held = ['access.db', 'backup.json', 'lock', 'log', 'secret'];
+    assert.deepEqual(readdirSync(join(folder, 'backups')).sort(), held);
+    for (const name of held) assert.match(topic('backup'), new RegExp(`^  ${name}/?( |$)`, 'm'), name);
     const replaced = () => readdirSync(installation.data).filter((name) => name.startsWith('replaced-'));
     assert.match(restore, /restore .*--replace/);
     run(restore);
