@@ -145,12 +145,14 @@ test('a line has at most 1 MiB', async () => {
   await applied('ndjson', ndjson(rows), rows);
   for (const form of ['ndjson', 'ndjson.gz', 'csv.zst'] as const) {
     const row = form === 'csv.zst' ? { ...newRow(), padding: 'x'.repeat(most) } : rowOfBytes(most + 1);
-    const reason = await failed(form, contentOf(form, [newRow({ padding: '' }), row]));
+    const file = [newRow({ padding: '' }), row];
+    const reason = await failed(form, contentOf(form, file));
+    const line = form === 'csv.zst' ? csv(file).split('\r\n')[2] : JSON.stringify(row);
     assert.deepEqual(reason.errors, [
       {
         line: form === 'csv.zst' ? 3 : 2,
         column: null,
-        value: form === 'csv.zst' ? null : JSON.stringify(row).slice(0, 200),
+        value: line?.slice(0, 200),
         expected: 'a line of at most 1,048,576 bytes',
       },
     ]);
