@@ -14,7 +14,7 @@ import {
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
-import { Refused, reasonOf } from './refused.ts';
+import { misconfigured, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
 
@@ -85,8 +85,7 @@ function openedFile(file: string): number {
     return openLogFile(file);
   } catch (error) {
     const reason = reasonOf(error, file);
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `[log] file: cannot open ${file}: ${reason}. Create its folder and make it writable for this user, or name another file.`,
       { cause: error },
     );

@@ -3,9 +3,10 @@
  * a writer on access.db; times are epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
+import { failed } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Changes, changed, failed, getAccount } from './accounts.ts';
+import { type Changes, changed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { getSubscription } from './subscriptions.ts';
 

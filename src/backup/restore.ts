@@ -19,7 +19,7 @@ import { recoverDetections } from '../history/recover.ts';
 import { monthBeforeEnd } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { failed, isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import {
   completeRestore,
@@ -137,7 +137,7 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) return error;
   // The path is in a copy, but the backup is meant.
   const what = damage.message.replaceAll(`${stage.root}/`, '');
-  return new Refused('failed', `${source} cannot be restored: ${what}. Nothing was changed.`, {
+  return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, {
     cause: error,
   });
 }
@@ -168,8 +168,7 @@ function removeEmpty({ root }: DataFolder): void {
 function requireReplace(folder: DataFolder, replace: boolean): void {
   const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
   if (there.length === 0 || replace) return;
-  throw new Refused(
-    'failed',
+  throw failed(
     `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
   );
 }
@@ -182,10 +181,10 @@ function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): 
     : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
   const cause = { cause: error };
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${root} is full. ${state} Free space and try again.`, cause);
+    return failed(`the disk of ${root} is full. ${state} Free space and try again.`, cause);
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
-    return new Refused('failed', `${reason}. ${state} Check the disk and the permissions.`, cause);
+    return failed(`${reason}. ${state} Check the disk and the permissions.`, cause);
   return error;
 }
 

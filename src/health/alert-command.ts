@@ -7,12 +7,7 @@ import type { Logger } from '../log.ts';
 import { SECOND_MS } from '../time.ts';
 import type { AlertDocument } from './alert-texts.ts';
 
-export interface AlertCommand {
-  /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */
-  run(event: 'opened' | 'closed', alert: AlertDocument): void;
-  /** Kills the running command and drops the waiting ones. */
-  close(): void;
-}
+export type AlertCommand = ReturnType<typeof createAlertCommand>;
 
 const RUN_MS = 30 * SECOND_MS;
 /** Several times the number of kinds of alerts. */
@@ -21,7 +16,7 @@ const WAITING_MAX = 100;
 const OWN_VARIABLE = /^WIREWATCH_/;
 
 /** @param command the program and its arguments, without a shell; empty runs nothing */
-export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS): AlertCommand {
+export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS) {
   const [program, ...args] = command;
   const waiting: string[] = [];
   let running: ChildProcess | null = null;
@@ -52,7 +47,8 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   }
 
   return {
-    run(event, alert) {
+    /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */
+    run(event: 'opened' | 'closed', alert: AlertDocument): void {
       if (program === undefined) return;
       if (waiting.length === WAITING_MAX) {
         log.warn({ alert: alert.name, event }, 'alert command skipped: too many alerts are waiting for it');
@@ -61,7 +57,8 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       waiting.push(`${JSON.stringify({ event, ...alert })}\n`);
       if (running === null) next();
     },
-    close() {
+    /** Kills the running command and drops the waiting ones. */
+    close(): void {
       waiting.length = 0;
       running?.kill('SIGKILL');
     },

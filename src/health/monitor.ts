@@ -31,12 +31,7 @@ import {
   stalledExports,
 } from './rules.ts';
 
-export interface HealthSource {
-  /** The current health; never throws. */
-  health(): Health;
-  /** Called with each error of a request: damage opens an alert. */
-  noteFault(error: unknown): void;
-}
+export type HealthSource = Pick<Monitor, 'health' | 'noteFault'>;
 
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
@@ -77,7 +72,7 @@ interface Ledger {
 }
 
 /** Checks at once, then every second until it is closed. */
-export class Monitor implements HealthSource {
+export class Monitor {
   /** Called when an alert opens, closes or changes its detail. */
   onChange: () => void = () => {};
   readonly #options: MonitorOptions;
@@ -117,6 +112,7 @@ export class Monitor implements HealthSource {
     return inOrder(this.#snapshot().alerts);
   }
 
+  /** The current health; never throws. */
   health(): Health {
     const snapshot = this.#snapshot();
     return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
@@ -160,6 +156,7 @@ export class Monitor implements HealthSource {
     this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
   }
 
+  /** Called with each error of a request: damage opens an alert. */
   noteFault(error: unknown): void {
     const { conditions } = this.#options;
     if (!isDamage(error) || conditions.has('database damaged')) return;

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted } from '../counted.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import { type Database, integrityError, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
@@ -70,8 +70,7 @@ export function hasRemovedRows(log: string): boolean {
 export async function compact(options: CompactOptions): Promise<Compacted> {
   const { folder, nowMs } = options;
   if (existsSync(folder.damage))
-    throw new Refused(
-      'failed',
+    throw failed(
       'detections.db is damaged, so the log cannot be rewritten from it. Restart Wirewatch, which makes the database anew from the log. Nothing was changed.',
     );
   tidyLog(folder.log);
@@ -80,8 +79,7 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
   using db = openDatabase(folder.detections, 'read');
   db.exec('BEGIN');
   const mark = readLogMark(db);
-  if (mark === null)
-    throw new Refused('failed', 'detections.db is still empty, so there is no log to rewrite.');
+  if (mark === null) throw failed('detections.db is still empty, so there is no log to rewrite.');
   requireAll(folder, newestEntry(segments) - mark.entry);
   const work = { ...options, db };
   try {
@@ -181,8 +179,7 @@ function requireSound(db: Database, folder: DataFolder): void {
 function requireAll(folder: DataFolder, lost: number): void {
   if (lost <= 0) return;
   const entries = counted(lost, 'entry', 'entries');
-  throw new Refused(
-    'failed',
+  throw failed(
     `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace), which reads archived files again. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
   );
 }
@@ -203,7 +200,7 @@ function newestEntry(segments: readonly Segment[]): number {
 }
 
 function requireCompared({ not_compared }: ScrubResult): void {
-  if (not_compared !== null) throw new Refused('failed', `${not_compared}. Nothing was changed.`);
+  if (not_compared !== null) throw failed(`${not_compared}. Nothing was changed.`);
 }
 
 function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
@@ -211,8 +208,7 @@ function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
 }
 
 function unsound({ detections }: DataFolder, found: string, cause?: unknown): Refused {
-  return new Refused(
-    'failed',
+  return failed(
     `the log cannot be rewritten from ${detections}: ${found}. Nothing was changed. If the log is not damaged, run wirewatch verify and restart Wirewatch: it makes the database anew from the log. Otherwise restore a backup (wirewatch restore BACKUP --replace).`,
     { cause },
   );

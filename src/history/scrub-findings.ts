@@ -1,6 +1,6 @@
 /** The findings of a scrub: counted by kind, with the first of each. The manual is made from this table. */
 import { grouped } from '../counted.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 
 export interface FindingKind {
@@ -75,8 +75,7 @@ export class ScrubFindings {
 export function throwUnlessOfContent(error: unknown, path: string): void {
   if (isDamage(error) || error instanceof Refused) return;
   if (isDiskFull(error)) throw error;
-  throw new Refused(
-    'failed',
+  throw failed(
     `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
     { cause: error },
   );

@@ -8,7 +8,7 @@
  * restored state is recognized wherever it lies.
  */
 import { grouped } from '../counted.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DAY_MS } from '../time.ts';
 
@@ -48,8 +48,7 @@ export function positionBeyond(known: number, nowMs: number, epochs: number): nu
   const ofClock = positionOfClock(nowMs, epochs);
   const position = Math.max(known + EPOCH_POSITIONS, ofClock);
   if (position <= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)) return position;
-  throw new Refused(
-    'failed',
+  throw failed(
     `positions in the change stream have no room for version epoch ${grouped(epochs)}: each moves them a year ahead. Restore a backup into an empty data folder, or start a new installation. Clients must then start again without their cursors`,
   );
 }

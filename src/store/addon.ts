@@ -26,7 +26,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { misconfigured, reasonOf } from '../refused.ts';
 
 let loaded: object | undefined;
 
@@ -73,8 +73,7 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
       failures.push(`${folder}: ${reasonOf(error)}`);
     }
   }
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     'cannot load SQLite: none of these folders can hold its library:\n' +
       `${failures.map((failure) => `  ${failure}\n`).join('')}` +
       'Set WIREWATCH_ADDON_DIR to a folder that only this user can access (mode 0700), on a file system that is ' +

@@ -9,7 +9,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isErrorCode, Refused } from '../refused.ts';
+import { isErrorCode, misconfigured } from '../refused.ts';
 import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
@@ -38,8 +38,7 @@ export function pendingRestore({ root }: DataFolder): string | null {
 /** @throws Refused `configuration` while a restore is not complete: the files may be of two states */
 export function refuseHalfRestored(folder: DataFolder): void {
   if (pendingRestore(folder) === null) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `a restore into ${folder.root} is running or was interrupted. If it is not running, complete it: start Wirewatch (wirewatch serve), or repeat the restore command.`,
   );
 }

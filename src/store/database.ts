@@ -7,7 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Driver from 'better-sqlite3';
-import { isErrorCode, Refused } from '../refused.ts';
+import { isErrorCode, misconfigured, type Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 import { type Schema, schemaVersion, UnknownSchema } from './schema.ts';
@@ -138,8 +138,7 @@ export function makeSchema(db: Database, schema: Schema): void {
 export function requireSchema(db: Database, path: string, schema: Schema): void {
   const applicationId = Number(db.pragma('application_id', { simple: true }));
   if (applicationId !== schema.application_id)
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
     );
   const version = Number(db.pragma('user_version', { simple: true }));
@@ -151,8 +150,7 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   const db = connect(path, MODES.write);
   return prepared(db, () => {
     if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-      throw new Refused(
-        'configuration',
+      throw misconfigured(
         `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
       );
     }
@@ -328,8 +326,7 @@ export function isEmpty(path: string): boolean {
 
 /** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
 export function emptied(path: string): Refused {
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `${path} is empty. The log next to it was not changed. Restore a backup: wirewatch restore BACKUP --replace`,
   );
 }

@@ -20,7 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import { formatCompact } from '../time.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -113,8 +113,7 @@ function unusable(root: string, error: unknown): Refused {
     isErrorCode(error, 'EACCES') && isMissing(root)
       ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
       : reasonOf(error);
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `cannot use the data folder ${root}: ${reason}. Run as the owner of the folder, change its owner to this user (chown -R), or name another folder with --data.`,
   );
 }
@@ -122,7 +121,7 @@ function unusable(root: string, error: unknown): Refused {
 /** @throws Refused `configuration` if the path is a file */
 export function refuseFile(root: string): void {
   if (statsOf(root, statSync)?.isDirectory() === false)
-    throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
+    throw misconfigured(`${root} is a file, not a folder. Name another folder with --data.`);
 }
 
 /**
@@ -138,8 +137,7 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
     [log, ...Object.values(files), ...beside].find((path) => statsOf(path, lstatSync)?.isSymbolicLink()) ??
     linksIn(log)[0];
   if (link === undefined) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
   );
 }
@@ -282,8 +280,7 @@ export function syncFolder(path: string): void {
 
 /** What is said of a data folder without accounts, to commands that need an installation. */
 export function noInstallation(root: string): Refused {
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
   );
 }

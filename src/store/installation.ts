@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { now } from '../clock.ts';
-import { Refused } from '../refused.ts';
+import { misconfigured, Refused } from '../refused.ts';
 import { ACCESS_SCHEMA } from './access-schema.ts';
 import { type Database, isEmpty, refuseForeign, writing } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
@@ -30,8 +30,7 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
     return installationKind(db);
   });
   if (found === kind) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     kind === 'appliance'
       ? `${db.name} was created by "wirewatch ${found}", whose keys are public. Name another folder with --data.`
       : `${db.name} belongs to ${found === 'appliance' ? 'an existing installation' : `"wirewatch ${found}"`}, which the ${kind} does not change. Name another folder with --data.`,

@@ -9,7 +9,7 @@
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isErrorCode, Refused } from '../refused.ts';
+import { failed, isErrorCode } from '../refused.ts';
 import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
@@ -41,8 +41,7 @@ export async function takeServeLocks(
 ): Promise<Release> {
   const releaseServe = takeLock(serveLock);
   if (releaseServe === null) {
-    throw new Refused(
-      'failed',
+    throw failed(
       `another process is already using the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
   }
@@ -62,8 +61,7 @@ export async function takeServeLocks(
     if (!isTold) onWaiting();
     await nextTurn();
   }
-  throw new Refused(
-    'failed',
+  throw failed(
     `another command, such as a restore, is using the data folder ${root}. Start again when it has finished.`,
   );
 }
@@ -77,10 +75,7 @@ export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
     const who = isLocked(folder.serveLock) ? 'Wirewatch' : 'an ingest command';
-    throw new Refused(
-      'failed',
-      `${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`,
-    );
+    throw failed(`${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`);
   }
   using held = new DisposableStack();
   held.defer(releaseLock);
@@ -97,8 +92,7 @@ export function takeStopped(folder: DataFolder): Release {
 export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   const release = takeLock(stateLock, COMMANDS_MS);
   if (release !== null) return release;
-  throw new Refused(
-    'failed',
+  throw failed(
     `another command, such as a backup, is using the data folder ${root}. Try again when it has finished. Nothing was changed.`,
   );
 }
@@ -135,8 +129,7 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
     if (isForbidden(error)) return () => {};
     throw error;
   }
-  if (release === null)
-    throw new Refused('failed', `a restore into ${root} is running. Try again when it has finished.`);
+  if (release === null) throw failed(`a restore into ${root} is running. Try again when it has finished.`);
   return release;
 }
 

@@ -8,7 +8,7 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
+import { isErrorCode, misconfigured, reasonOf } from '../../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../../store/folder.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nullOfFileError } from '../file-errors.ts';
@@ -103,8 +103,7 @@ export class DropFolder {
     } catch (error) {
       const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
       if (mayBeMissing && !isWrong) return;
-      throw new Refused(
-        'configuration',
+      throw misconfigured(
         `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
     }
@@ -125,8 +124,7 @@ export class DropFolder {
    */
   requireOf({ root, detections }: DataFolder): void {
     if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${this.root} is not the drop folder of ${root}: it has no archive/. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
     );
   }
