@@ -9,7 +9,6 @@
  * The file is opened on first use, after every failure, and when its path holds another file or its content was
  * checkpointed: otherwise a removed or overwritten database would be served from an open handle and from memory.
  */
-
 import { statSync } from 'node:fs';
 import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';

@@ -4,7 +4,6 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
-
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { endConsoleSessions } from '../auth/console-sessions.ts';

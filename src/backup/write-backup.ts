@@ -5,7 +5,6 @@
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
  */
-
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { findAccess, findCopy } from '../auth/spare-copy.ts';
@@ -156,11 +155,7 @@ function stateOf(copy: DataFolder, secret: Buffer): BackupState | null {
   }
 }
 
-/**
- * Nothing of another history, or of a later state of this one, is overwritten.
- *
- * @throws Refused `failed`
- */
+/** Nothing of another history, or of a later state of this one, is overwritten. @throws Refused `failed` */
 function requireEarlier(
   folder: DataFolder,
   copy: DataFolder,

@@ -4,7 +4,6 @@
  * It checks once a second, and for every health response, so that both are current. The ledger is read again when the
  * database has changed; alerts that no database records are kept as conditions.
  */
-
 import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';

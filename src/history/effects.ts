@@ -87,10 +87,7 @@ export class EffectApplier {
     this.#tables = new Set(tables);
   }
 
-  /**
-   * @returns false if the line is of another kind
-   * @throws LogDamage if it names an unknown table or column
-   */
+  /** @returns false if the line is of another kind @throws LogDamage if it names an unknown table or column */
   apply(line: Readonly<Record<string, unknown>>): boolean {
     const table = line.put ?? line.delete;
     if (typeof table !== 'string') return false;

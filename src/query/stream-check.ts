@@ -25,11 +25,7 @@ import {
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 export type Edges = ReadonlyMap<number, number>;
 
-/**
- * Call it within the snapshot of the page.
- *
- * @throws DatabaseDamage where the index of positions contradicts the rows
- */
+/** Call it within the snapshot of the page. @throws DatabaseDamage where the index of positions contradicts the rows */
 export function edgesAt(db: Database, streams: readonly StoredStream[], position: number): Edges {
   const edges = new Map<number, number>();
   const found = edge(db, streams.length, '').all({ ...streamValues(streams), position });

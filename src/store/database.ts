@@ -132,9 +132,7 @@ export function makeSchema(db: Database, schema: Schema): void {
   }).immediate();
 }
 
-/**
- * @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind
- */
+/** @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind */
 export function requireSchema(db: Database, path: string, schema: Schema): void {
   const applicationId = Number(db.pragma('application_id', { simple: true }));
   if (applicationId !== schema.application_id)
@@ -158,11 +156,7 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   });
 }
 
-/**
- * Opens a copy in memory, to try something on; the caller closes it.
- *
- * @param db null: a new database
- */
+/** Opens a copy in memory, to try something on; the caller closes it. @param db null: a new database */
 export function openCopyInMemory(db: Database | null, schema: Schema): Database {
   const copy = openContent(db?.serialize() ?? ':memory:');
   if (db === null) makeSchema(copy, schema);

@@ -84,11 +84,7 @@ export function takeStopped(folder: DataFolder): Release {
   return () => both.dispose();
 }
 
-/**
- * Takes the lock to replace files of the data folder.
- *
- * @throws Refused `failed` while a command uses them
- */
+/** Takes the lock to replace files of the data folder. @throws Refused `failed` while a command uses them */
 export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   const release = takeLock(stateLock, COMMANDS_MS);
   if (release !== null) return release;
