@@ -109,7 +109,9 @@ function checked(path: string, open: () => Database): FoundCopy {
     if (damage !== null) return { kind: 'damaged', reason: damage };
     const state = readAccessState(db);
     if (state !== null) return { kind: 'sound', state, content: contentOf(db) };
-    return isUnused(db) ? { kind: 'missing' } : { kind: 'damaged', reason: 'it is not complete' };
+    // A crash came between the creation of the tables and the first transaction.
+    if (db.prepare(SELECT_UNUSED).get() !== undefined) return { kind: 'missing' };
+    return { kind: 'damaged', reason: 'it is not complete' };
   } catch (error) {
     if (error instanceof Refused) throw error;
     return { kind: 'damaged', reason: reasonOf(error) };
@@ -119,11 +121,6 @@ function checked(path: string, open: () => Database): FoundCopy {
 /** @param db access.db, or a copy of it; null: it is not complete */
 export function readAccessState(db: Database): AccessState | null {
   return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
-}
-
-/** Whether a crash came between the creation of the tables and the first transaction. */
-function isUnused(db: Database): boolean {
-  return db.prepare(SELECT_UNUSED).get() !== undefined;
 }
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */

@@ -136,9 +136,7 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) return error;
   // The path is in a copy, but the backup is meant.
   const what = damage.message.replaceAll(`${stage.root}/`, '');
-  return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, {
-    cause: error,
-  });
+  return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
 function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number): Restored['gone'] {
@@ -224,11 +222,7 @@ const SELECT_ENDED = `
   SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
   UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
 
-interface AccessCounts {
-  readonly accounts: number;
-  readonly keys: number;
-  readonly state_ms: number | null;
-}
+type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: number | null };
 
 /**
  * Builds the new state in a folder of its own.
@@ -307,18 +301,12 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
-interface Parting {
-  readonly cut: Given;
-  readonly replaced: Replaced;
-  /** Whether access.db is that of the data folder, and so knows of every removal. */
-  readonly isLater: boolean;
-}
-
+/** @param isLater whether access.db is that of the data folder, and so knows of every removal */
 async function makeDetections(
   { drop, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   raised: boolean,
-  { cut, replaced, isLater }: Parting,
+  { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({

@@ -27,9 +27,7 @@ export function findSource(given: string): string {
     throw new Error('it contains no backup');
   } catch (error) {
     if (error instanceof Refused) throw error;
-    throw failed(`cannot read the backup ${path}: ${reasonOf(error, path)}.`, {
-      cause: error,
-    });
+    throw failed(`cannot read the backup ${path}: ${reasonOf(error, path)}.`, { cause: error });
   }
 }
 

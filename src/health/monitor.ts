@@ -58,9 +58,7 @@ const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 const SELECT_VERSION = 'PRAGMA data_version';
 const NOTHING_DONE: NewestDone = perExport(() => null);
 
-interface Snapshot extends Situation {
-  readonly alerts: readonly Alert[];
-}
+type Snapshot = Situation & { readonly alerts: readonly Alert[] };
 
 /** The part that comes from the database, at the version that was read. */
 interface Ledger {

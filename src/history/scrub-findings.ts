@@ -21,10 +21,7 @@ export const FINDING_KINDS = {
   'row missing': { of: 'database', means: 'A row of the log is missing from the database.' },
   'row too many': { of: 'database', means: 'The database has a row that is not in the log.' },
   'row differs': { of: 'database', means: 'A row of the database differs from the log.' },
-  'index disagrees': {
-    of: 'database',
-    means: 'An index of the database does not match its table.',
-  },
+  'index disagrees': { of: 'database', means: 'An index of the database does not match its table.' },
   'access damaged': {
     of: 'access',
     means:

@@ -149,7 +149,7 @@ class ExpectedDatabase {
     this.name = `made_${attached}`;
     try {
       this.#scratch = openScratch(root, DETECTIONS_SCHEMA, { db: attachTo, name: this.name });
-      this.#applier = new LogApplier(this.#scratch.db, { textOf: () => '' });
+      this.#applier = new LogApplier(this.#scratch.db, () => '');
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);

@@ -104,7 +104,7 @@ export async function writeSnapshot(
   } finally {
     db.exec(DROP_ORDER);
   }
-  appendSome(log, lines.rest());
+  log.append(lines.rest());
   for (const table of LOGGED_TABLES) if (table !== EPOCHS) appendTable(db, log, table);
   return log.commit('', { kind: SNAPSHOT }, nowMs, mark);
 }
@@ -199,9 +199,5 @@ function appendTable(db: Database, log: LogWriter, table: string): void {
     log.append(lines.join(''));
     lines = [];
   }
-  appendSome(log, lines.join(''));
-}
-
-function appendSome(log: LogWriter, lines: string): void {
-  if (lines !== '') log.append(lines);
+  log.append(lines.join(''));
 }

@@ -8,13 +8,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {
-  closeSync,
   constants,
   existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -27,6 +25,7 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
 import { misconfigured, reasonOf } from '../refused.ts';
+import { openFile } from './folder.ts';
 
 let loaded: object | undefined;
 
@@ -175,22 +174,17 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
 
 /** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
 function isGenuine(file: string, length: number, hash: string): boolean {
-  let descriptor: number;
   try {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     // Windows has neither of the two flags.
-    descriptor = openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+    using opened = openFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+    const found = fstatSync(opened.fd);
+    const uid = process.getuid?.();
+    const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
+    if (!isOwn || !found.isFile() || found.size !== length) return false;
+    return sha256(readFileSync(opened.fd)) === hash;
   } catch {
     return false; // Missing, a link, or unreadable: writing it again shows which.
-  }
-  try {
-    const found = fstatSync(descriptor);
-    if (!found.isFile() || found.size !== length) return false;
-    if (process.getuid !== undefined && (found.uid !== process.getuid() || (found.mode & 0o022) !== 0))
-      return false;
-    return sha256(readFileSync(descriptor)) === hash;
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -76,7 +76,9 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(
-      (file) => file === name || (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
+      (file) =>
+        file === name ||
+        (name.endsWith('.db') && (file.startsWith(`${name}.`) || file.startsWith(`${name}-`))),
     );
     steps.push(...own.map(moveAside));
     steps.push(() => {
@@ -91,9 +93,4 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     syncFolder(root);
   });
   return steps;
-}
-
-/** The suffix of a file that belongs to another, such as `-wal`; empty if it does not. */
-function after(file: string, name: string): string {
-  return file.startsWith(name) ? file.slice(name.length) : '';
 }
