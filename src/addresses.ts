@@ -50,7 +50,6 @@ export function createAddressList(list: readonly string[]): (address: string) =>
 /**
  * What counts as one client in limits by address: an IPv4 address, or an IPv6 network of 64 bits, because a customer
  * of a provider gets at least as much (RFC 6177).
- *
  * @param address in the normal form; any other text is returned as it is
  */
 export function addressNetwork(address: string): string {

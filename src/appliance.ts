@@ -166,7 +166,6 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
 
 /**
  * Takes the locks, and brings the folder into the state that a start expects.
- *
  * @returns also why the spare copy took the place of access.db; null: it did not
  */
 async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack) {

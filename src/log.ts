@@ -54,7 +54,6 @@ export function createLogger({ level }: LogOptions): Logger {
 
 /**
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
- *
  * @throws Refused `configuration` if the file cannot be opened
  */
 export async function openLog({ level, file, terminal }: LogFileOptions): Promise<Log> {
@@ -159,7 +158,6 @@ const outputs = new WeakMap<Logger, DestinationStream>();
 
 /**
  * Writes the same line as `log.info(fields, msg)` in a third of the time, for the line of each request.
- *
  * @param fields without secrets, since they are not redacted; undefined ones are left out
  */
 export function logInfo(

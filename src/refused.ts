@@ -61,7 +61,6 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
 
 /**
  * The message of an error, in plain words.
- *
  * @param namedPath the path that the sentence already names; a different one is added
  */
 export function reasonOf(error: unknown, namedPath = ''): string {

@@ -109,7 +109,6 @@ export function createAccessReader(path: string) {
   return {
     /**
      * The key with this id, if the presented credential proves it; null for a wrong secret and for an unknown id.
-     *
      * @param proves called even if there is no such key; must take the same time for every key
      * @throws Refused `unavailable` if the store cannot be read now, as the other methods do
      */

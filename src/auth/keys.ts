@@ -171,7 +171,6 @@ interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
 
 /**
  * Replaces a key: adds a new one with the same rights, and gives the old one an end.
- *
  * @throws Refused `failed` if the key does not exist or is not active
  */
 export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {

@@ -42,7 +42,6 @@ const SELECT_CHANGES = 'SELECT total_changes()';
 
 /**
  * Opens `access.db` in a data folder; the caller closes it. If an appliance is running, its next request sees changes.
- *
  * @throws Refused `configuration` if there is no database (unless `create`), it is damaged, it cannot be opened, it
  *   belongs to another program, or the folder is of another kind; `failed` if the disk is full
  */
@@ -116,7 +115,6 @@ function updateSpare(db: Database, folder: DataFolder, onStale: OpenAccessOption
 
 /**
  * Puts the spare copy in place where the file is damaged, missing or older.
- *
  * @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged
  */
 function recover(folder: DataFolder, onRecovered: (reason: string) => void): boolean {

@@ -54,7 +54,6 @@ export interface ReplacedKey extends Placed {
 
 /**
  * Creates the missing entries, in one transaction.
- *
  * @param db a writer on access.db, or on a copy for a dry run
  * @throws Refused `configuration` with every entry that cannot be created; then none is
  */

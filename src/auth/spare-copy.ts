@@ -84,7 +84,6 @@ export function findAccess(folder: DataFolder): FoundAccess {
 
 /**
  * Brings the spare copy up to date; durable when it returns.
- *
  * @param db a writer without an open transaction: its lock keeps a slower writer from putting an older copy in place
  * @throws the file system's error, with the older copy deleted
  */

@@ -66,7 +66,6 @@ export function sha256(content: Buffer): string {
 
 /**
  * When a backup folder was last updated, epoch milliseconds; null for never.
- *
  * @throws the file system's error, and Refused `failed` as {@link readState} does
  */
 export function backedUpMs(folder: string): number | null {

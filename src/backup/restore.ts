@@ -229,7 +229,6 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
  *
  * The database is built here, and not at the next start, because only that proves that the log can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
- *
  * @param source of {@link findSource}; @param live the folder that is restored into: its access.db may be later, and its
  *   log says what clients have seen
  * @throws Refused `failed`, LogDamage: the text follows the name of the backup
@@ -357,7 +356,6 @@ async function makeDetections(
 /**
  * Subscriptions of the log that were removed after its end: their rows must not come back, not even to a new owner of
  * the number.
- *
  * @param end when the last entry of the log was written
  */
 function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {

@@ -15,7 +15,6 @@ type OnProgress = (what: string, done: number, total: number) => void;
 
 /**
  * The path of a backup folder, or of a data folder.
- *
  * @throws Refused `failed` if there is no backup, or it cannot be read
  */
 export function findSource(given: string): string {
@@ -33,7 +32,6 @@ export function findSource(given: string): string {
 
 /**
  * Copies the contents of a backup into an empty folder, and checks that they reach the end that the backup names.
- *
  * @param path of {@link findSource}
  * @returns when it was last updated; null if that is not known, as for a data folder
  * @throws Refused `failed`, LogDamage; the text follows the name of the backup

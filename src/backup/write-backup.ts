@@ -204,7 +204,6 @@ function readAccess(folder: DataFolder): CopiedAccess & { readonly content: Buff
 
 /**
  * The last entry that a database has applied; the last one of the log if the database is not reliable.
- *
  * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
 function endOf({ log, detections }: DataFolder, least: number): Mark | null {

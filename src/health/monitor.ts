@@ -261,7 +261,6 @@ export class Monitor {
 
 /**
  * Sets the times of the folder: a file system that went read-only after an error may refuse nothing less.
- *
  * @returns the file system's reason; null: it can be written, or no folder is given
  */
 async function unwritable(folder: string | undefined, nowMs: number): Promise<string | null> {

@@ -63,7 +63,6 @@ export function hasRemovedRows(log: string): boolean {
 
 /**
  * Compacts the log. The caller alone may append to it, and must have closed the open segment.
- *
  * @throws Refused `failed` if the database differs from the log, or is damaged, or there is no room: then nothing was
  *   changed; LogFailure, ENOSPC, whatever `between` throws: the same
  */
@@ -159,7 +158,6 @@ async function writeDraft(
 
 /**
  * What is damaged in the log, in words; null: nothing.
- *
  * @throws Refused `failed` if the database differs from it, or was not compared
  */
 function damageOf(folder: DataFolder, result: ScrubResult): string | null {

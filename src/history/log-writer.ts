@@ -73,7 +73,6 @@ export class LogWriter {
 
   /**
    * Decides the entry, and makes it durable.
-   *
    * @param lines the rest of the entry
    * @param mark of a snapshot, which takes the place of the entry with this number and id
    * @throws LogFailure; if the commit line was not written, {@link rollback} discards the entry. After a failed fsync

@@ -66,7 +66,6 @@ export class ScrubFindings {
 /**
  * Damage is only what the content shows. If a database cannot be opened, for lack of file descriptors or because a disk
  * fails once, rebuilding it would not help.
- *
  * @throws if the error is not about the content: on a full disk unchanged, otherwise Refused `failed`
  */
 export function throwUnlessOfContent(error: unknown, path: string): void {

@@ -56,7 +56,6 @@ export function draftOf(log: string): string {
 /**
  * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides, to a name
  * that makes earlier segments obsolete. Then these go; a crash leaves them to the next start, which tidies.
- *
  * @param entry the number of the snapshot
  */
 export function replaceLog(log: string, entry: number): void {
@@ -93,7 +92,6 @@ function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean 
 
 /**
  * Finds an entry in its segment.
- *
  * @returns `commit` null: it is not there; `end`: where it ends, or where the intact part of the segment ends
  */
 export function findEntry(
@@ -258,7 +256,6 @@ export class EntryReader {
 
   /**
    * Reads to the end by checksums alone, and checks only the last entry: decompressing all takes many times as long.
-   *
    * @throws LogDamage if that entry differs from its commit line
    */
   skipToEnd(): void {

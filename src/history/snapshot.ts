@@ -79,7 +79,6 @@ const STREAM_ROW = /^\{"id":"([^"]+)"/;
 
 /**
  * Writes the snapshot, and makes it durable.
- *
  * @param db a view on one state of it: in a transaction, or nobody else writes
  * @throws DatabaseDamage if a row is not what this program writes; LogFailure
  */
@@ -158,7 +157,6 @@ class RowLines {
 
 /**
  * The lines of a table's rows, each once.
- *
  * @param numberOf ascending with the rows; null: the row has no line
  * @returns the next lines, of rows with numbers up to the given one
  */

@@ -104,7 +104,6 @@ export function isCheckedHead(db: Database, head: number): boolean {
 /**
  * Every page relies on the head, the greatest position of all rows. Call it within the snapshot in which that was read;
  * each head is checked once.
- *
  * @throws DatabaseDamage where the streams or the last transaction record another one
  */
 export function checkHead(db: Database, head: number): void {

@@ -35,7 +35,6 @@ const LOADED_FILE = 'wirewatch addon';
 /**
  * The addon for `new Database(file, { nativeBinding })`, or undefined if better-sqlite3 finds it by itself. Call this on
  * the main thread before any worker starts: an addon first loaded by a worker is unloaded with that worker.
- *
  * @throws Refused 'configuration' if the executable can load it from none of the folders
  */
 export function nativeBinding(): object | undefined {
@@ -82,7 +81,6 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
 
 /**
  * The folders for the addon, in the order of trying.
- *
  * @param environment empty variables and relative paths are ignored (XDG Base Directory Specification), except that
  *   WIREWATCH_ADDON_DIR may be relative
  */
@@ -113,7 +111,6 @@ function home(): string | undefined {
 
 /**
  * Creates the folder if it is missing. One that another user could write to or replace is neither used nor changed.
- *
  * @returns the folder's path, without links
  */
 function prepareFolder(folder: string): string {

@@ -45,7 +45,6 @@ export function refuseHalfRestored(folder: DataFolder): void {
 
 /**
  * Completes a restore; the caller holds the locks of {@link takeStopped}.
- *
  * @returns the name of the folder with the previous files; null: there were none; undefined: there was nothing to do
  */
 export function completeRestore(folder: DataFolder): string | null | undefined {

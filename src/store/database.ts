@@ -68,7 +68,6 @@ type Mode = keyof typeof MODES;
  *
  * A read-only connection to a database that nobody has open would leave an empty write-ahead log beside it. So `inspect`
  * opens such a one for writing and forbids writes: SQLite then removes its files when the connection closes.
- *
  * @param schema the tables: to create them, or to check that they are there
  * @throws UnknownSchema if the tables are others; Refused `configuration` if the file is empty, not a Wirewatch
  *   database, or on a file system without shared memory. Nothing is changed then
@@ -89,7 +88,6 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
 /**
  * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
  * write-ahead log.
- *
  * @throws as {@link openDatabase}
  */
 export function refuseForeign(path: string, schema: Schema): void {
@@ -180,7 +178,6 @@ const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 /**
  * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
  * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
- *
  * @param attachTo a connection to which it is attached
  */
 export function openScratch(
@@ -232,7 +229,6 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
 /**
  * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with every
  * later connection of this process to the same file, also under another name, and these would not see their own log.
- *
  * @throws what `prepare` throws
  */
 function prepared(db: Database, prepare: () => void): Database {

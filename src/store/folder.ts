@@ -73,7 +73,6 @@ export function dataFolder(root: string): DataFolder {
 
 /**
  * Creates the folder (0700) if it is missing. It may be a link to a folder: systemd makes one for a dynamic user.
- *
  * @returns whether it was missing
  * @throws Refused `configuration` if this user cannot write to it, or to the files in it
  */
@@ -127,7 +126,6 @@ export function refuseFile(root: string): void {
 /**
  * Refuses links in the folder: with one, who can write to the folder could make the appliance, or a command of root,
  * write to files elsewhere. The folder itself may be a link.
- *
  * @throws Refused `configuration`
  */
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
@@ -184,7 +182,6 @@ export function isThere(path: string): boolean {
  *
  * If several processes do so at the same moment, exactly one succeeds. On a file system without hard links, the last
  * one replaces the others' file.
- *
  * @returns whether this file has the name
  */
 export function appearAs(path: string, draft: string): boolean {
@@ -242,7 +239,6 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
 
 /**
  * Writes a small file that gets its name only when its content is on the disk.
- *
  * @param mode by default, only this user may read it
  * @returns its size in bytes
  */

@@ -20,7 +20,6 @@ const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
 
 /**
  * Records the kind on first use, and checks it later.
- *
  * @param db access.db, opened for writing
  * @throws Refused `configuration` if the folder is of another kind
  */
@@ -45,7 +44,6 @@ export function installationKind(db: Database): InstallationKind | null {
 
 /**
  * Checks that the databases in a data folder are of this program, before anything in it is changed.
- *
  * @throws Refused `configuration` if one is not
  */
 export function refuseForeignDatabases({ access, detections }: DataFolder): void {

@@ -31,7 +31,6 @@ export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
 
 /**
  * Takes the locks of an appliance. It waits for a command that ingests, which sees the second lock and gives way.
- *
  * @param onWaiting called once, if there is such a command
  * @throws Refused `failed` if another appliance runs there, or a command does not give way
  */
@@ -68,7 +67,6 @@ export async function takeServeLocks(
 
 /**
  * Takes the locks to create or replace a database while nobody uses it.
- *
  * @throws Refused `failed` while an appliance or a command uses the folder
  */
 export function takeStopped(folder: DataFolder): Release {
@@ -108,7 +106,6 @@ export function makeStateLock({ stateLock }: DataFolder): void {
 
 /**
  * Prevents a restore from replacing the files of the data folder.
- *
  * @param create whether the caller may create the lock's file: it must belong to the folder's owner
  * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
  */

@@ -5,7 +5,6 @@ import type { DataFolder } from './folder.ts';
 
 /**
  * Checks that the folder belongs to the user of this process; a missing one does.
- *
  * @throws Refused `configuration` with the owner and how to run the command as that user
  */
 export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {

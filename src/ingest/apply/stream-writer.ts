@@ -95,7 +95,6 @@ export class StreamWriter {
 
   /**
    * Begins a transaction; when the one before it was delivered is written first.
-   *
    * @param epoch the transaction begins a version epoch; null: it does not
    */
   begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {

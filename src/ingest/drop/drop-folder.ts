@@ -86,7 +86,6 @@ export class DropFolder {
   /**
    * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
    * into the drop folder must not keep the appliance from starting.
-   *
    * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
    * @throws Refused if there is no drop folder, or a file in its place
    */
@@ -119,7 +118,6 @@ export class DropFolder {
 
   /**
    * For a command, which may have been started without the appliance's --drop.
-   *
    * @throws Refused `configuration` if files were ingested, but none from this folder
    */
   requireOf({ root, detections }: DataFolder): void {
@@ -249,7 +247,6 @@ export class DropFolder {
 
   /**
    * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
-   *
    * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
    */
   take(waiting: Waiting, number: number): boolean {
@@ -317,7 +314,6 @@ function compareWaiting(a: Waiting, b: Waiting): number {
 
 /**
  * A file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
- *
  * @param path for system calls
  */
 function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {

@@ -85,7 +85,6 @@ export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFi
 
 /**
  * Export files in the drop folder, and those that were taken and have no record, in the order in which they are read.
- *
  * @throws when the folder cannot be read
  */
 export function exportFilesIn(root: string, isRecorded: IsRecorded = () => false): DroppedExport[] {

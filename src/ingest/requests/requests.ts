@@ -58,7 +58,6 @@ export class GaveWay extends Error {}
 
 /**
  * The outcome of a request that the ingest thread did not complete.
- *
  * @param why the first half of a sentence: `Wirewatch stopped`
  */
 export function unserved({ kind }: IngestRequest, why: string): Extract<RequestOutcome, { ok: false }> {
