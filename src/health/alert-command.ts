@@ -26,8 +26,10 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
     if (program === undefined || input === undefined) return;
     let child: ChildProcess;
     try {
-      child = start(program, args, runMs);
+      const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
+      child = spawn(program, args, { env: environment(), stdio, timeout: runMs, killSignal: 'SIGKILL' });
     } catch (err) {
+      // Of the system, which `spawn` does not emit: too little memory, for example.
       log.warn({ err, program }, 'cannot run the alert command');
       next();
       return;
@@ -65,9 +67,6 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   };
 }
 
-/** @throws errors of the system that `spawn` does not emit, such as too little memory */
-function start(program: string, args: readonly string[], runMs: number): ChildProcess {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
-  const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
-  return spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
 }

@@ -275,9 +275,6 @@ export function recordsBeginBy(db: Database, names: readonly StreamName[], secon
 
 /** The earliest of all; null when no stream has records. */
 export function readFirstDataStart(db: Database, streams: readonly StreamName[]): number | null {
-  let first: number | null = null;
-  for (const start of readDataStarts(db, streams).values()) {
-    if (start !== null && (first === null || start < first)) first = start;
-  }
-  return first;
+  const starts = [...readDataStarts(db, streams).values()].filter((start) => start !== null);
+  return starts.length === 0 ? null : Math.min(...starts);
 }

@@ -94,7 +94,8 @@ function skippedRows({ drop, skipped_path }: Pick<ReaderOrder, 'drop' | 'skipped
     add(bad: BadRow): void {
       if (skipped_path === null) return;
       file ??= createIn(drop, skipped_path);
-      const text = bytes < NOTES_BYTES_MAX ? textOf(bad) : '';
+      const line = () => `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
+      const text = bytes < NOTES_BYTES_MAX ? line() : '';
       bytes += Buffer.byteLength(text);
       if (text !== '' && bytes <= NOTES_BYTES_MAX) writeFileSync(file.fd, text);
       else {
@@ -110,8 +111,4 @@ function skippedRows({ drop, skipped_path }: Pick<ReaderOrder, 'drop' | 'skipped
       fsyncSync(open.fd);
     },
   };
-}
-
-function textOf(bad: BadRow): string {
-  return `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
 }
