@@ -25,8 +25,11 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
     const path = drop.root;
     const err = plainError(error);
     for (const one of UNUSABLE) setCondition(one, one === name ? `${path}: ${err.message}` : null);
-    const text = 'cannot use the drop folder: check that it exists and can be read and written';
-    if (isUsable) log('error', text, { path, err });
+    if (isUsable)
+      log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
+        path,
+        err,
+      });
     isUsable = false;
   }
 
