@@ -38,7 +38,9 @@ export function createAddressList(list: readonly string[]): (address: string) =>
   for (const entry of list) {
     const network = parseNetwork(entry);
     if (network === null) continue;
-    (isIPv4Network(network) ? ipv4 : ipv6).addSubnet(network.address, network.prefix, network.family);
+    const { address, prefix, family } = network;
+    const isMapped = prefix >= MAPPED_PREFIX && isIPv4(normalAddress(address) ?? '');
+    (family === 'ipv4' || isMapped ? ipv4 : ipv6).addSubnet(address, prefix, family);
   }
   return (text) => {
     const address = normalAddress(text);
@@ -50,7 +52,6 @@ export function createAddressList(list: readonly string[]): (address: string) =>
 /**
  * What counts as one client in limits by address: an IPv4 address, or an IPv6 network of 64 bits, because a customer
  * of a provider gets at least as much (RFC 6177).
- *
  * @param address in the normal form; any other text is returned as it is
  */
 export function addressNetwork(address: string): string {
@@ -78,8 +79,4 @@ function parseNetwork(text: string): Network | null {
   if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null;
   const prefix = length === undefined ? bits : Number(length);
   return prefix > bits ? null : { address, prefix, family: version === 4 ? 'ipv4' : 'ipv6' };
-}
-
-function isIPv4Network({ address, prefix, family }: Network): boolean {
-  return family === 'ipv4' || (prefix >= MAPPED_PREFIX && isIPv4(normalAddress(address) ?? ''));
 }

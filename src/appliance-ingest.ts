@@ -10,7 +10,7 @@ import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
-import { type Passing, type SupervisedIngest, superviseIngest } from './ingest/threads/supervisor.ts';
+import { type Passing, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
@@ -23,7 +23,9 @@ import { VERSION } from './version.ts';
 export interface ApplianceIngestOptions {
   readonly config: Config;
   readonly log: Logger;
+  /** From bootIngestThread; terminated when the start fails. */
   readonly ingestThread: Worker;
+  /** Shows the progress of a long file on a terminal. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
@@ -38,12 +40,7 @@ export interface IngestSurroundings {
   readonly metrics: Pick<Metrics, 'processed'> | null;
 }
 
-export interface ApplianceIngest extends SupervisedIngest {
-  /** Resolves when detections.db is open, or is being rebuilt: the port opens meanwhile. Rejects as `ready` does. */
-  readonly begun: Promise<void>;
-  /** The long file that is being read; null: there is none. */
-  readonly reading: () => Live['reading'];
-}
+export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
 
 /** A thread that works for so long has resumed: damage that only it reads ends it at once again. */
 const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
@@ -52,11 +49,15 @@ const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);
 /** A shorter file is read before anybody could ask. */
 const LONG_FILE_ROWS = 20_000;
 
+/**
+ * @returns also `begun`, which resolves when detections.db is open, or is being rebuilt: the port opens meanwhile; it
+ *   rejects as `ready` does. `reading`: the long file that is being read; null: there is none
+ */
 export function startApplianceIngest(
   options: ApplianceIngestOptions,
   surroundings: IngestSurroundings,
   undo: AsyncDisposableStack,
-): ApplianceIngest {
+) {
   const { config, log, ingestThread } = options;
   const { access, conditions, reader, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();

@@ -2,13 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Worker } from 'node:worker_threads';
 import { openControlSocket } from './admin/control-socket.ts';
-import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
-import type { AskLab, Told } from './admin/thread-messages.ts';
-import { type ApplianceIngest, type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
+import type { AskLab } from './admin/thread-messages.ts';
+import {
+  type ApplianceIngest,
+  type ApplianceIngestOptions,
+  startApplianceIngest,
+} from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
 import { startBackups } from './backup/schedule.ts';
@@ -20,14 +22,14 @@ import { type Conditions, createConditions } from './health/alert-conditions.ts'
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
-import { startScrubs } from './history/scrub-schedule.ts';
+import { type ScrubScheduleOptions, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/exchange.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
-import { createKeyUses, createSeenKeys, type KeyUses, type SeenKeys } from './limits/key-uses.ts';
-import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
+import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
+import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
 import type { Logger } from './log.ts';
 import type { Live } from './operations/operation.ts';
@@ -49,36 +51,17 @@ import { SECOND_MS } from './time.ts';
 /** Default for {@link ApplianceOptions.graceMs}. */
 const GRACE_MS = 10 * SECOND_MS;
 
-export interface Appliance {
-  readonly url: string;
-  /** Runs an operation. */
-  readonly operate: (asking: Asking) => Promise<Told>;
-  /** The folder into which exports are dropped. */
-  readonly drop: string;
-  /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
-  readonly readable: Promise<void>;
-  /** Asks the thread that writes detections.db. */
-  readonly ask: IngestClient['ask'];
-  /** Checks for a renewed certificate at once; null without TLS. */
-  readonly renewCertificate: (() => void) | null;
-  stop(): Promise<void>;
-}
+export type Appliance = Awaited<ReturnType<typeof start>>;
 
 /** Only the newest are needed: the next transaction writes those before it. */
 const RECENT_DELIVERIES_MAX = 64;
 
-export interface ApplianceOptions {
-  readonly config: Config;
+export interface ApplianceOptions extends ApplianceIngestOptions {
   readonly kind: InstallationKind;
-  readonly log: Logger;
-  /** From bootIngestThread; terminated when the start fails. */
-  readonly ingestThread: Worker;
   /** For a lab: called once its parts exist. */
   readonly intervene?: (parts: LabParts) => LabJoined;
   /** How long requests in progress may take when the appliance stops. */
   readonly graceMs?: number;
-  /** Shows the progress of a long file on a terminal. */
-  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
 export interface LabParts {
@@ -112,7 +95,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
 }
 
 /** @param undo gets what ends each step; all of it runs when the start fails, and when the appliance stops */
-async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<Appliance> {
+async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const { config, log } = options;
   const { folder, recovered } = await openFolder(options, undo);
   const counters = await createCounters(options, folder);
@@ -150,16 +133,20 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
   undo.defer(control.close);
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
-  const backups = scheduleBackups(config, conditions, log);
-  const scrubs = scheduleScrubs(config, stores, log);
+  const schedules = startSchedules(config, stores, log);
   return {
     url: server.url,
-    operate: (asking) => operations.run(asking),
+    /** Runs an operation. */
+    operate: (asking: Asking) => operations.run(asking),
+    /** The folder into which exports are dropped. */
     drop: config.ingest.drop,
+    /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
+    /** Asks the thread that writes detections.db. */
     ask: ingest.ask,
+    /** Checks for a renewed certificate at once; null without TLS. */
     renewCertificate: server.renewCertificate,
-    stop: async () => {
+    async stop(): Promise<void> {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
       const ends = [
@@ -168,8 +155,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
         admin?.close(),
         control.close(),
         operations.close(),
-        backups.close(),
-        scrubs.close(),
+        ...schedules.map((schedule) => schedule.close()),
       ];
       await Promise.all(ends);
       await undo.disposeAsync();
@@ -180,7 +166,6 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Pro
 
 /**
  * Takes the locks, and brings the folder into the state that a start expects.
- *
  * @returns also why the spare copy took the place of access.db; null: it did not
  */
 async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack) {
@@ -198,19 +183,10 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   return { folder, recovered: prepareAccess(options, folder.root) };
 }
 
-interface Counters {
-  readonly dailyRows: DailyRows;
-  readonly keyUses: KeyUses;
-  readonly seenKeys: SeenKeys;
-  readonly requests: RequestCounts;
-  /** Null: the administration port is off. */
-  readonly metrics: Metrics | null;
-}
+type Counters = Awaited<ReturnType<typeof createCounters>>;
 
-async function createCounters(
-  { config, kind, log }: ApplianceOptions,
-  { usage }: DataFolder,
-): Promise<Counters> {
+/** `metrics` null: the administration port is off. */
+async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
   const stored = readUsageAtStart(usage, (reason) =>
     log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
   );
@@ -221,20 +197,10 @@ async function createCounters(
   return { dailyRows, keyUses: createKeyUses(stored.uses), seenKeys, requests, metrics };
 }
 
-/** What the threads and the server share. */
-interface Stores extends Omit<IngestSurroundings, 'metrics'> {
-  readonly folder: DataFolder;
-  readonly detections: () => Database;
-  readonly denials: Denials;
-  readonly waiting: Waiting;
-}
+type Stores = ReturnType<typeof openStores>;
 
-function openStores(
-  config: Config,
-  folder: DataFolder,
-  conditions: Conditions,
-  undo: AsyncDisposableStack,
-): Stores {
+/** What the threads and the server share. */
+function openStores(config: Config, folder: DataFolder, conditions: Conditions, undo: AsyncDisposableStack) {
   const denials = new Denials();
   // What access.db could not take before the last end.
   for (const ended of readEnded(folder)) denials.deny(ended);
@@ -250,7 +216,7 @@ function openStores(
     reader,
     detections: reader.db,
     conditions,
-    recentDeliveries: new BoundedMap(RECENT_DELIVERIES_MAX),
+    recentDeliveries: new BoundedMap<number, number>(RECENT_DELIVERIES_MAX),
     waiting: createWaiting(config.server.max_connections),
   };
 }
@@ -268,26 +234,23 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
-  return startBackups({
-    data: config.dataFolder,
-    drop: config.ingest.drop,
+/** Those of backups and verifications. */
+function startSchedules(config: Config, { reader, conditions }: Stores, logger: Logger): Schedule[] {
+  const log: ScrubScheduleOptions['log'] = (level, msg, fields) => logger[level](fields, msg);
+  const common = { data: config.dataFolder, now, log };
+  const backups = startBackups({
+    ...common,
     ...config.backup,
-    now,
-    log: (level, msg, fields) => log[level](fields, msg),
+    drop: config.ingest.drop,
     onAlert: (detail) => conditions.set('backup overdue', detail),
   });
-}
-
-function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Logger): Schedule {
-  return startScrubs({
-    data: config.dataFolder,
+  const scrubs = startScrubs({
+    ...common,
     ...config.verify,
-    now,
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
-    log: (level, msg, fields) => log[level](fields, msg),
     onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
   });
+  return [backups, scrubs];
 }
 
 function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {

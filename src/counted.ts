@@ -7,7 +7,6 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 
 /**
  * A number for people: with separators from five digits on.
- *
  * @param beside another number in the sentence: both have separators, or neither
  */
 export function grouped(count: number, beside = 0): string {

@@ -1,15 +1,6 @@
 /** The error codes that clients see, with their status and title: the only place that lists them. */
 
-export interface ProblemKind {
-  readonly status: number;
-  readonly title: string;
-  /** A detail, as the OpenAPI document shows it. */
-  readonly example: string;
-  /** What a client does about it. */
-  readonly action: string;
-}
-
-/** Codes of problem documents. */
+/** Codes of problem documents. `example`: a detail, as the OpenAPI document shows it; `action`: what a client does about it. */
 export const PROBLEMS = {
   invalid_request: {
     status: 400,
@@ -75,7 +66,7 @@ export const PROBLEMS = {
     example: 'Credentials cannot be verified right now. Try again later.',
     action: 'Retry with exponential backoff.',
   },
-} as const satisfies Readonly<Record<string, ProblemKind>>;
+} as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
 

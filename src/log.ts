@@ -14,7 +14,7 @@ import {
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
-import { Refused, reasonOf } from './refused.ts';
+import { misconfigured, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
 
@@ -54,7 +54,6 @@ export function createLogger({ level }: LogOptions): Logger {
 
 /**
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
- *
  * @throws Refused `configuration` if the file cannot be opened
  */
 export async function openLog({ level, file, terminal }: LogFileOptions): Promise<Log> {
@@ -85,8 +84,7 @@ function openedFile(file: string): number {
     return openLogFile(file);
   } catch (error) {
     const reason = reasonOf(error, file);
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `[log] file: cannot open ${file}: ${reason}. Create its folder and make it writable for this user, or name another file.`,
       { cause: error },
     );
@@ -160,7 +158,6 @@ const outputs = new WeakMap<Logger, DestinationStream>();
 
 /**
  * Writes the same line as `log.info(fields, msg)` in a third of the time, for the line of each request.
- *
  * @param fields without secrets, since they are not redacted; undefined ones are left out
  */
 export function logInfo(

@@ -1,6 +1,4 @@
-/**
- * The program `wirewatch`: the arguments to one command, and its end to an exit code.
- */
+/** The program `wirewatch`: the arguments to one command, and its end to an exit code. */
 import { reportEnd, run } from './cli/program.ts';
 import { leaveDebugging } from './debug-variables.ts';
 

@@ -27,7 +27,6 @@ const FOUND = 1;
 /**
  * It runs with the settings that the appliance was started with, and ignores the configuration file and the variables,
  * which may have changed since.
- *
  * @param args a command that prints a document with --json
  */
 export function runCommand(args: readonly string[]): OwnProcess {
@@ -85,7 +84,6 @@ export type Begin = (args: readonly string[], then: (outcome: Outcome) => void) 
 
 /**
  * Runs own commands when they are due.
- *
  * @param run runs a command; a test passes its own
  * @param check called now, regularly, and after each process; begin null: one is running, or the schedule is closed
  */

@@ -3,7 +3,6 @@
 /**
  * Text that is safe on a terminal: control characters other than line breaks and tabs become visible escapes. Names of
  * dropped files and of publishers come from outside, and could otherwise rewrite the operator's screen.
- *
  * @param text may be JSON, which keeps its meaning: there, such characters occur only in strings
  */
 export function printable(text: string): string {

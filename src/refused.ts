@@ -34,6 +34,12 @@ export class Refused extends Error {
   }
 }
 
+/** A command that is not possible now. */
+export const failed = (detail: string, options?: RefusedOptions) => new Refused('failed', detail, options);
+/** A wrong configuration or data folder. */
+export const misconfigured = (detail: string, options?: RefusedOptions) =>
+  new Refused('configuration', detail, options);
+
 /** The most common error codes of the system in words. */
 const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'permission denied'],
@@ -55,7 +61,6 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
 
 /**
  * The message of an error, in plain words.
- *
  * @param namedPath the path that the sentence already names; a different one is added
  */
 export function reasonOf(error: unknown, namedPath = ''): string {

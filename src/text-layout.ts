@@ -23,7 +23,6 @@ export type Column<Row> = {
 /**
  * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that exceed the width are
  * printed below each row, with their titles.
- *
  * @param width maximum width of a line; null: no maximum
  */
 export function table<Row>(
@@ -82,7 +81,6 @@ const BELOW_INDENT = '    ';
 /**
  * Lines of at most `width` columns where the words allow it. A command at the end stays on one line, so that it can be
  * copied.
- *
  * @param first what the first line begins with; the others are indented by `indent`
  */
 export function wrapped(text: string, width: number, indent = BELOW_INDENT, first = indent): string[] {

@@ -78,17 +78,19 @@ export function serveCalls<C extends Calls<C>>(
     if (name === undefined) return;
     const answer = async () => ({ id, answer: await handlers[name as keyof C](...([argument] as never)) });
     if (id === null) await answer();
-    else port.postMessage(await answer().catch((error) => ({ id, error: plain(error) })));
+    else
+      port.postMessage(
+        await answer().catch((error) => ({
+          id,
+          error: { ...error, name: error.name, message: error.message, stack: error.stack },
+        })),
+      );
   });
 }
 
 /** Sends the caller what it did not ask for. */
 export function sendEvent<Event>(port: MessagePort, event: Event, transfer?: readonly Transferable[]): void {
   port.postMessage({ event }, transfer);
-}
-
-function plain(error: Error): object {
-  return { ...error, name: error.name, message: error.message, stack: error.stack };
 }
 
 function revived(error: PlainError): Error {

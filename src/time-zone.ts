@@ -6,7 +6,6 @@ const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET
 
 /**
  * Parses the name of a time zone, in any case.
- *
  * @returns the name in the spelling of the tz database if the runtime knows the zone by this name, otherwise (an
  *   alternative name, `Europe/Kyiv`) the text itself; null for any other text. Offsets and abbreviations such as `BST`,
  *   which the runtime takes for Bangladesh, are not names.
@@ -22,7 +21,6 @@ export function zoneName(text: string): string | null {
 
 /**
  * The runtime's own name of a zone, for comparisons and calculations: names differ in case, and a zone can have several.
- *
  * @param name from {@link zoneName}
  */
 export function zoneId(name: string): string {

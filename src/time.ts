@@ -21,7 +21,6 @@ const ZERO = 48;
 /**
  * Parses an ISO 8601 time with `Z` or an offset, strictly: days that do not exist are refused. `t` and `z` may be lower
  * case (RFC 3339, 5.6).
- *
  * @returns epoch milliseconds, truncated; null for any other text
  */
 export function parseInstant(text: string): number | null {

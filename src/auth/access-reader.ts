@@ -9,7 +9,6 @@
  * The file is opened on first use, after every failure, and when its path holds another file or its content was
  * checkpointed: otherwise a removed or overwritten database would be served from an open handle and from memory.
  */
-
 import { statSync } from 'node:fs';
 import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';
@@ -110,7 +109,6 @@ export function createAccessReader(path: string) {
   return {
     /**
      * The key with this id, if the presented credential proves it; null for a wrong secret and for an unknown id.
-     *
      * @param proves called even if there is no such key; must take the same time for every key
      * @throws Refused `unavailable` if the store cannot be read now, as the other methods do
      */

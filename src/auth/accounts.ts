@@ -1,5 +1,5 @@
 /** Accounts: the customers of this installation. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 
@@ -36,10 +36,6 @@ const UPDATE_ACCOUNT = `
   UPDATE account SET name = :name, daily_rows = :daily_rows, print_metadata = :print_metadata,
     suspended_at = :suspended_at
   WHERE id = :id`;
-
-export function failed(detail: string): Refused {
-  return new Refused('failed', detail);
-}
 
 /** @throws Refused `failed` if the id exists */
 export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {

@@ -109,7 +109,6 @@ export function watchChanges(db: Database): void {
 
 /**
  * Notes an operation on the whole appliance that an operator asks for, which changes no row here.
- *
  * @param access a writer that {@link watchChanges}
  * @param request `{ kind, … }`, without a secret; times in it are epoch milliseconds
  */

@@ -86,7 +86,6 @@ export function claimedKeyId(authorization: string | undefined): string | null {
 
 /**
  * Parses a credential, which {@link authenticate} then verifies.
- *
  * @param authorization the value of the Authorization header
  * @param tokens without them, access tokens are refused
  * @throws Refused `unauthorized` if it does not have the form of a credential

@@ -3,9 +3,10 @@
  * a writer on access.db; times are epoch milliseconds.
  */
 import type { ContentType } from '../detection/content-type.ts';
+import { failed } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Changes, changed, failed, getAccount } from './accounts.ts';
+import { type Changes, changed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { getSubscription } from './subscriptions.ts';
 
@@ -170,7 +171,6 @@ interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
 
 /**
  * Replaces a key: adds a new one with the same rights, and gives the old one an end.
- *
  * @throws Refused `failed` if the key does not exist or is not active
  */
 export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {

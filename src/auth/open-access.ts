@@ -10,7 +10,7 @@
  */
 import { existsSync, renameSync } from 'node:fs';
 import { now } from '../clock.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { type Database, openDatabase, removeBeside, writeThrough } from '../store/database.ts';
@@ -42,7 +42,6 @@ const SELECT_CHANGES = 'SELECT total_changes()';
 
 /**
  * Opens `access.db` in a data folder; the caller closes it. If an appliance is running, its next request sees changes.
- *
  * @throws Refused `configuration` if there is no database (unless `create`), it is damaged, it cannot be opened, it
  *   belongs to another program, or the folder is of another kind; `failed` if the disk is full
  */
@@ -116,7 +115,6 @@ function updateSpare(db: Database, folder: DataFolder, onStale: OpenAccessOption
 
 /**
  * Puts the spare copy in place where the file is damaged, missing or older.
- *
  * @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged
  */
 function recover(folder: DataFolder, onRecovered: (reason: string) => void): boolean {
@@ -133,8 +131,7 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): boo
 }
 
 function damaged({ root, access }: DataFolder, reason: string): Refused {
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `${access} cannot be used: ${reason}. A start puts its spare copy in place, if that is sound: restart Wirewatch. Otherwise restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
   );
 }
@@ -147,14 +144,10 @@ function explained<Result>({ access, root }: DataFolder, work: () => Result): Re
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
     if (isDiskFull(error))
-      throw new Refused(
-        'failed',
-        `cannot open ${access}: the disk is full. Free space and try again.`,
-        cause,
-      );
+      throw failed(`cannot open ${access}: the disk is full. Free space and try again.`, cause);
     const detail = isDamage(error)
       ? `${access} is damaged or not a database. Restart Wirewatch, which puts its spare copy in place; or restore a backup: wirewatch restore BACKUP --replace --data ${root}`
       : `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`;
-    throw new Refused('configuration', detail, cause);
+    throw misconfigured(detail, cause);
   }
 }

@@ -4,7 +4,7 @@
  * Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { listed, Refused } from '../refused.ts';
+import { listed, misconfigured, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, type NewAccount } from './accounts.ts';
 import {
@@ -54,7 +54,6 @@ export interface ReplacedKey extends Placed {
 
 /**
  * Creates the missing entries, in one transaction.
- *
  * @param db a writer on access.db, or on a copy for a dry run
  * @throws Refused `configuration` with every entry that cannot be created; then none is
  */
@@ -98,7 +97,7 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   const outcomes = [accounts, subscriptions, keys];
   const problems = outcomes.flatMap((outcome) => outcome.problems);
   if (problems.length > 0)
-    throw new Refused('configuration', listed(problems, 'entries in the configuration cannot be created'));
+    throw misconfigured(listed(problems, 'entries in the configuration cannot be created'));
   const created = {
     accounts: accounts.created.map(({ id }) => id),
     subscriptions: subscriptions.created.map(({ id }) => id),

@@ -58,7 +58,6 @@ export function removeSubscription(db: Database, id: number): Removed {
 
 /**
  * Records the ids of its keys, so that a start does not create them again from the configuration.
- *
  * @throws Refused `failed` if it does not exist
  */
 export function removeAccount(db: Database, account: string): Removed {

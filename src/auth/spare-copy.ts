@@ -84,7 +84,6 @@ export function findAccess(folder: DataFolder): FoundAccess {
 
 /**
  * Brings the spare copy up to date; durable when it returns.
- *
  * @param db a writer without an open transaction: its lock keeps a slower writer from putting an older copy in place
  * @throws the file system's error, with the older copy deleted
  */
@@ -109,7 +108,9 @@ function checked(path: string, open: () => Database): FoundCopy {
     if (damage !== null) return { kind: 'damaged', reason: damage };
     const state = readAccessState(db);
     if (state !== null) return { kind: 'sound', state, content: contentOf(db) };
-    return isUnused(db) ? { kind: 'missing' } : { kind: 'damaged', reason: 'it is not complete' };
+    // A crash came between the creation of the tables and the first transaction.
+    if (db.prepare(SELECT_UNUSED).get() !== undefined) return { kind: 'missing' };
+    return { kind: 'damaged', reason: 'it is not complete' };
   } catch (error) {
     if (error instanceof Refused) throw error;
     return { kind: 'damaged', reason: reasonOf(error) };
@@ -119,11 +120,6 @@ function checked(path: string, open: () => Database): FoundCopy {
 /** @param db access.db, or a copy of it; null: it is not complete */
 export function readAccessState(db: Database): AccessState | null {
   return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
-}
-
-/** Whether a crash came between the creation of the tables and the first transaction. */
-function isUnused(db: Database): boolean {
-  return db.prepare(SELECT_UNUSED).get() !== undefined;
 }
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */

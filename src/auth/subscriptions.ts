@@ -1,8 +1,9 @@
 /** Subscriptions of the accounts. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
 import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
+import { failed } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Changes, changed, failed, getAccount } from './accounts.ts';
+import { type Changes, changed, getAccount } from './accounts.ts';
 
 export interface Subscription {
   readonly id: number;

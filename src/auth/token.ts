@@ -47,8 +47,11 @@ export function createAccessTokens(secret: Buffer) {
     issue({ id, prefix, hash }: Issuer, scopes: readonly Scope[], nowMs: number): string {
       const head = `${prefix}_token_${id}_`;
       const claims = Buffer.alloc(CLAIMS_BYTES);
+      let bits = 0;
       claims.writeUIntBE(nowMs, 0, ISSUED_BYTES);
-      claims[ISSUED_BYTES] = scopeBits(scopes);
+      // One bit for each scope, by its index in SCOPES.
+      for (const scope of scopes) bits |= 1 << SCOPES.indexOf(scope);
+      claims[ISSUED_BYTES] = bits;
       return head + Buffer.concat([claims, sign(...signed(head, claims, hash))]).toString('base64url');
     },
     /** Null if it does not have the form of a token. */
@@ -72,9 +75,4 @@ export function createAccessTokens(secret: Buffer) {
 /** Whether a token is within its lifetime, by a clock that may have been set back a little. */
 export function isTokenCurrent({ issuedMs }: Pick<PresentedToken, 'issuedMs'>, nowMs: number): boolean {
   return nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;
-}
-
-/** One bit for each scope, by its index in SCOPES. */
-function scopeBits(scopes: readonly Scope[]): number {
-  return SCOPES.reduce((bits, scope, index) => (scopes.includes(scope) ? bits | (1 << index) : bits), 0);
 }

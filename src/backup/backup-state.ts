@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isObject } from '../history/format.ts';
-import { isErrorCode, Refused } from '../refused.ts';
+import { failed, isErrorCode, type Refused } from '../refused.ts';
 import { writeWhole } from '../store/folder.ts';
 import { parseInstant } from '../time.ts';
 
@@ -48,12 +48,11 @@ export function readState(folder: string): BackupState | null {
     if (!(error instanceof SyntaxError)) throw error;
   }
   if (isObject(value) && typeof value.version === 'number' && value.version > FORMAT_VERSION)
-    throw new Refused(
-      'failed',
+    throw failed(
       `its ${STATE} has format version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it: ${value.program}`,
     );
   if (Value.Check(BackupState, value)) return value;
-  throw new Refused('failed', `its ${STATE} is damaged`);
+  throw failed(`its ${STATE} is damaged`);
 }
 
 /** @returns the bytes that were written */
@@ -67,7 +66,6 @@ export function sha256(content: Buffer): string {
 
 /**
  * When a backup folder was last updated, epoch milliseconds; null for never.
- *
  * @throws the file system's error, and Refused `failed` as {@link readState} does
  */
 export function backedUpMs(folder: string): number | null {
@@ -76,8 +74,7 @@ export function backedUpMs(folder: string): number | null {
 
 /** A file instead of a backup folder, whether it is to be written or read. */
 export function notAFolder(path: string): Refused {
-  return new Refused(
-    'failed',
+  return failed(
     `${path} cannot be a backup: a backup is a folder. To keep one as a single file, pack the folder with tar, and unpack it before you verify or restore it.`,
   );
 }

@@ -7,7 +7,7 @@ import { isObject, type Mark, parse } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { entriesAfter, newestCommits } from '../history/log-reader.ts';
 import { listSegments } from '../history/segment.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs, parseInstant } from '../time.ts';
@@ -73,7 +73,7 @@ export function cutLog(log: string, untilMs: number): Given {
     if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
     kept = { path: segment.path, end: part.end, mark: part.commit };
   }
-  if (kept === null) throw new Refused('failed', `it contains nothing from before ${formatMs(untilMs)}`);
+  if (kept === null) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);
   const given = givenAfter(log, kept.mark);
   const { path, end } = kept;
   for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);

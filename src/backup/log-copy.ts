@@ -79,7 +79,6 @@ function lastBefore(copy: Segment | undefined): Commit | null | undefined {
 
 /**
  * Appends to the copy of a segment, or makes it anew beside its place; synced. What is not good is cut off again.
- *
  * @param bytes to copy of the segment; @param check reads what was written; @returns its last entry
  */
 function bringUpToDate(
@@ -122,7 +121,6 @@ function bringUpToDate(
 
 /**
  * Reads a segment to its end.
- *
  * @param before null: it is the first segment; undefined: not known
  * @throws LogDamage where it is not whole, or does not join the entry before
  */

@@ -4,7 +4,6 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
-
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
@@ -19,7 +18,7 @@ import { recoverDetections } from '../history/recover.ts';
 import { monthBeforeEnd } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { failed, isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import {
   completeRestore,
@@ -137,9 +136,7 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) return error;
   // The path is in a copy, but the backup is meant.
   const what = damage.message.replaceAll(`${stage.root}/`, '');
-  return new Refused('failed', `${source} cannot be restored: ${what}. Nothing was changed.`, {
-    cause: error,
-  });
+  return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
 function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number): Restored['gone'] {
@@ -168,8 +165,7 @@ function removeEmpty({ root }: DataFolder): void {
 function requireReplace(folder: DataFolder, replace: boolean): void {
   const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
   if (there.length === 0 || replace) return;
-  throw new Refused(
-    'failed',
+  throw failed(
     `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
   );
 }
@@ -182,10 +178,10 @@ function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): 
     : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
   const cause = { cause: error };
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${root} is full. ${state} Free space and try again.`, cause);
+    return failed(`the disk of ${root} is full. ${state} Free space and try again.`, cause);
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
-    return new Refused('failed', `${reason}. ${state} Check the disk and the permissions.`, cause);
+    return failed(`${reason}. ${state} Check the disk and the permissions.`, cause);
   return error;
 }
 
@@ -226,18 +222,13 @@ const SELECT_ENDED = `
   SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
   UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
 
-interface AccessCounts {
-  readonly accounts: number;
-  readonly keys: number;
-  readonly state_ms: number | null;
-}
+type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: number | null };
 
 /**
  * Builds the new state in a folder of its own.
  *
  * The database is built here, and not at the next start, because only that proves that the log can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
- *
  * @param source of {@link findSource}; @param live the folder that is restored into: its access.db may be later, and its
  *   log says what clients have seen
  * @throws Refused `failed`, LogDamage: the text follows the name of the backup
@@ -309,18 +300,12 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
-interface Parting {
-  readonly cut: Given;
-  readonly replaced: Replaced;
-  /** Whether access.db is that of the data folder, and so knows of every removal. */
-  readonly isLater: boolean;
-}
-
+/** @param isLater whether access.db is that of the data folder, and so knows of every removal */
 async function makeDetections(
   { drop, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   raised: boolean,
-  { cut, replaced, isLater }: Parting,
+  { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
 ): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
@@ -371,7 +356,6 @@ async function makeDetections(
 /**
  * Subscriptions of the log that were removed after its end: their rows must not come back, not even to a new owner of
  * the number.
- *
  * @param end when the last entry of the log was written
  */
 function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {

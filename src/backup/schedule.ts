@@ -27,10 +27,7 @@ const RETRY_MS = 5 * MINUTE_MS;
 const OVERDUE_AFTER = 1.5;
 const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
 
-/**
- * @param run runs a command; a test passes its own
- * @param monotonicMs likewise
- */
+/** @param run runs a command; a test passes its own @param monotonicMs likewise */
 export function startBackups(
   { data, drop, folder, every_minutes, now, log, onAlert }: BackupScheduleOptions,
   run = runCommand,

@@ -6,7 +6,7 @@ import { type Commit, type Mark, SNAPSHOT } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { entriesAfter, placeOf } from '../history/log-reader.ts';
 import { listSegments } from '../history/segment.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, dataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { type CopiedAccess, notAFolder, readState, sha256 } from './backup-state.ts';
@@ -15,7 +15,6 @@ type OnProgress = (what: string, done: number, total: number) => void;
 
 /**
  * The path of a backup folder, or of a data folder.
- *
  * @throws Refused `failed` if there is no backup, or it cannot be read
  */
 export function findSource(given: string): string {
@@ -27,15 +26,12 @@ export function findSource(given: string): string {
     throw new Error('it contains no backup');
   } catch (error) {
     if (error instanceof Refused) throw error;
-    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}.`, {
-      cause: error,
-    });
+    throw failed(`cannot read the backup ${path}: ${reasonOf(error, path)}.`, { cause: error });
   }
 }
 
 /**
  * Copies the contents of a backup into an empty folder, and checks that they reach the end that the backup names.
- *
  * @param path of {@link findSource}
  * @returns when it was last updated; null if that is not known, as for a data folder
  * @throws Refused `failed`, LogDamage; the text follows the name of the backup
@@ -43,7 +39,7 @@ export function findSource(given: string): string {
 export function loadSource(path: string, stage: DataFolder, onProgress: OnProgress): string | null {
   // Before the copy: another backup may update it meanwhile.
   const state = readState(path);
-  if (!existsSync(dataFolder(path).secret)) throw new Refused('failed', 'it has no secret');
+  if (!existsSync(dataFolder(path).secret)) throw failed('it has no secret');
   copyFolder(dataFolder(path), stage, onProgress);
   requireSecret(stage.secret, state?.secret_sha256 ?? null);
   requireAccess(stage.access, state?.access ?? null);
@@ -62,13 +58,10 @@ export function hasEntry(log: string, end: Mark): boolean {
 function requireAccess(path: string, expected: CopiedAccess | null): void {
   const found = findCopy(path);
   if (found.kind !== 'sound')
-    throw new Refused(
-      'failed',
-      `its access.db is ${found.kind === 'missing' ? 'missing' : `damaged: ${found.reason}`}`,
-    );
+    throw failed(`its access.db is ${found.kind === 'missing' ? 'missing' : `damaged: ${found.reason}`}`);
   if (expected === null || found.state.change > expected.change) return;
   if (sha256(readFileSync(path)) !== expected.sha256)
-    throw new Refused('failed', 'its access.db is damaged: its content has changed');
+    throw failed('its access.db is damaged: its content has changed');
 }
 
 function copyFolder(from: DataFolder, stage: DataFolder, onProgress: OnProgress): void {
@@ -125,23 +118,21 @@ function readThrough(log: string, end: Mark | null, onProgress: OnProgress): Com
   let hasEnd = end === null;
   for (const { segment, part, bytes } of entriesAfter(log, null)) {
     // Unpacks them: a matching checksum does not prove that they can be read.
-    if (part.lines.length === 0 && part.kind === 'lines')
-      throw new Refused('failed', `${segment.path} is empty`);
+    if (part.lines.length === 0 && part.kind === 'lines') throw failed(`${segment.path} is empty`);
     if (part.kind !== 'commit') continue;
     last = part.commit;
     // A snapshot may have taken the place of the entries up to it.
     hasEnd ||= last.id === end?.id || (last.operation.kind === SNAPSHOT && last.entry > (end?.entry ?? 0));
     onProgress('reading the log', bytes, 0);
   }
-  if (!hasEnd)
-    throw new Refused('failed', `${log} does not reach entry ${end?.entry}, the last one of the backup`);
+  if (!hasEnd) throw failed(`${log} does not reach entry ${end?.entry}, the last one of the backup`);
   return last;
 }
 
 /** @param expected what the backup names; null: a data folder names nothing. @throws Refused `failed` */
 function requireSecret(path: string, expected: string | null): void {
-  if (!existsSync(path)) throw new Refused('failed', 'it has no secret');
+  if (!existsSync(path)) throw failed('it has no secret');
   const secret = readFileSync(path);
   if (secret.length !== SECRET_BYTES || (expected !== null && sha256(secret) !== expected))
-    throw new Refused('failed', 'its secret is damaged');
+    throw failed('its secret is damaged');
 }

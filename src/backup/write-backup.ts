@@ -5,7 +5,6 @@
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
  */
-
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { findAccess, findCopy } from '../auth/spare-copy.ts';
@@ -14,7 +13,7 @@ import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { listSegments } from '../history/segment.ts';
 import { epochTimes } from '../history/version-epoch.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { failed, isErrorCode, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
@@ -97,7 +96,7 @@ function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup 
     return update(folder, options);
   } catch (error) {
     if (beginOf(folder) === begin) throw error;
-    throw new Refused('failed', 'the log was rewritten while it was copied. Run the command again.');
+    throw failed('the log was rewritten while it was copied. Run the command again.');
   } finally {
     release();
   }
@@ -114,7 +113,7 @@ function lockFolder(target: string): Release {
   closeSync(openSync(lock, 'a', 0o600));
   const release = takeLock(lock, OTHER_BACKUP_MS);
   if (release !== null) return release;
-  throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
+  throw failed(`another backup into ${target} is running. Try again later.`);
 }
 
 function update(folder: DataFolder, { target, now, onProgress }: BackupOptions): WrittenBackup {
@@ -122,8 +121,7 @@ function update(folder: DataFolder, { target, now, onProgress }: BackupOptions):
   const copy = dataFolder(target);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes. Restore it from an older backup.`,
     );
   const before = stateOf(copy, secret);
@@ -157,11 +155,7 @@ function stateOf(copy: DataFolder, secret: Buffer): BackupState | null {
   }
 }
 
-/**
- * Nothing of another history, or of a later state of this one, is overwritten.
- *
- * @throws Refused `failed`
- */
+/** Nothing of another history, or of a later state of this one, is overwritten. @throws Refused `failed` */
 function requireEarlier(
   folder: DataFolder,
   copy: DataFolder,
@@ -184,8 +178,7 @@ function requireEarlier(
 }
 
 function alone({ root }: DataFolder, reason: string): Refused {
-  return new Refused(
-    'failed',
+  return failed(
     `${root} is left as it is: ${reason}. Name another folder for the backup, or move this one away.`,
   );
 }
@@ -204,17 +197,13 @@ function epochOf({ detections }: DataFolder): number | null {
 function readAccess(folder: DataFolder): CopiedAccess & { readonly content: Buffer } {
   const found = findAccess(folder);
   if (found.kind !== 'sound')
-    throw new Refused(
-      'failed',
-      `${folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
-    );
+    throw failed(`${folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`);
   const { state, content } = found;
   return { ...state, sha256: sha256(content), content };
 }
 
 /**
  * The last entry that a database has applied; the last one of the log if the database is not reliable.
- *
  * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
 function endOf({ log, detections }: DataFolder, least: number): Mark | null {
@@ -229,12 +218,8 @@ function requireInstallation(folder: DataFolder): void {
   const hasAccess = existsSync(access) || existsSync(spare);
   if (existsSync(secret) && hasAccess) return;
   if (!hasAccess)
-    throw new Refused(
-      'configuration',
-      `there is no installation in ${root}. Name its data folder with --data.`,
-    );
-  throw new Refused(
-    'configuration',
+    throw misconfigured(`there is no installation in ${root}. Name its data folder with --data.`);
+  throw misconfigured(
     existsSync(log)
       ? `${root} cannot be backed up: ${secret} is missing.`
       : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
@@ -246,8 +231,7 @@ function requireOutside({ root, log }: DataFolder, { target, drop }: BackupOptio
   const at = realPath(target);
   const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
   if (at !== realPath(root) && !within(log) && !within(drop)) return;
-  throw new Refused(
-    'failed',
+  throw failed(
     `${target} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
   );
 }
@@ -255,8 +239,7 @@ function requireOutside({ root, log }: DataFolder, { target, drop }: BackupOptio
 function requireParent(target: string): void {
   const parent = dirname(target);
   if (existsSync(parent)) return;
-  throw new Refused(
-    'failed',
+  throw failed(
     `cannot write ${target}: there is no folder ${parent}. Create it, or name another place for the backup. If it is on another disk, check that the disk is mounted.`,
   );
 }
@@ -279,29 +262,24 @@ function explained(
   if (error instanceof Refused) return error;
   const cause = { cause: error };
   if (error instanceof LogDamage)
-    return new Refused(
-      'failed',
+    return failed(
       `the log is damaged: ${error.message}.${stays} To find out what is wrong: wirewatch verify`,
       cause,
     );
   const reason = error instanceof LogFailure ? error.message : reasonOf(error, target);
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${target} is full.${stays} Free space and try again.`, cause);
+    return failed(`the disk of ${target} is full.${stays} Free space and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
   const isOfTarget = path === target || path.startsWith(target + sep);
   if (path.startsWith(root + sep) && !isOfTarget)
-    return new Refused('failed', `${reason}. Run the command as the user that Wirewatch runs as.`, cause);
+    return failed(`${reason}. Run the command as the user that Wirewatch runs as.`, cause);
   // If the folder is gone, SQLite's driver gives no code.
   const isGone = error instanceof TypeError && !existsSync(target);
   if (
     isGone ||
     isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'ESTALE', 'EEXIST')
   )
-    return new Refused(
-      'failed',
-      `cannot write ${target}: ${reason}.${stays} ${adviceOn(error, target)}`,
-      cause,
-    );
+    return failed(`cannot write ${target}: ${reason}.${stays} ${adviceOn(error, target)}`, cause);
   return error;
 }
 

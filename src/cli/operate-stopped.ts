@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
-import { GaveWay } from '../ingest/requests/alone.ts';
+import { GaveWay } from '../ingest/requests/requests.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';

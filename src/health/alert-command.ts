@@ -7,12 +7,7 @@ import type { Logger } from '../log.ts';
 import { SECOND_MS } from '../time.ts';
 import type { AlertDocument } from './alert-texts.ts';
 
-export interface AlertCommand {
-  /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */
-  run(event: 'opened' | 'closed', alert: AlertDocument): void;
-  /** Kills the running command and drops the waiting ones. */
-  close(): void;
-}
+export type AlertCommand = ReturnType<typeof createAlertCommand>;
 
 const RUN_MS = 30 * SECOND_MS;
 /** Several times the number of kinds of alerts. */
@@ -21,7 +16,7 @@ const WAITING_MAX = 100;
 const OWN_VARIABLE = /^WIREWATCH_/;
 
 /** @param command the program and its arguments, without a shell; empty runs nothing */
-export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS): AlertCommand {
+export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS) {
   const [program, ...args] = command;
   const waiting: string[] = [];
   let running: ChildProcess | null = null;
@@ -31,8 +26,10 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
     if (program === undefined || input === undefined) return;
     let child: ChildProcess;
     try {
-      child = start(program, args, runMs);
+      const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
+      child = spawn(program, args, { env: environment(), stdio, timeout: runMs, killSignal: 'SIGKILL' });
     } catch (err) {
+      // Of the system, which `spawn` does not emit: too little memory, for example.
       log.warn({ err, program }, 'cannot run the alert command');
       next();
       return;
@@ -52,7 +49,8 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   }
 
   return {
-    run(event, alert) {
+    /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */
+    run(event: 'opened' | 'closed', alert: AlertDocument): void {
       if (program === undefined) return;
       if (waiting.length === WAITING_MAX) {
         log.warn({ alert: alert.name, event }, 'alert command skipped: too many alerts are waiting for it');
@@ -61,16 +59,14 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       waiting.push(`${JSON.stringify({ event, ...alert })}\n`);
       if (running === null) next();
     },
-    close() {
+    /** Kills the running command and drops the waiting ones. */
+    close(): void {
       waiting.length = 0;
       running?.kill('SIGKILL');
     },
   };
 }
 
-/** @throws errors of the system that `spawn` does not emit, such as too little memory */
-function start(program: string, args: readonly string[], runMs: number): ChildProcess {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
-  const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
-  return spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
 }

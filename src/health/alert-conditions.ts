@@ -5,33 +5,22 @@
 import type { Now } from '../time.ts';
 import { type Alert, type AlertName, alertKey } from './alert-texts.ts';
 
-export interface Conditions {
-  /**
-   * Opens an alert, or updates its detail; null closes it.
-   *
-   * @param of distinguishes alerts of one name, such as those of two certificates
-   */
-  set(name: AlertName, detail: string | null, of?: string): void;
-  has(name: AlertName): boolean;
-  open(): Alert[];
-}
+export type Conditions = ReturnType<typeof createConditions>;
 
 /** @param onOpened called with each alert that was not open before */
-export function createConditions(now: Now, onOpened: (alert: Alert) => void = () => {}): Conditions {
+export function createConditions(now: Now, onOpened: (alert: Alert) => void = () => {}) {
   const conditions = new Map<string, Alert>();
   return {
-    set(name, detail, of = '') {
+    /** Opens an alert, or updates its detail; null closes it. @param of distinguishes alerts of one name */
+    set(name: AlertName, detail: string | null, of = ''): void {
       const key = alertKey({ name, of });
       const before = conditions.get(key);
-      if (detail === null) {
-        conditions.delete(key);
-        return;
-      }
+      if (detail === null) return void conditions.delete(key);
       const alert = { name, of, since: before?.since ?? now(), detail };
       conditions.set(key, alert);
       if (before === undefined) onOpened(alert);
     },
-    has: (name) => [...conditions.values()].some((alert) => alert.name === name),
+    has: (name: AlertName) => [...conditions.values()].some((alert) => alert.name === name),
     open: () => [...conditions.values()],
   };
 }

@@ -4,7 +4,6 @@
  * It checks once a second, and for every health response, so that both are current. The ledger is read again when the
  * database has changed; alerts that no database records are kept as conditions.
  */
-
 import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
@@ -31,12 +30,7 @@ import {
   stalledExports,
 } from './rules.ts';
 
-export interface HealthSource {
-  /** The current health; never throws. */
-  health(): Health;
-  /** Called with each error of a request: damage opens an alert. */
-  noteFault(error: unknown): void;
-}
+export type HealthSource = Pick<Monitor, 'health' | 'noteFault'>;
 
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
@@ -64,9 +58,7 @@ const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 const SELECT_VERSION = 'PRAGMA data_version';
 const NOTHING_DONE: NewestDone = perExport(() => null);
 
-interface Snapshot extends Situation {
-  readonly alerts: readonly Alert[];
-}
+type Snapshot = Situation & { readonly alerts: readonly Alert[] };
 
 /** The part that comes from the database, at the version that was read. */
 interface Ledger {
@@ -77,7 +69,7 @@ interface Ledger {
 }
 
 /** Checks at once, then every second until it is closed. */
-export class Monitor implements HealthSource {
+export class Monitor {
   /** Called when an alert opens, closes or changes its detail. */
   onChange: () => void = () => {};
   readonly #options: MonitorOptions;
@@ -117,6 +109,7 @@ export class Monitor implements HealthSource {
     return inOrder(this.#snapshot().alerts);
   }
 
+  /** The current health; never throws. */
   health(): Health {
     const snapshot = this.#snapshot();
     return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
@@ -160,6 +153,7 @@ export class Monitor implements HealthSource {
     this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
   }
 
+  /** Called with each error of a request: damage opens an alert. */
   noteFault(error: unknown): void {
     const { conditions } = this.#options;
     if (!isDamage(error) || conditions.has('database damaged')) return;
@@ -267,7 +261,6 @@ export class Monitor implements HealthSource {
 
 /**
  * Sets the times of the folder: a file system that went read-only after an error may refuse nothing less.
- *
  * @returns the file system's reason; null: it can be written, or no folder is given
  */
 async function unwritable(folder: string | undefined, nowMs: number): Promise<string | null> {

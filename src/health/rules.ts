@@ -47,7 +47,6 @@ export function evaluateHealth(
 
 /**
  * The exports whose ingest is stalled.
- *
  * @param before the exports whose alert is open
  * @param isCheck whether this is one of the five-minute checks, at which the alert opens; it closes at any time
  */

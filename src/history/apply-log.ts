@@ -38,11 +38,6 @@ const DELETE_ROWS = [
   'DELETE FROM detection WHERE place >> 34 = :ordinal',
 ];
 
-export interface LogApplierOptions {
-  /** See {@link DetectionRows}. */
-  readonly textOf?: (text: string) => string;
-}
-
 export class LogApplier {
   readonly #db: Database;
   /** Whether texts are stored unchanged. */
@@ -58,9 +53,10 @@ export class LogApplier {
   /** Lines in the open transaction. */
   #lines = 0;
 
-  constructor(db: Database, { textOf }: LogApplierOptions = {}) {
+  /** @param textOf see {@link DetectionRows} */
+  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
     this.#db = db;
-    this.#takesBytes = textOf === undefined;
+    this.#takesBytes = textOf === null;
     this.#rows = new DetectionRows(db, textOf);
     this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
   }

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted } from '../counted.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import { type Database, integrityError, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
@@ -63,15 +63,13 @@ export function hasRemovedRows(log: string): boolean {
 
 /**
  * Compacts the log. The caller alone may append to it, and must have closed the open segment.
- *
  * @throws Refused `failed` if the database differs from the log, or is damaged, or there is no room: then nothing was
  *   changed; LogFailure, ENOSPC, whatever `between` throws: the same
  */
 export async function compact(options: CompactOptions): Promise<Compacted> {
   const { folder, nowMs } = options;
   if (existsSync(folder.damage))
-    throw new Refused(
-      'failed',
+    throw failed(
       'detections.db is damaged, so the log cannot be rewritten from it. Restart Wirewatch, which makes the database anew from the log. Nothing was changed.',
     );
   tidyLog(folder.log);
@@ -80,8 +78,7 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
   using db = openDatabase(folder.detections, 'read');
   db.exec('BEGIN');
   const mark = readLogMark(db);
-  if (mark === null)
-    throw new Refused('failed', 'detections.db is still empty, so there is no log to rewrite.');
+  if (mark === null) throw failed('detections.db is still empty, so there is no log to rewrite.');
   requireAll(folder, newestEntry(segments) - mark.entry);
   const work = { ...options, db };
   try {
@@ -161,7 +158,6 @@ async function writeDraft(
 
 /**
  * What is damaged in the log, in words; null: nothing.
- *
  * @throws Refused `failed` if the database differs from it, or was not compared
  */
 function damageOf(folder: DataFolder, result: ScrubResult): string | null {
@@ -181,8 +177,7 @@ function requireSound(db: Database, folder: DataFolder): void {
 function requireAll(folder: DataFolder, lost: number): void {
   if (lost <= 0) return;
   const entries = counted(lost, 'entry', 'entries');
-  throw new Refused(
-    'failed',
+  throw failed(
     `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace), which reads archived files again. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
   );
 }
@@ -203,7 +198,7 @@ function newestEntry(segments: readonly Segment[]): number {
 }
 
 function requireCompared({ not_compared }: ScrubResult): void {
-  if (not_compared !== null) throw new Refused('failed', `${not_compared}. Nothing was changed.`);
+  if (not_compared !== null) throw failed(`${not_compared}. Nothing was changed.`);
 }
 
 function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
@@ -211,8 +206,7 @@ function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
 }
 
 function unsound({ detections }: DataFolder, found: string, cause?: unknown): Refused {
-  return new Refused(
-    'failed',
+  return failed(
     `the log cannot be rewritten from ${detections}: ${found}. Nothing was changed. If the log is not damaged, run wirewatch verify and restart Wirewatch: it makes the database anew from the log. Otherwise restore a backup (wirewatch restore BACKUP --replace).`,
     { cause },
   );

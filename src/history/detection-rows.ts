@@ -104,7 +104,6 @@ export class DetectionRows {
 
   /**
    * Parameters are bound by position, not by name: only here does the difference matter.
-   *
    * @param textOf what to store of a text, in a database made for a comparison; null: all of it
    */
   constructor(db: Database, textOf: ((text: string) => string) | null = null) {
@@ -124,7 +123,6 @@ export class DetectionRows {
 
   /**
    * Adds a new detection, and its first version to the stream.
-   *
    * @param epochs how many version epochs are in the version
    * @param position greater than all before it
    * @returns false if the detection exists: then nothing was changed
@@ -186,7 +184,6 @@ export class DetectionRows {
 
   /**
    * Marks the streams of a subscription as removed; their rows are deleted later. New detections start new streams.
-   *
    * @returns a line for each (effects.ts)
    */
   end(subscription: number): string[] {

@@ -24,14 +24,10 @@ const CREATE_EFFECT = 'CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, lin
 const SELECT_EFFECTS = 'SELECT line FROM temp.effect ORDER BY number';
 const DELETE_EFFECTS = 'DELETE FROM temp.effect';
 
-/** The lines for what a connection changed since they were last taken. */
-export interface Effects {
-  /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
-  take(): string;
-}
+export type Effects = ReturnType<typeof noteEffects>;
 
-/** @param tables tables of the main database, each with a primary key */
-export function noteEffects(db: Database, tables: readonly string[]): Effects {
+/** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
+export function noteEffects(db: Database, tables: readonly string[]) {
   db.pragma('temp_store = MEMORY');
   db.exec(CREATE_EFFECT);
   for (const table of tables) {
@@ -48,7 +44,8 @@ export function noteEffects(db: Database, tables: readonly string[]): Effects {
   const select = db.prepare<unknown[], { line: string }>(SELECT_EFFECTS);
   const clear = db.prepare(DELETE_EFFECTS);
   return {
-    take() {
+    /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
+    take(): string {
       const lines = select.all().map(({ line }) => `${line}\n`);
       if (lines.length > 0) clear.run();
       return lines.join('');
@@ -79,7 +76,6 @@ function columnsOf(db: Database, table: string): Column[] {
 export class EffectApplier {
   readonly #db: Database;
   readonly #tables: ReadonlySet<string>;
-  readonly #columns = new Map<string, readonly Column[]>();
   readonly #statements = new Map<string, Statement>();
 
   constructor(db: Database, tables: readonly string[]) {
@@ -87,10 +83,7 @@ export class EffectApplier {
     this.#tables = new Set(tables);
   }
 
-  /**
-   * @returns false if the line is of another kind
-   * @throws LogDamage if it names an unknown table or column
-   */
+  /** @returns false if the line is of another kind @throws LogDamage if it names an unknown table or column */
   apply(line: Readonly<Record<string, unknown>>): boolean {
     const table = line.put ?? line.delete;
     if (typeof table !== 'string') return false;
@@ -98,41 +91,27 @@ export class EffectApplier {
     if (!this.#tables.has(table) || !isObject(row))
       throw new LogDamage(`a line changes the unknown table ${table}`);
     const names = Object.keys(row);
-    const columns = this.#columnsOf(table);
-    const unknown = names.find((name) => !columns.some((column) => column.name === name));
-    if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
     let statement = this.#statements.get(key);
     if (statement === undefined) {
-      statement = this.#db.prepare(
-        line.put === undefined ? deleteSql(table, names) : this.#putSql(table, names),
-      );
+      const columns = columnsOf(this.#db, table);
+      const unknown = names.find((name) => !columns.some((column) => column.name === name));
+      if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
+      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, columns);
+      statement = this.#db.prepare(sql);
       this.#statements.set(key, statement);
     }
     statement.run(row);
     return true;
   }
+}
 
-  #columnsOf(table: string): readonly Column[] {
-    let columns = this.#columns.get(table);
-    if (columns === undefined) {
-      columns = columnsOf(this.#db, table);
-      this.#columns.set(table, columns);
-    }
-    return columns;
-  }
-
-  #putSql(table: string, names: readonly string[]): string {
-    const keys = this.#columnsOf(table).filter(({ pk }) => pk > 0);
-    const keyNames = new Set(keys.map(({ name }) => name));
-    const others = names.filter((name) => !keyNames.has(name));
-    const update =
-      others.length === 0
-        ? 'NOTHING'
-        : `UPDATE SET ${others.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-    return `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})
-      ON CONFLICT (${[...keyNames].join(', ')}) DO ${update}`;
-  }
+function putSql(table: string, names: readonly string[], columns: readonly Column[]): string {
+  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+  const others = names.filter((name) => !keys.includes(name)).map((name) => `${name} = excluded.${name}`);
+  const update = others.length === 0 ? 'NOTHING' : `UPDATE SET ${others.join(', ')}`;
+  return `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})
+    ON CONFLICT (${keys.join(', ')}) DO ${update}`;
 }
 
 function deleteSql(table: string, keys: readonly string[]): string {

@@ -35,7 +35,6 @@ export interface Tail {
 
 /**
  * Finds the end of a log; changes nothing. Earlier entries are not checked here, but when they are applied.
- *
  * @param mayBeDoubtful whether the caller can check a doubtful end by other means
  * @throws LogDamage if the end is not merely torn: a complete entry follows an incomplete one
  */
@@ -66,7 +65,6 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
 /**
  * Copies the complete entries of the newest segment into a new file, so that they are on the disk: after a kill or a
  * failed fsync, the page cache may show content that is not.
- *
  * @throws LogFailure
  */
 export function trustTail(folder: string, { segment, stumps }: Tail): void {
@@ -130,7 +128,6 @@ export interface LocatedPart {
 /**
  * The entries after one, in order, frame by frame, with every check of the log. After the end, it can be asked again
  * for entries that were added meanwhile.
- *
  * @param after null: from the first entry of the log on
  * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
@@ -171,11 +168,7 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
   }
 }
 
-/**
- * A log starts with entry 1, or with a snapshot (compact.ts).
- *
- * @throws LogDamage if this entry is neither
- */
+/** A log starts with entry 1, or with a snapshot (compact.ts). @throws LogDamage if this entry is neither */
 export function requireBeginning({ entry, after, operation }: Commit): void {
   if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
   throw new LogDamage(`it begins with entry ${grouped(entry)}; earlier entries are missing`);
@@ -183,7 +176,6 @@ export function requireBeginning({ entry, after, operation }: Commit): void {
 
 /**
  * The commit lines of a log, newest first, without reading other frames.
- *
  * @param before only entries with smaller numbers; @param limit the most to return
  * @param segmentsMax the most segments to search, so that a call is short however long the log is
  * @returns `next`: the `before` of the next call; null at the log's beginning

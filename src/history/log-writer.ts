@@ -25,7 +25,8 @@ export interface LogOptions {
 
 export class LogWriter {
   readonly #options: LogOptions;
-  #last: Mark | null;
+  /** The last entry that was decided. */
+  last: Mark | null;
   #path: string | null = null;
   #file: number | null = null;
   /** Where the last entry ends in the open segment. */
@@ -42,7 +43,7 @@ export class LogWriter {
   /** @param tail of {@link findTail}. A segment of another version of the program is closed */
   constructor(options: LogOptions, { last, segment }: { last: Mark | null; segment: Tail['segment'] }) {
     this.#options = options;
-    this.#last = last;
+    this.last = last;
     if (segment === null || segment.program !== options.program) return;
     if (segment.bytes >= (options.segmentBytes ?? SEGMENT_BYTES)) return;
     this.#path = segment.path;
@@ -50,19 +51,14 @@ export class LogWriter {
     this.#offset = segment.bytes;
   }
 
-  /** The last entry that was decided. */
-  get last(): Mark | null {
-    return this.#last;
-  }
-
   /** Whether frames were appended after the last entry. */
   get isPending(): boolean {
     return this.#frames > 0;
   }
 
-  /** Appends lines to the entry. @throws LogFailure; then {@link rollback} discards the entry */
+  /** Appends lines to the entry, if there are any. @throws LogFailure; then {@link rollback} discards the entry */
   append(lines: string): void {
-    this.appendFrame(encodeFrame('lines', lines));
+    if (lines !== '') this.appendFrame(encodeFrame('lines', lines));
   }
 
   /** Appends a frame of kind `lines` that another thread made. */
@@ -77,7 +73,6 @@ export class LogWriter {
 
   /**
    * Decides the entry, and makes it durable.
-   *
    * @param lines the rest of the entry
    * @param mark of a snapshot, which takes the place of the entry with this number and id
    * @throws LogFailure; if the commit line was not written, {@link rollback} discards the entry. After a failed fsync
@@ -85,9 +80,9 @@ export class LogWriter {
    */
   commit(lines: string, operation: Operation, nowMs: number, mark: Mark | null = null): Commit {
     const commit: Commit = {
-      entry: mark?.entry ?? (this.#last?.entry ?? 0) + 1,
+      entry: mark?.entry ?? (this.last?.entry ?? 0) + 1,
       id: mark?.id ?? randomBytes(8).toString('hex'),
-      after: mark === null ? (this.#last?.id ?? null) : null,
+      after: mark === null ? (this.last?.id ?? null) : null,
       at: formatMs(nowMs),
       operation,
       frames: this.#frames,
@@ -101,7 +96,7 @@ export class LogWriter {
       this.#failure = new LogFailure('sync', path, error);
       throw this.#failure;
     }
-    this.#last = commit;
+    this.last = commit;
     this.#isDirty = false;
     this.#end = this.#offset;
     this.#frames = 0;
@@ -141,7 +136,7 @@ export class LogWriter {
 
   #write(bytes: Uint8Array): void {
     if (this.#failure !== null) throw this.#failure;
-    const path = this.#path ?? segmentPath(this.#options.folder, (this.#last?.entry ?? 0) + 1);
+    const path = this.#path ?? segmentPath(this.#options.folder, (this.last?.entry ?? 0) + 1);
     try {
       const file = this.#open(path);
       this.#isDirty = true;
@@ -164,7 +159,7 @@ export class LogWriter {
       wirewatch_log: 'detections',
       format: LOG_FORMAT,
       program,
-      first_entry: (this.#last?.entry ?? 0) + 1,
+      first_entry: (this.last?.entry ?? 0) + 1,
     };
     // Overwrites a segment that a crash left without an entry.
     const file = openSync(path, 'w', 0o600);

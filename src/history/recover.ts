@@ -26,7 +26,7 @@
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
-import { errorCode, Refused } from '../refused.ts';
+import { errorCode, misconfigured, type Refused } from '../refused.ts';
 import {
   abandon,
   CHECKPOINT_BYTES,
@@ -317,8 +317,7 @@ function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refus
   const advice = existsSync(detections)
     ? `If detections.db is sound, write the log anew from it: wirewatch compact --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
     : 'Restore';
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `the log in ${log} is damaged: ${error.message}. Nothing was changed. ${advice} a backup (wirewatch restore BACKUP --replace --data ${root}): what came after it is lost, and archived files are read again.`,
     { cause: error },
   );

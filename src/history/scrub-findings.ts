@@ -1,6 +1,6 @@
 /** The findings of a scrub: counted by kind, with the first of each. The manual is made from this table. */
 import { grouped } from '../counted.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 
 export interface FindingKind {
@@ -21,10 +21,7 @@ export const FINDING_KINDS = {
   'row missing': { of: 'database', means: 'A row of the log is missing from the database.' },
   'row too many': { of: 'database', means: 'The database has a row that is not in the log.' },
   'row differs': { of: 'database', means: 'A row of the database differs from the log.' },
-  'index disagrees': {
-    of: 'database',
-    means: 'An index of the database does not match its table.',
-  },
+  'index disagrees': { of: 'database', means: 'An index of the database does not match its table.' },
   'access damaged': {
     of: 'access',
     means:
@@ -69,14 +66,12 @@ export class ScrubFindings {
 /**
  * Damage is only what the content shows. If a database cannot be opened, for lack of file descriptors or because a disk
  * fails once, rebuilding it would not help.
- *
  * @throws if the error is not about the content: on a full disk unchanged, otherwise Refused `failed`
  */
 export function throwUnlessOfContent(error: unknown, path: string): void {
   if (isDamage(error) || error instanceof Refused) return;
   if (isDiskFull(error)) throw error;
-  throw new Refused(
-    'failed',
+  throw failed(
     `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
     { cause: error },
   );

@@ -149,7 +149,7 @@ class ExpectedDatabase {
     this.name = `made_${attached}`;
     try {
       this.#scratch = openScratch(root, DETECTIONS_SCHEMA, { db: attachTo, name: this.name });
-      this.#applier = new LogApplier(this.#scratch.db, { textOf: () => '' });
+      this.#applier = new LogApplier(this.#scratch.db, () => '');
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);
@@ -164,7 +164,6 @@ class ExpectedDatabase {
 
   /**
    * Applies the log up to a mark of the database, and no further: later entries may still be being written.
-   *
    * @param mark null: the database has applied no entry
    * @throws LogDamage if the log is damaged before the mark, or ends before it; DatabaseDamage if the mark went back
    */
@@ -211,7 +210,6 @@ class ExpectedDatabase {
 /**
  * Checks each segment by itself, so that damage in one does not hide damage in the next. What is found is checked once
  * more: only if it is found again may it be damage. A read may fail, and the newest segment is being written.
- *
  * @param error why reading the log stopped; null: it was not read
  * @param isRepeated whether an earlier scrub, too, found damage that no segment has by itself: then it is a finding
  * @returns false if there is such damage, but it was found for the first time: a new reader may not find it

@@ -56,7 +56,6 @@ export function draftOf(log: string): string {
 /**
  * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides, to a name
  * that makes earlier segments obsolete. Then these go; a crash leaves them to the next start, which tidies.
- *
  * @param entry the number of the snapshot
  */
 export function replaceLog(log: string, entry: number): void {
@@ -93,7 +92,6 @@ function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean 
 
 /**
  * Finds an entry in its segment.
- *
  * @returns `commit` null: it is not there; `end`: where it ends, or where the intact part of the segment ends
  */
 export function findEntry(
@@ -116,7 +114,8 @@ export class FrameReader {
   readonly #path: string;
   readonly #file: number;
   #size: number;
-  #offset: number;
+  /** Where the last intact frame ends. */
+  offset = 0;
   #isOpen = true;
 
   /** @throws LogFailure if the file cannot be opened */
@@ -125,28 +124,22 @@ export class FrameReader {
     try {
       this.#file = openSync(path, 'r');
       this.#size = fstatSync(this.#file).size;
-      this.#offset = 0;
     } catch (error) {
       throw new LogFailure('read', path, error);
     }
   }
 
-  /** Where the last intact frame ends. */
-  get offset(): number {
-    return this.#offset;
-  }
-
   /** Whether everything was intact. */
   get isAtEnd(): boolean {
-    return this.#offset === this.#size;
+    return this.offset === this.#size;
   }
 
   /** @returns null at the end, and if the next frame is not intact */
   next(): Frame | null {
     // A rollback makes the newest segment shorter.
     this.#size = fstatSync(this.#file).size;
-    const frame = this.frameAt(this.#offset);
-    this.#offset = frame?.end ?? this.#offset;
+    const frame = this.frameAt(this.offset);
+    this.offset = frame?.end ?? this.offset;
     return frame;
   }
 
@@ -200,8 +193,10 @@ export class EntryReader {
   readonly #path: string;
   #frames = 0;
   #checksum = 0;
-  #last: Commit | null = null;
-  #end = 0;
+  /** The last complete entry that was read. */
+  last: Commit | null = null;
+  /** Where that entry ends; before the first, where the header ends. */
+  end = 0;
   /** Null if it is not complete: a crash may leave the newest segment so. */
   readonly header: SegmentHeader | null;
 
@@ -216,22 +211,12 @@ export class EntryReader {
       this[Symbol.dispose]();
       throw error;
     }
-    this.#end = this.#reader.offset;
-  }
-
-  /** The last complete entry that was read. */
-  get last(): Commit | null {
-    return this.#last;
-  }
-
-  /** Where that entry ends; before the first, where the header ends. */
-  get end(): number {
-    return this.#end;
+    this.end = this.#reader.offset;
   }
 
   /** Whether nothing follows that entry. */
   get isWhole(): boolean {
-    return this.header !== null && this.#reader.isAtEnd && this.#end === this.#reader.offset;
+    return this.header !== null && this.#reader.isAtEnd && this.end === this.#reader.offset;
   }
 
   /**
@@ -264,14 +249,13 @@ export class EntryReader {
     this.#checkCommit(commit, previous, { frames: this.#frames, checksum: this.#checksum });
     this.#frames = 0;
     this.#checksum = 0;
-    this.#last = commit;
-    this.#end = frame.end;
+    this.last = commit;
+    this.end = frame.end;
     return { kind: 'commit', lines, commit, end: frame.end };
   }
 
   /**
    * Reads to the end by checksums alone, and checks only the last entry: decompressing all takes many times as long.
-   *
    * @throws LogDamage if that entry differs from its commit line
    */
   skipToEnd(): void {
@@ -291,13 +275,13 @@ export class EntryReader {
     if (last === null) return;
     const commit = parseCommit(decodeLines(last.frame.packed).at(-1) ?? '');
     this.#checkCommit(commit, undefined, last);
-    this.#last = commit;
-    this.#end = last.frame.end;
+    this.last = commit;
+    this.end = last.frame.end;
   }
 
   /** The intact commit lines after {@link end}, with where they end: none if the end is only torn. */
   *commitsBehind(): Generator<{ readonly commit: Commit; readonly end: number }, undefined> {
-    for (let from = this.#end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
+    for (let from = this.end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
       const bytes = this.#reader.read(from, SEARCH_BYTES);
       for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
         const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));

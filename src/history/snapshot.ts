@@ -79,7 +79,6 @@ const STREAM_ROW = /^\{"id":"([^"]+)"/;
 
 /**
  * Writes the snapshot, and makes it durable.
- *
  * @param db a view on one state of it: in a transaction, or nobody else writes
  * @throws DatabaseDamage if a row is not what this program writes; LogFailure
  */
@@ -104,7 +103,7 @@ export async function writeSnapshot(
   } finally {
     db.exec(DROP_ORDER);
   }
-  appendSome(log, lines.rest());
+  log.append(lines.rest());
   for (const table of LOGGED_TABLES) if (table !== EPOCHS) appendTable(db, log, table);
   return log.commit('', { kind: SNAPSHOT }, nowMs, mark);
 }
@@ -158,7 +157,6 @@ class RowLines {
 
 /**
  * The lines of a table's rows, each once.
- *
  * @param numberOf ascending with the rows; null: the row has no line
  * @returns the next lines, of rows with numbers up to the given one
  */
@@ -199,9 +197,5 @@ function appendTable(db: Database, log: LogWriter, table: string): void {
     log.append(lines.join(''));
     lines = [];
   }
-  appendSome(log, lines.join(''));
-}
-
-function appendSome(log: LogWriter, lines: string): void {
-  if (lines !== '') log.append(lines);
+  log.append(lines.join(''));
 }

@@ -8,7 +8,7 @@
  * restored state is recognized wherever it lies.
  */
 import { grouped } from '../counted.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DAY_MS } from '../time.ts';
 
@@ -40,7 +40,6 @@ export function positionOfClock(nowMs: number, epochs = 0): number {
 
 /**
  * The position after which a new epoch continues.
- *
  * @param known the last one that was certainly issued; @param epochs with the new one
  * @throws Refused `failed` if there is none: a year for each epoch leaves room for about 200
  */
@@ -48,8 +47,7 @@ export function positionBeyond(known: number, nowMs: number, epochs: number): nu
   const ofClock = positionOfClock(nowMs, epochs);
   const position = Math.max(known + EPOCH_POSITIONS, ofClock);
   if (position <= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)) return position;
-  throw new Refused(
-    'failed',
+  throw failed(
     `positions in the change stream have no room for version epoch ${grouped(epochs)}: each moves them a year ahead. Restore a backup into an empty data folder, or start a new installation. Clients must then start again without their cursors`,
   );
 }
@@ -106,7 +104,6 @@ export function epochAt(db: Database, position: number): number {
  * Whether a cursor proves that a part of the history is lost. It was issued here if a delivery covers its position, and
  * its epoch is the one of that position. A cursor of an earlier epoch is of a part whose loss was known when the next one
  * began. Others are made good once an epoch with a higher number has announced again all that their clients may have missed.
- *
  * @returns the last position that its history has in common with this one, where none is certain: as
  *   {@link monthBeforeEnd}; null if the cursor proves nothing
  */

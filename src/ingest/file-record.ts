@@ -149,7 +149,6 @@ const SCANNED_FILES_MAX = 5000;
 /**
  * The newest matching files, at most 50. It reads a bounded number of records: a page with fewer files can still have a
  * next one.
- *
  * @returns `next`: the `before` of the next page; null when there is none
  */
 export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecord[]; next: number | null } {

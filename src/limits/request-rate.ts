@@ -85,7 +85,6 @@ export type UnseenKeyIds = ReturnType<typeof createUnseenKeyIds>;
  * Limits requests with key ids that an address has not used recently: guessing keys does not reach the database. A key id
  * that was proven from an address within a day is not counted there, so clients that share the address with a guesser
  * keep working.
- *
  * @param limit requests per minute and address; an IPv6 network of 64 bits counts as one
  */
 export function createUnseenKeyIds(
@@ -107,7 +106,6 @@ export type TokenRate = ReturnType<typeof createTokenRate>;
 /**
  * Limits requests for tokens. A client id is public: so that others cannot use up the limit of its owner, it has two
  * windows, one for networks that proved the key recently, and one for all others.
- *
  * @param limit requests per window; @param seen the networks that proved a key
  */
 export function createTokenRate(limit: number, seen: Pick<SeenKeys, 'isSeen' | 'markSeen'>) {

@@ -44,7 +44,6 @@ const BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * The usage of earlier runs; none if there is no file.
- *
  * @param onUnusable called with the reason if the file is not used; it is renamed, since it may belong to another program
  */
 export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): Usage {
@@ -64,7 +63,6 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
 
 /**
  * As the appliance last wrote it, for other threads and processes.
- *
  * @returns null if the file cannot be used, which must not fail a command; {@link NO_USAGE} if there is none
  */
 export function readUsage(path: string): Usage | null {

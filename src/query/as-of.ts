@@ -48,7 +48,6 @@ function selectStreamHead(db: Database): StreamHead {
 
 /**
  * The earliest end of the newest finished windows, epoch milliseconds; null while an export has none.
- *
  * @param contentTypes those that the request reads, without types whose export is switched off
  */
 export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly ContentType[]): number | null {

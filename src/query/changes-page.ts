@@ -76,7 +76,6 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
 /**
  * The page after a cursor, or from a time on.
- *
  * @param epoch of the cursor
  * @param onEndLost called for a cursor that this log never gave out, since its end is lost. Until versions are raised, any
  *   page after it would skip changes that are announced again then

@@ -94,7 +94,6 @@ export function withBaseUrl(stored: string, baseUrl: Buffer): string {
 
 /**
  * Searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page.
- *
  * @param json stored detections; @param baseUrl of {@link jsonBaseUrl}
  */
 export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {

@@ -76,7 +76,6 @@ export type VersionSpan = Readonly<Record<'low' | 'high', number>>;
 /**
  * Versions of a detection. They have no index, so its stream is scanned from both ends, where most are: from its first
  * detection, and from its newest version.
- *
  * @param span `next` of the previous call; null for the first
  * @returns `next`: null when everything was scanned; null where there is no such detection
  */

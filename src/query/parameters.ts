@@ -139,7 +139,6 @@ function listItems(name: string, value: string): string[] {
 
 /**
  * Percent-decodes a name or value; `+` is a space. Node's HTTP parser refuses bytes outside of ASCII.
- *
  * @param what it is, for the error
  */
 function decode(raw: string, what: string): string {

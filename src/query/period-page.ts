@@ -99,7 +99,9 @@ export function readPeriodPage(
     const wanted = isNewest ? newest(query, span) : parts(query.sort, span, bound);
     const { data, rows, last } = readParts(db, query, filter, wanted);
     const reached = rows === query.limit ? last : bound;
-    const isEnd = reached === null || !moreBehind(db, query, reached, span.end);
+    const isEnd =
+      reached === null ||
+      more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, last, next: isEnd ? null : reached, as_of_ms };
   });
 }
@@ -202,10 +204,6 @@ function lastId(data: Buffer): string {
   return data.toString('latin1', start, data.indexOf('"', start));
 }
 
-function moreBehind(db: Database, query: Query, place: PeriodPlace, end: number): boolean {
-  return more(db, query.streams.length, '').get(behind(query, place, end))?.more === 1;
-}
-
 /** The rest of a second, and the seconds up to an end. */
 function behind({ streams, sort }: Query, { second, id }: PeriodPlace, end: number): Values {
   return { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
@@ -223,13 +221,11 @@ interface TextRow extends Checksums {
   readonly second: number | null;
 }
 
-interface BodyRow extends PeriodPlace, StoredText {}
-
 type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
 
 interface Statements {
   readonly text: Family<TextRow>;
-  readonly rows: Family<BodyRow>;
+  readonly rows: Family<PeriodPlace & StoredText>;
 }
 
 function statementsOf({ text, rows }: PartSql): Statements {
@@ -279,9 +275,6 @@ export function recordsBeginBy(db: Database, names: readonly StreamName[], secon
 
 /** The earliest of all; null when no stream has records. */
 export function readFirstDataStart(db: Database, streams: readonly StreamName[]): number | null {
-  let first: number | null = null;
-  for (const start of readDataStarts(db, streams).values()) {
-    if (start !== null && (first === null || start < first)) first = start;
-  }
-  return first;
+  const starts = [...readDataStarts(db, streams).values()].filter((start) => start !== null);
+  return starts.length === 0 ? null : Math.min(...starts);
 }

@@ -17,7 +17,6 @@ export type Period = Readonly<Record<'from' | 'to', number>>;
 
 /**
  * The period of two ends. A future `to` becomes now before anything is checked.
- *
  * @param zone of zoneId
  * @throws Refused `invalid_request` when it is empty or too wide
  */

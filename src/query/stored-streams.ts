@@ -105,7 +105,6 @@ function parameterName(index: number): string {
 /**
  * Prepared statements whose text depends on the number of streams and the filters of a request, cached for each database:
  * preparing takes longer than reading a small page.
- *
  * @param render the SQL for a number of streams and a fragment of conditions
  */
 export function statementFamily<Row>(

@@ -25,11 +25,7 @@ import {
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 export type Edges = ReadonlyMap<number, number>;
 
-/**
- * Call it within the snapshot of the page.
- *
- * @throws DatabaseDamage where the index of positions contradicts the rows
- */
+/** Call it within the snapshot of the page. @throws DatabaseDamage where the index of positions contradicts the rows */
 export function edgesAt(db: Database, streams: readonly StoredStream[], position: number): Edges {
   const edges = new Map<number, number>();
   const found = edge(db, streams.length, '').all({ ...streamValues(streams), position });
@@ -108,7 +104,6 @@ export function isCheckedHead(db: Database, head: number): boolean {
 /**
  * Every page relies on the head, the greatest position of all rows. Call it within the snapshot in which that was read;
  * each head is checked once.
- *
  * @throws DatabaseDamage where the streams or the last transaction record another one
  */
 export function checkHead(db: Database, head: number): void {

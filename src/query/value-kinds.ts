@@ -58,7 +58,6 @@ const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
  * Reads a domain, or an http(s) address of nothing else (`https://example.com/`).
- *
  * @returns lower case and punycode; null for anything that is no host, or has a path, port, query, fragment or user
  */
 export function parseDomain(text: string): string | null {

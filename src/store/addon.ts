@@ -8,13 +8,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {
-  closeSync,
   constants,
   existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -26,7 +24,8 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { misconfigured, reasonOf } from '../refused.ts';
+import { openFile } from './folder.ts';
 
 let loaded: object | undefined;
 
@@ -36,7 +35,6 @@ const LOADED_FILE = 'wirewatch addon';
 /**
  * The addon for `new Database(file, { nativeBinding })`, or undefined if better-sqlite3 finds it by itself. Call this on
  * the main thread before any worker starts: an addon first loaded by a worker is unloaded with that worker.
- *
  * @throws Refused 'configuration' if the executable can load it from none of the folders
  */
 export function nativeBinding(): object | undefined {
@@ -73,8 +71,7 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
       failures.push(`${folder}: ${reasonOf(error)}`);
     }
   }
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     'cannot load SQLite: none of these folders can hold its library:\n' +
       `${failures.map((failure) => `  ${failure}\n`).join('')}` +
       'Set WIREWATCH_ADDON_DIR to a folder that only this user can access (mode 0700), on a file system that is ' +
@@ -84,7 +81,6 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
 
 /**
  * The folders for the addon, in the order of trying.
- *
  * @param environment empty variables and relative paths are ignored (XDG Base Directory Specification), except that
  *   WIREWATCH_ADDON_DIR may be relative
  */
@@ -115,7 +111,6 @@ function home(): string | undefined {
 
 /**
  * Creates the folder if it is missing. One that another user could write to or replace is neither used nor changed.
- *
  * @returns the folder's path, without links
  */
 function prepareFolder(folder: string): string {
@@ -176,22 +171,17 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
 
 /** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
 function isGenuine(file: string, length: number, hash: string): boolean {
-  let descriptor: number;
   try {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     // Windows has neither of the two flags.
-    descriptor = openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+    using opened = openFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+    const found = fstatSync(opened.fd);
+    const uid = process.getuid?.();
+    const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
+    if (!isOwn || !found.isFile() || found.size !== length) return false;
+    return sha256(readFileSync(opened.fd)) === hash;
   } catch {
     return false; // Missing, a link, or unreadable: writing it again shows which.
-  }
-  try {
-    const found = fstatSync(descriptor);
-    if (!found.isFile() || found.size !== length) return false;
-    if (process.getuid !== undefined && (found.uid !== process.getuid() || (found.mode & 0o022) !== 0))
-      return false;
-    return sha256(readFileSync(descriptor)) === hash;
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -35,7 +35,6 @@ const walPath = (path: string) => `${path}-wal`;
 /**
  * Opens `detections.db` for writing; the file is created if it is missing. Only {@link checkpoint} copies its write-ahead
  * log, so {@link closeDetections} must close it, or {@link abandon}.
- *
  * @throws as openDatabase
  */
 export function openDetections(path: string): Database {
@@ -49,7 +48,6 @@ export function openDetections(path: string): Database {
 /**
  * Copies the write-ahead log into the database file and empties it. Waits only briefly for a long reader, such as a
  * command: the next checkpoint copies the rest. Not within a transaction.
- *
  * @throws SQLite's error, or that of the disk
  */
 export function checkpoint(db: Database): void {
@@ -88,7 +86,6 @@ export function abandon(db: Database): void {
 /**
  * Drops a write-ahead log that the file does not need; before anything opens the database. What only that log had is in
  * the log of the service.
- *
  * @returns whether the file can be used: false if it has pages of two states, and its write-ahead log is not there
  */
 export function settleWal(path: string): boolean {

@@ -9,7 +9,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isErrorCode, Refused } from '../refused.ts';
+import { isErrorCode, misconfigured } from '../refused.ts';
 import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
@@ -38,15 +38,13 @@ export function pendingRestore({ root }: DataFolder): string | null {
 /** @throws Refused `configuration` while a restore is not complete: the files may be of two states */
 export function refuseHalfRestored(folder: DataFolder): void {
   if (pendingRestore(folder) === null) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `a restore into ${folder.root} is running or was interrupted. If it is not running, complete it: start Wirewatch (wirewatch serve), or repeat the restore command.`,
   );
 }
 
 /**
  * Completes a restore; the caller holds the locks of {@link takeStopped}.
- *
  * @returns the name of the folder with the previous files; null: there were none; undefined: there was nothing to do
  */
 export function completeRestore(folder: DataFolder): string | null | undefined {
@@ -77,7 +75,9 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const own = stateFiles(folder).filter(
-      (file) => file === name || (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
+      (file) =>
+        file === name ||
+        (name.endsWith('.db') && (file.startsWith(`${name}.`) || file.startsWith(`${name}-`))),
     );
     steps.push(...own.map(moveAside));
     steps.push(() => {
@@ -92,9 +92,4 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     syncFolder(root);
   });
   return steps;
-}
-
-/** The suffix of a file that belongs to another, such as `-wal`; empty if it does not. */
-function after(file: string, name: string): string {
-  return file.startsWith(name) ? file.slice(name.length) : '';
 }

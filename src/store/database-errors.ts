@@ -1,8 +1,4 @@
-/**
- * Classifies errors of databases and of the files beside them, by their code alone.
- *
- * https://sqlite.org/rescode.html
- */
+/** Classifies errors of databases and of the files beside them, by their code alone. https://sqlite.org/rescode.html */
 import { errorCode, isErrorCode } from '../refused.ts';
 
 /** Whether an error says that the disk is full. */

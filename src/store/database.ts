@@ -7,7 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Driver from 'better-sqlite3';
-import { isErrorCode, Refused } from '../refused.ts';
+import { isErrorCode, misconfigured, type Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 import { type Schema, schemaVersion, UnknownSchema } from './schema.ts';
@@ -68,7 +68,6 @@ type Mode = keyof typeof MODES;
  *
  * A read-only connection to a database that nobody has open would leave an empty write-ahead log beside it. So `inspect`
  * opens such a one for writing and forbids writes: SQLite then removes its files when the connection closes.
- *
  * @param schema the tables: to create them, or to check that they are there
  * @throws UnknownSchema if the tables are others; Refused `configuration` if the file is empty, not a Wirewatch
  *   database, or on a file system without shared memory. Nothing is changed then
@@ -89,7 +88,6 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
 /**
  * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
  * write-ahead log.
- *
  * @throws as {@link openDatabase}
  */
 export function refuseForeign(path: string, schema: Schema): void {
@@ -132,14 +130,11 @@ export function makeSchema(db: Database, schema: Schema): void {
   }).immediate();
 }
 
-/**
- * @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind
- */
+/** @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind */
 export function requireSchema(db: Database, path: string, schema: Schema): void {
   const applicationId = Number(db.pragma('application_id', { simple: true }));
   if (applicationId !== schema.application_id)
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
     );
   const version = Number(db.pragma('user_version', { simple: true }));
@@ -151,8 +146,7 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   const db = connect(path, MODES.write);
   return prepared(db, () => {
     if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-      throw new Refused(
-        'configuration',
+      throw misconfigured(
         `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
       );
     }
@@ -160,11 +154,7 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   });
 }
 
-/**
- * Opens a copy in memory, to try something on; the caller closes it.
- *
- * @param db null: a new database
- */
+/** Opens a copy in memory, to try something on; the caller closes it. @param db null: a new database */
 export function openCopyInMemory(db: Database | null, schema: Schema): Database {
   const copy = openContent(db?.serialize() ?? ':memory:');
   if (db === null) makeSchema(copy, schema);
@@ -188,7 +178,6 @@ const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 /**
  * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
  * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
- *
  * @param attachTo a connection to which it is attached
  */
 export function openScratch(
@@ -240,7 +229,6 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
 /**
  * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with every
  * later connection of this process to the same file, also under another name, and these would not see their own log.
- *
  * @throws what `prepare` throws
  */
 function prepared(db: Database, prepare: () => void): Database {
@@ -328,8 +316,7 @@ export function isEmpty(path: string): boolean {
 
 /** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
 export function emptied(path: string): Refused {
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `${path} is empty. The log next to it was not changed. Restore a backup: wirewatch restore BACKUP --replace`,
   );
 }

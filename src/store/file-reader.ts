@@ -1,20 +1,10 @@
 /** A reader for a database that other processes create and replace: opened when needed. */
-
 import { statSync } from 'node:fs';
 import { type Database, openDatabase } from './database.ts';
 
-export interface FileReader extends Disposable {
-  /**
-   * The database at the path; null if there is none. A replaced file is opened again, so call this for each piece of
-   * work.
-   *
-   * @throws SQLite's error
-   */
-  db(): Database | null;
-  close(): void;
-}
+export type FileReader = ReturnType<typeof createFileReader>;
 
-export function createFileReader(path: string): FileReader {
+export function createFileReader(path: string) {
   let open: { readonly db: Database; readonly ino: number } | null = null;
   const close = () => {
     const closing = open;
@@ -22,7 +12,11 @@ export function createFileReader(path: string): FileReader {
     closing?.db.close();
   };
   return {
-    db() {
+    /**
+     * The database at the path; null if there is none. A replaced file is opened again, so call this for each piece of
+     * work. @throws SQLite's error
+     */
+    db(): Database | null {
       const ino = statSync(path, { throwIfNoEntry: false })?.ino;
       if (open !== null && open.ino !== ino) close();
       if (ino === undefined) return null;

@@ -20,7 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import { formatCompact } from '../time.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -73,7 +73,6 @@ export function dataFolder(root: string): DataFolder {
 
 /**
  * Creates the folder (0700) if it is missing. It may be a link to a folder: systemd makes one for a dynamic user.
- *
  * @returns whether it was missing
  * @throws Refused `configuration` if this user cannot write to it, or to the files in it
  */
@@ -113,8 +112,7 @@ function unusable(root: string, error: unknown): Refused {
     isErrorCode(error, 'EACCES') && isMissing(root)
       ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
       : reasonOf(error);
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `cannot use the data folder ${root}: ${reason}. Run as the owner of the folder, change its owner to this user (chown -R), or name another folder with --data.`,
   );
 }
@@ -122,13 +120,12 @@ function unusable(root: string, error: unknown): Refused {
 /** @throws Refused `configuration` if the path is a file */
 export function refuseFile(root: string): void {
   if (statsOf(root, statSync)?.isDirectory() === false)
-    throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
+    throw misconfigured(`${root} is a file, not a folder. Name another folder with --data.`);
 }
 
 /**
  * Refuses links in the folder: with one, who can write to the folder could make the appliance, or a command of root,
  * write to files elsewhere. The folder itself may be a link.
- *
  * @throws Refused `configuration`
  */
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
@@ -138,8 +135,7 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
     [log, ...Object.values(files), ...beside].find((path) => statsOf(path, lstatSync)?.isSymbolicLink()) ??
     linksIn(log)[0];
   if (link === undefined) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
   );
 }
@@ -186,7 +182,6 @@ export function isThere(path: string): boolean {
  *
  * If several processes do so at the same moment, exactly one succeeds. On a file system without hard links, the last
  * one replaces the others' file.
- *
  * @returns whether this file has the name
  */
 export function appearAs(path: string, draft: string): boolean {
@@ -244,7 +239,6 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
 
 /**
  * Writes a small file that gets its name only when its content is on the disk.
- *
  * @param mode by default, only this user may read it
  * @returns its size in bytes
  */
@@ -282,8 +276,7 @@ export function syncFolder(path: string): void {
 
 /** What is said of a data folder without accounts, to commands that need an installation. */
 export function noInstallation(root: string): Refused {
-  return new Refused(
-    'configuration',
+  return misconfigured(
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
   );
 }

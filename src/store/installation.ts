@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { now } from '../clock.ts';
-import { Refused } from '../refused.ts';
+import { misconfigured, Refused } from '../refused.ts';
 import { ACCESS_SCHEMA } from './access-schema.ts';
 import { type Database, isEmpty, refuseForeign, writing } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
@@ -20,7 +20,6 @@ const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
 
 /**
  * Records the kind on first use, and checks it later.
- *
  * @param db access.db, opened for writing
  * @throws Refused `configuration` if the folder is of another kind
  */
@@ -30,8 +29,7 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
     return installationKind(db);
   });
   if (found === kind) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     kind === 'appliance'
       ? `${db.name} was created by "wirewatch ${found}", whose keys are public. Name another folder with --data.`
       : `${db.name} belongs to ${found === 'appliance' ? 'an existing installation' : `"wirewatch ${found}"`}, which the ${kind} does not change. Name another folder with --data.`,
@@ -46,7 +44,6 @@ export function installationKind(db: Database): InstallationKind | null {
 
 /**
  * Checks that the databases in a data folder are of this program, before anything in it is changed.
- *
  * @throws Refused `configuration` if one is not
  */
 export function refuseForeignDatabases({ access, detections }: DataFolder): void {

@@ -9,7 +9,7 @@
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isErrorCode, Refused } from '../refused.ts';
+import { failed, isErrorCode } from '../refused.ts';
 import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
@@ -31,7 +31,6 @@ export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
 
 /**
  * Takes the locks of an appliance. It waits for a command that ingests, which sees the second lock and gives way.
- *
  * @param onWaiting called once, if there is such a command
  * @throws Refused `failed` if another appliance runs there, or a command does not give way
  */
@@ -41,8 +40,7 @@ export async function takeServeLocks(
 ): Promise<Release> {
   const releaseServe = takeLock(serveLock);
   if (releaseServe === null) {
-    throw new Refused(
-      'failed',
+    throw failed(
       `another process is already using the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
   }
@@ -62,25 +60,20 @@ export async function takeServeLocks(
     if (!isTold) onWaiting();
     await nextTurn();
   }
-  throw new Refused(
-    'failed',
+  throw failed(
     `another command, such as a restore, is using the data folder ${root}. Start again when it has finished.`,
   );
 }
 
 /**
  * Takes the locks to create or replace a database while nobody uses it.
- *
  * @throws Refused `failed` while an appliance or a command uses the folder
  */
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
     const who = isLocked(folder.serveLock) ? 'Wirewatch' : 'an ingest command';
-    throw new Refused(
-      'failed',
-      `${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`,
-    );
+    throw failed(`${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`);
   }
   using held = new DisposableStack();
   held.defer(releaseLock);
@@ -89,16 +82,11 @@ export function takeStopped(folder: DataFolder): Release {
   return () => both.dispose();
 }
 
-/**
- * Takes the lock to replace files of the data folder.
- *
- * @throws Refused `failed` while a command uses them
- */
+/** Takes the lock to replace files of the data folder. @throws Refused `failed` while a command uses them */
 export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   const release = takeLock(stateLock, COMMANDS_MS);
   if (release !== null) return release;
-  throw new Refused(
-    'failed',
+  throw failed(
     `another command, such as a backup, is using the data folder ${root}. Try again when it has finished. Nothing was changed.`,
   );
 }
@@ -118,7 +106,6 @@ export function makeStateLock({ stateLock }: DataFolder): void {
 
 /**
  * Prevents a restore from replacing the files of the data folder.
- *
  * @param create whether the caller may create the lock's file: it must belong to the folder's owner
  * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
  */
@@ -135,8 +122,7 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
     if (isForbidden(error)) return () => {};
     throw error;
   }
-  if (release === null)
-    throw new Refused('failed', `a restore into ${root} is running. Try again when it has finished.`);
+  if (release === null) throw failed(`a restore into ${root} is running. Try again when it has finished.`);
   return release;
 }
 

@@ -1,19 +1,17 @@
 /** Whose a data folder is: one user runs Wirewatch on it and its commands, so that each can open what the others write. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
-import { isErrorCode, Refused } from '../refused.ts';
+import { isErrorCode, misconfigured } from '../refused.ts';
 import type { DataFolder } from './folder.ts';
 
 /**
  * Checks that the folder belongs to the user of this process; a missing one does.
- *
  * @throws Refused `configuration` with the owner and how to run the command as that user
  */
 export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {
   const found = ownerOf(root);
   if (found === null || found.uid === process.geteuid?.()) return;
   refuseUnreadable({ root });
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `the data folder ${root} belongs to ${found.name}: run this as that user, for example: ${found.asOwner} wirewatch ...`,
   );
 }
@@ -22,8 +20,7 @@ export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {
 export function refuseUnreadable({ root }: Pick<DataFolder, 'root'>): void {
   const found = ownerOf(root);
   if (found === null || isReadable(root)) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `no permission to read ${root} (owned by ${found.name}): run it as that user, for example: ${found.asOwner} wirewatch ...`,
   );
 }
@@ -49,8 +46,7 @@ function ownerOf(root: string): Owner | null {
     return { uid, name: name ?? `user id ${uid}`, asOwner };
   } catch (error) {
     if (!isErrorCode(error, 'EACCES')) return null;
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `no permission to see ${root}: run it as the user that owns the data folder, for example: sudo -u wirewatch wirewatch ...`,
     );
   }

@@ -11,7 +11,7 @@ import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, writeSync }
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { isErrorCode } from '../refused.ts';
-import { type DataFolder, writeWhole } from './folder.ts';
+import { type DataFolder, openFile, writeWhole } from './folder.ts';
 
 export interface Ended {
   readonly kind: 'key' | 'account';
@@ -40,19 +40,15 @@ export function prepareRevocations(folder: DataFolder): void {
 
 /** Durable when it returns. @throws the file system's error; Error if the file has no room left */
 export function noteEnded(folder: DataFolder, ended: Ended): void {
-  const file = openSync(pathOf(folder), 'r+');
-  try {
-    const bytes = Buffer.alloc(FILE_BYTES);
-    readSync(file, bytes);
-    const at = linesOf(bytes).at(-1)?.end ?? 0;
-    const document = JSON.stringify(ended);
-    const line = `${checksum(document)} ${document}\n`;
-    if (at + line.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
-    writeSync(file, line, at);
-    fdatasyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  using file = openFile(pathOf(folder), 'r+');
+  const bytes = Buffer.alloc(FILE_BYTES);
+  readSync(file.fd, bytes);
+  const at = linesOf(bytes).at(-1)?.end ?? 0;
+  const document = JSON.stringify(ended);
+  const line = `${checksum(document)} ${document}\n`;
+  if (at + line.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
+  writeSync(file.fd, line, at);
+  fdatasyncSync(file.fd);
 }
 
 /** In the order in which they were noted. @throws the file system's error */
@@ -67,13 +63,9 @@ export function readEnded(folder: DataFolder): Ended[] {
 
 /** Once access.db has them. @throws the file system's error */
 export function emptyRevocations(folder: DataFolder): void {
-  const file = openSync(pathOf(folder), 'r+');
-  try {
-    writeSync(file, ' '.repeat(FILE_BYTES), 0);
-    fdatasyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  using file = openFile(pathOf(folder), 'r+');
+  writeSync(file.fd, ' '.repeat(FILE_BYTES), 0);
+  fdatasyncSync(file.fd);
 }
 
 /** The lines whose checksum is right. `end`: the place in the file behind it. */

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { counted } from '../counted.ts';
-import { Refused } from '../refused.ts';
+import { misconfigured } from '../refused.ts';
 import { appearAs, type DataFolder } from './folder.ts';
 
 export const SECRET_BYTES = 32;
@@ -20,8 +20,7 @@ export function readSecret(folder: DataFolder): Buffer {
   }
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES) {
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `the secret ${folder.secret} has ${counted(secret.length, 'byte')} instead of ${SECRET_BYTES}. Restore the file from a backup: without it, all existing cursors are invalid.`,
     );
   }
@@ -33,8 +32,7 @@ function refuseLost({ root, secret, detections, log }: DataFolder): void {
   if (!existsSync(detections) && !existsSync(log)) return;
   // Another process has created it meanwhile.
   if (existsSync(secret)) return;
-  throw new Refused(
-    'configuration',
+  throw misconfigured(
     `the secret ${secret} is missing, although ${root} already holds data. Without it, all existing cursors, access tokens and photo addresses are invalid. Copy the file from a backup: it is "secret" in the backup folder. Without a backup, run this as the user that Wirewatch runs as: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}). Every client must then start again.`,
   );
 }

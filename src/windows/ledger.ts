@@ -139,7 +139,6 @@ export function setWindow(db: Database, window: ExportWindow): void {
 /**
  * Sets from which window on those of an export are expected, and forgets what was said of earlier ones whose files
  * never came: files that are held for them are read. The next search is due at once.
- *
  * @returns how many windows are no longer missing or abandoned
  */
 export function expectFrom(db: Database, exportName: ExportName, window_start: number): number {

@@ -44,7 +44,6 @@ export class MissingWindows {
 
   /**
    * Searches if it is time to, which is once a day.
-   *
    * @param isSteady see steadyClock: after a jump of the clock nothing is searched, and then once more. Nor is anything
    *   searched by a clock that is behind a finished window.
    * @returns how many windows became missing and how many were abandoned; null: it was not time

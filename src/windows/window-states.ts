@@ -34,7 +34,6 @@ export function isHistory(windowStartMs: number, readAtMs: number): boolean {
 
 /**
  * What to do with a file that arrives for a window in this status.
- *
  * @param failedWindows the operator's setting for failed windows
  */
 export function arrival(

@@ -128,8 +128,7 @@ export class Applier {
       if (batch.frame === null) throw new Error('a batch of rows has no log frame');
       log.appendFrame(batch.frame);
     }
-    const lines = outcomes.lines();
-    if (lines !== '') log.append(lines);
+    log.append(outcomes.lines());
   }
 
   /** Ends the streams of a subscription; its rows are deleted later. */
@@ -150,13 +149,10 @@ export class Applier {
     for (const { ordinal } of streams)
       for (let reached: number | undefined = after; reached !== undefined; ) {
         const batch = changed.all({ ordinal, after: reached, end, limit: REISSUED_A_FRAME });
-        if (batch.length > 0) log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
+        log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
         reached = batch.at(-1)?.position;
       }
-    for (const id of undone) {
-      const line = this.#reissue(id);
-      if (line !== '') log.append(line);
-    }
+    for (const id of undone) log.append(this.#reissue(id));
   }
 
   #reissue(id: string): string {

@@ -151,7 +151,6 @@ function appliedText(rowsApplied: number, rows: number): string {
 
 /**
  * Ends a backfill whose file is gone. After a restore, a record may be from before the file was applied to its end.
- *
  * @returns null while a file with its name waits: it may be the same
  * @throws the file system's error if the drop folder cannot be read
  */
@@ -187,7 +186,6 @@ export interface InParts {
 
 /**
  * Applies a file in transactions of bounded size.
- *
  * @param read begins to read the file. Called again behind the last transaction when subscriptions or licences change:
  *   what is written from then on is as they say
  */

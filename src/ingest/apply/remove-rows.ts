@@ -89,7 +89,6 @@ export async function removeSubscription(
 /**
  * Completes all open removals with one compaction of the log, and closes them: until then a subscription cannot be added
  * again. It does the same for what a restored log has of removed rows.
- *
  * @returns `left_in_log`: why the log still has such rows, and the removals stay open; null if it has none
  */
 export async function serveRemovals(

@@ -9,7 +9,6 @@
  * write, so the time is taken after the commit, sent to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
-
 import { LOGGED_TABLES } from '../../history/apply-log.ts';
 import { DetectionRows } from '../../history/detection-rows.ts';
 import { type Effects, noteEffects } from '../../history/effects.ts';
@@ -96,7 +95,6 @@ export class StreamWriter {
 
   /**
    * Begins a transaction; when the one before it was delivered is written first.
-   *
    * @param epoch the transaction begins a version epoch; null: it does not
    */
   begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {

@@ -18,60 +18,54 @@ const FILES_MAX = 200;
 /** How long the alert stays open after the last change. */
 const SHOWN_MS = paced(HOUR_MS);
 
-export class ChangedFiles {
-  readonly #files: FileStore;
-  readonly #everyMs: number;
+export type ChangedFiles = ReturnType<typeof changedFiles>;
+
+/** @param everyMs between two looks: a look reads the state of up to {@link FILES_MAX} files */
+export function changedFiles(files: FileStore, everyMs: number) {
+  const { drop, writer, now, setCondition } = files;
   /** The times of the files as they were read or first looked at, by ingest number; their sizes are in their records. */
-  #times = new Map<number, bigint>();
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #foundAtMs = Number.NEGATIVE_INFINITY;
+  let times = new Map<number, bigint>();
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let foundAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param everyMs between two looks: a look reads the state of up to {@link FILES_MAX} files */
-  constructor(files: FileStore, everyMs: number) {
-    this.#files = files;
-    this.#everyMs = everyMs;
-  }
-
-  /** Remembers the time of a file that was read. */
-  note({ number }: FileRecord, { mtimeNs }: FileSnapshot): void {
-    this.#times.set(number, mtimeNs);
-  }
-
-  /** Looks if it is time to: call it before a scan, which then finds what is read again. @throws if the disk is full */
-  run(): void {
-    const nowMs = monotonicMs();
-    if (nowMs - this.#lookedAtMs < this.#everyMs) return;
-    this.#lookedAtMs = nowMs;
-    const { writer, now, setCondition } = this.#files;
-    const since = now() - LOOKED_AT_MS;
-    const times = new Map<number, bigint>();
-    for (const record of newestFiles(writer.db, FILES_MAX)) {
-      if (record.outcome !== 'applied' || (record.finished_at ?? 0) < since) continue;
-      const reason = this.#look(record, times);
-      if (reason === null) continue;
-      this.#foundAtMs = nowMs;
-      setCondition('file changed after reading', `${record.name}: ${reason}`);
-    }
-    this.#times = times;
-    if (nowMs - this.#foundAtMs >= SHOWN_MS) setCondition('file changed after reading', null);
-  }
-
-  /** @param times gets that of a file that has not changed; @returns what is said of one that has; null: it has not */
-  #look(record: FileRecord, times: Map<number, bigint>): string | null {
+  /** @param next gets the time of a file that has not changed; @returns what is said of one that has; null: it has not */
+  function look(record: FileRecord, next: Map<number, bigint>): string | null {
     const { number, bytes, destination } = record;
     if (destination === null) return null;
     try {
-      const snapshot = this.#files.drop.snapshot(destination);
+      const snapshot = drop.snapshot(destination);
       if (typeof snapshot === 'string') return null;
-      const time = this.#times.get(number) ?? snapshot.mtimeNs;
-      times.set(number, time);
+      const time = times.get(number) ?? snapshot.mtimeNs;
+      next.set(number, time);
       if (Number(snapshot.size) === bytes && snapshot.mtimeNs === time) return null;
-      readAgain(this.#files, record, destination);
+      readAgain(files, record, destination);
       return 'its writer changed it after it was read; it is read again';
     } catch (error) {
       return `it cannot be looked at or read again after it was read: ${reasonOfFile(error)}`;
     }
   }
+
+  return {
+    /** Remembers the time of a file that was read. */
+    note: ({ number }: FileRecord, { mtimeNs }: FileSnapshot) => void times.set(number, mtimeNs),
+    /** Looks if it is time to: call it before a scan, which then finds what is read again. @throws if the disk is full */
+    run(): void {
+      const nowMs = monotonicMs();
+      if (nowMs - lookedAtMs < everyMs) return;
+      lookedAtMs = nowMs;
+      const since = now() - LOOKED_AT_MS;
+      const next = new Map<number, bigint>();
+      for (const record of newestFiles(writer.db, FILES_MAX)) {
+        if (record.outcome !== 'applied' || (record.finished_at ?? 0) < since) continue;
+        const reason = look(record, next);
+        if (reason === null) continue;
+        foundAtMs = nowMs;
+        setCondition('file changed after reading', `${record.name}: ${reason}`);
+      }
+      times = next;
+      if (nowMs - foundAtMs >= SHOWN_MS) setCondition('file changed after reading', null);
+    },
+  };
 }
 
 /** A crash before the record is changed leaves a file in `.taken/` that the start moves back, and the next look finds. */

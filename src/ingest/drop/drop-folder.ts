@@ -8,7 +8,7 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import { isErrorCode, Refused, reasonOf } from '../../refused.ts';
+import { isErrorCode, misconfigured, reasonOf } from '../../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../../store/folder.ts';
 import { SECOND_MS } from '../../time.ts';
 import { nullOfFileError } from '../file-errors.ts';
@@ -86,7 +86,6 @@ export class DropFolder {
   /**
    * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
    * into the drop folder must not keep the appliance from starting.
-   *
    * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
    * @throws Refused if there is no drop folder, or a file in its place
    */
@@ -103,8 +102,7 @@ export class DropFolder {
     } catch (error) {
       const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
       if (mayBeMissing && !isWrong) return;
-      throw new Refused(
-        'configuration',
+      throw misconfigured(
         `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
     }
@@ -120,13 +118,11 @@ export class DropFolder {
 
   /**
    * For a command, which may have been started without the appliance's --drop.
-   *
    * @throws Refused `configuration` if files were ingested, but none from this folder
    */
   requireOf({ root, detections }: DataFolder): void {
     if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${this.root} is not the drop folder of ${root}: it has no archive/. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
     );
   }
@@ -251,7 +247,6 @@ export class DropFolder {
 
   /**
    * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
-   *
    * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
    */
   take(waiting: Waiting, number: number): boolean {
@@ -319,7 +314,6 @@ function compareWaiting(a: Waiting, b: Waiting): number {
 
 /**
  * A file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
- *
  * @param path for system calls
  */
 function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {

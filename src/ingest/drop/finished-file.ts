@@ -126,7 +126,11 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   const taken = drop.takenPath(record.number, record.name);
   makeOwnFolder(root, dirname(destination));
   if (!isThereIn(root, taken)) return;
-  requireFree(root, destination);
+  // Never overwrites, not even what somebody else put there meanwhile.
+  if (isThereIn(root, destination)) {
+    const message = `EEXIST: ${join(root, destination)} already exists. Move it away`;
+    throw Object.assign(new Error(message), { code: 'EEXIST' });
+  }
   if (record.outcome === 'failed' || record.outcome === 'refused') writeReason(files, record, destination);
   const skipped = drop.skippedPath(record.number);
   // An interrupted reading may have left one under this number.
@@ -206,13 +210,6 @@ function nextStep(db: Database, record: FileRecord, start: string | undefined): 
   )
     return `${again}.`;
   return `${again}, then run: wirewatch window reset ${exportName} ${start}`;
-}
-
-/** Never overwrites, not even what somebody else put there meanwhile. */
-function requireFree(root: string, destination: string): void {
-  if (!isThereIn(root, destination)) return;
-  const message = `EEXIST: ${join(root, destination)} already exists. Move it away`;
-  throw Object.assign(new Error(message), { code: 'EEXIST' });
 }
 
 function isFree(files: FileStore, destination: string): boolean {

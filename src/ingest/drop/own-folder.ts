@@ -72,7 +72,6 @@ export function inDrop<T>(root: string, path: string, use: (path: string) => T):
 
 /**
  * The same for a folder: one of our own, one below, or '', the drop folder itself.
- *
  * @throws ForeignFolder; Error ENOENT if there is no such folder
  */
 export function inFolder<T>(root: string, path: string, use: (path: string) => T): T {
@@ -142,7 +141,6 @@ function moveAway(path: string): string {
 
 /**
  * The drop folder without links. Its operator may have made some; others could lead anywhere.
- *
  * @throws ForeignFolder for a link that another user made, or can replace
  */
 function realPath(path: string): string {

@@ -56,8 +56,8 @@ export interface KnownFiles {
  */
 export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFiles, check: () => void) {
   const held: HeldFile[] = [];
-  const exports = new FirstOf<ExportFileName>(compareFiles);
-  const refused = new FirstOf<string>((a, b) => (a < b ? -1 : 1));
+  const exports = firstOf<ExportFileName>(compareFiles);
+  const refused = firstOf<string>((a, b) => (a < b ? -1 : 1));
   const others: string[] = [];
   let seen = 0;
   for await (const entry of await opendir(root, { bufferSize: NAMES_AT_ONCE })) {
@@ -85,7 +85,6 @@ export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFi
 
 /**
  * Export files in the drop folder, and those that were taken and have no record, in the order in which they are read.
- *
  * @throws when the folder cannot be read
  */
 export function exportFilesIn(root: string, isRecorded: IsRecorded = () => false): DroppedExport[] {
@@ -131,22 +130,13 @@ export function waitingWindows(root: string, exportName: ExportName): ReadonlySe
 }
 
 /** The first {@link SCANNED_FILES_MAX} of any number of elements. */
-class FirstOf<T> {
-  readonly #compare: (a: T, b: T) => number;
-  #elements: T[] = [];
-
-  constructor(compare: (a: T, b: T) => number) {
-    this.#compare = compare;
-  }
-
-  add(element: T): void {
-    this.#elements.push(element);
-    if (this.#elements.length === 2 * SCANNED_FILES_MAX) this.#elements = this.all();
-  }
-
-  all(): T[] {
-    return this.#elements.sort(this.#compare).slice(0, SCANNED_FILES_MAX);
-  }
+function firstOf<T>(compare: (a: T, b: T) => number) {
+  let elements: T[] = [];
+  const all = () => elements.sort(compare).slice(0, SCANNED_FILES_MAX);
+  const add = (element: T) => {
+    if (elements.push(element) === 2 * SCANNED_FILES_MAX) elements = all();
+  };
+  return { add, all };
 }
 
 /** Some file systems do not tell what an entry is. */

@@ -4,7 +4,6 @@
  * The rows of a file have the number of a subscription alone. If it was removed, and added again after the file was
  * applied, they may be those of another customer: they are left out, and not counted.
  */
-
 import { removedSubscriptions } from '../../history/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';

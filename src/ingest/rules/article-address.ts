@@ -51,7 +51,6 @@ export function readAddress(given: string): string | Bad {
 
 /**
  * The registrable domain of a host by the public suffix list's ICANN section, lower case and punycode.
- *
  * @returns null if it has none: an address literal, a bare suffix, a single label
  */
 export function registrableDomain(host: string): string | null {

@@ -53,7 +53,6 @@ export class ExportReader {
 
   /**
    * The streams of a file that was first applied at a time, epoch milliseconds.
-   *
    * @param removed subscriptions that were removed, perhaps to be added again
    * @returns `former`: the streams of such subscriptions that were added later
    */

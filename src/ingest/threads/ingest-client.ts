@@ -9,27 +9,7 @@ import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages
 
 export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' }>;
 
-export interface IngestClient {
-  /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
-  readonly ready: Promise<void>;
-  /** Resolves when the thread has ended: with null after {@link stop}, else with the error, or Refused, that ended it. */
-  readonly ended: Promise<Error | null>;
-  /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
-  endLost(cursor: StreamPosition): void;
-  /**
-   * Serves a request, after those before it and the file that is being read. Never rejects: if the thread ends first, the
-   * outcome says so.
-   *
-   * @param tell called with the progress, in words
-   */
-  ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome>;
-  /** Says that access.db was changed: call it after each change. */
-  wake(): void;
-  /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
-  rested(): Promise<void>;
-  /** Rolls back unfinished work and ends the thread. */
-  stop(): Promise<void>;
-}
+export type IngestClient = ReturnType<typeof startIngest>;
 
 /** Starts to load the code of the thread, early in a start, and opens no file: {@link startIngest} does. */
 export function bootIngestThread(): Worker {
@@ -42,7 +22,7 @@ export function startIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
   worker: Worker = bootIngestThread(),
-): IngestClient {
+) {
   const ready = Promise.withResolvers<void>();
   const tells = new Map<number, (progress: string) => void>();
   let asked = 0;
@@ -57,10 +37,17 @@ export function startIngest(
   );
   thread.post('start', settings);
   return {
+    /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
     ready: ready.promise,
+    /** Resolves when the thread has ended: with null after `stop`, else with the error, or Refused, that ended it. */
     ended: thread.ended,
-    endLost: (cursor) => thread.post('endLost', cursor),
-    async ask(request, tell) {
+    /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
+    endLost: (cursor: StreamPosition) => thread.post('endLost', cursor),
+    /**
+     * Serves a request, after those before it and the file that is being read. Never rejects: if the thread ends first,
+     * the outcome says so. @param tell called with the progress, in words
+     */
+    async ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
       asked += 1;
       const number = asked;
       tells.set(number, tell);
@@ -74,10 +61,12 @@ export function startIngest(
         tells.delete(number);
       }
     },
+    /** Says that access.db was changed: call it after each change. */
     wake: () => thread.post('wake'),
-    // A thread that has ended processes nothing more.
+    /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
     rested: () => thread.call('rested').catch(() => {}),
-    stop: async () => {
+    /** Rolls back unfinished work and ends the thread. */
+    async stop(): Promise<void> {
       thread.post('stop');
       await thread.ended;
     },

@@ -21,10 +21,10 @@ import { LostEnd } from '../apply/lost-end.ts';
 import { serveRemovals } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
-import { ChangedFiles } from '../drop/changed-files.ts';
+import { type ChangedFiles, changedFiles } from '../drop/changed-files.ts';
 import type { DropFolder, Waiting } from '../drop/drop-folder.ts';
 import { type Ingest, nextNumber, removeTemporary } from '../drop/finished-file.ts';
-import { FolderScanner } from '../drop/folder-scan.ts';
+import { type FolderScanner, folderScanner } from '../drop/folder-scan.ts';
 import { retention } from '../drop/retention.ts';
 import { waitingWindows } from '../drop/waiting-names.ts';
 import { nullOfFileError, plainError } from '../file-errors.ts';
@@ -114,9 +114,9 @@ export class Ingester {
       onProcessed: (record) => this.#report(record),
     };
     this.#ingest = ingest;
-    this.#scanner = new FolderScanner(ingest, settings);
+    this.#scanner = folderScanner(ingest, settings);
     this.#deleteExpired = retention(ingest, settings.archive_days);
-    this.#changed = new ChangedFiles(ingest, settings.rescan_seconds * SECOND_MS);
+    this.#changed = changedFiles(ingest, settings.rescan_seconds * SECOND_MS);
     this.#missing = new MissingWindows({
       db,
       exports: settings.enabled_exports,
@@ -336,7 +336,7 @@ export class Ingester {
     writer.flush();
     const isSteady = this.#clock.isSteady();
     // A file that waits in a folder that cannot be read is not missing. One that has gone since is searched next time.
-    const found = this.#scanner.isUsable
+    const found = this.#scanner.isUsable()
       ? await this.#missing.search(now(), isSteady).catch(nullOfFileError)
       : null;
     if (found !== null) log('info', 'checked for missing windows', { ...found });

@@ -67,7 +67,7 @@ async function read(
     inFlight += 1;
     send(batch, [addFrame(batch).buffer, batch.lines.buffer]);
   };
-  const skipped = new SkippedRows(order);
+  const skipped = skippedRows(order);
   try {
     return await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(photo_key, sourceInternalId),
@@ -86,39 +86,29 @@ async function read(
 const NOTES_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Writes the skipped rows of a file, a JSON object a line; those beyond the limit are only counted. */
-class SkippedRows {
-  readonly #order: Pick<ReaderOrder, 'drop' | 'skipped_path'>;
-  #file: ReturnType<typeof createIn> | null = null;
-  #bytes = 0;
-  #more = 0;
-
-  constructor(order: Pick<ReaderOrder, 'drop' | 'skipped_path'>) {
-    this.#order = order;
-  }
-
-  add(bad: BadRow): void {
-    const { drop, skipped_path } = this.#order;
-    if (skipped_path === null) return;
-    this.#file ??= createIn(drop, skipped_path);
-    const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : '';
-    this.#bytes += Buffer.byteLength(text);
-    if (text !== '' && this.#bytes <= NOTES_BYTES_MAX) writeFileSync(this.#file.fd, text);
-    else {
-      // All rows after it are left out, too: the notes have no gaps.
-      this.#bytes = NOTES_BYTES_MAX;
-      this.#more += 1;
-    }
-  }
-
-  close(): void {
-    if (this.#file === null) return;
-    using file = this.#file;
-    this.#file = null;
-    if (this.#more > 0) writeFileSync(file.fd, `{"more_rows":${this.#more}}\n`);
-    fsyncSync(file.fd);
-  }
-}
-
-function textOf(bad: BadRow): string {
-  return `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
+function skippedRows({ drop, skipped_path }: Pick<ReaderOrder, 'drop' | 'skipped_path'>) {
+  let file: ReturnType<typeof createIn> | null = null;
+  let bytes = 0;
+  let more = 0;
+  return {
+    add(bad: BadRow): void {
+      if (skipped_path === null) return;
+      file ??= createIn(drop, skipped_path);
+      const line = () => `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
+      const text = bytes < NOTES_BYTES_MAX ? line() : '';
+      bytes += Buffer.byteLength(text);
+      if (text !== '' && bytes <= NOTES_BYTES_MAX) writeFileSync(file.fd, text);
+      else {
+        // All rows after it are left out, too: the notes have no gaps.
+        bytes = NOTES_BYTES_MAX;
+        more += 1;
+      }
+    },
+    close(): void {
+      if (file === null) return;
+      using open = file;
+      if (more > 0) writeFileSync(open.fd, `{"more_rows":${more}}\n`);
+      fsyncSync(open.fd);
+    },
+  };
 }

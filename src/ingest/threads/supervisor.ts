@@ -19,24 +19,20 @@ export interface Passing {
   readonly onResumed: () => void;
 }
 
-export interface SupervisedIngest extends IngestClient {
-  /** Ends the thread as if it had failed, because of what another thread found. */
-  readonly interrupt: (fault: Error) => void;
-}
-
 const CHECK_EVERY_MS = paced(SECOND_MS);
 
 /**
  * @param thread for the first start
  * @param passing what to do about a fault; null: it ends ingest
- * @returns a client: `ready` is of the first start, `ended` of the last
+ * @returns a client: `ready` is of the first start, `ended` of the last; `interrupt` ends the thread as if it had failed,
+ *   because of what another thread found
  */
 export function superviseIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
   passing: (fault: Error) => Passing | null,
   thread: Worker,
-): SupervisedIngest {
+): IngestClient & { readonly interrupt: (fault: Error) => void } {
   let isStopping = false;
   let interruption: Error | null = null;
   let current = startIngest(settings, onEvent, thread);

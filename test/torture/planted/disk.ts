@@ -140,7 +140,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/threads/reader-thread.ts', [
-    ['    fsyncSync(file.fd);\n', '', 'the file of skipped rows is synced', 'durability-program'],
+    ['      fsyncSync(open.fd);\n', '', 'the file of skipped rows is synced', 'durability-program'],
   ]),
   ...faultsIn('ingest/apply/window-file.ts', [
     [
