@@ -13,9 +13,7 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  members: {
-    backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })),
-  },
+  members: { backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })) },
   operands: ['backup_folder'],
   options: [DROP_OPTION],
   examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],

@@ -10,7 +10,6 @@ export interface Terminal {
 
 /**
  * Returns when `word` was typed. The question goes to stderr: stdout is for the result of the command.
- *
  * @param what will be done, in full sentences
  * @throws Refused `usage` without a terminal to ask on, `failed` if something else was typed
  */

@@ -124,7 +124,6 @@ interface Dropped {
 
 /**
  * What the sample agency exports from now on: operations of the lab, as a scenario has them.
- *
  * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
  */
 function createDrops({ appliance }: Serving): () => Promise<void> {

@@ -137,11 +137,7 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
 
 export type PlannedFile = SampleFile & RowsOptions & { windows: number };
 
-/**
- * The files to write, in the order of their windows.
- *
- * @throws Refused `usage` if options contradict each other
- */
+/** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
 export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;

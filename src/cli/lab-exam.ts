@@ -188,7 +188,6 @@ function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
 /**
  * Runs the command that prints the copy: a line of JSON for each detection, with id and version. If a detection has
  * several lines, the highest version counts.
- *
  * @throws Refused `failed` if it fails or prints anything else
  */
 async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versions> {

@@ -123,7 +123,6 @@ const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
 
 /**
  * Runs one command line.
- *
  * @param args without the runtime and the script
  * @returns the exit code; the reason of a bad one is on stderr by then
  */

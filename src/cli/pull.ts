@@ -156,7 +156,6 @@ function isFolder(path: string): boolean {
 
 /**
  * Notes the options in a new copy, so that later runs need not repeat them.
- *
  * @returns when the change stream begins if the copy has no cursor; null: now
  * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
  */

@@ -15,11 +15,7 @@ const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
   members: {
-    backup_folder: required(
-      value(anyText, {
-        hint: 'the backup folder, or another data folder',
-      }),
-    ),
+    backup_folder: required(value(anyText, { hint: 'the backup folder, or another data folder' })),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
     until: value(readInstant, {
       hint: 'restore the state at this time. Everything ingested later is discarded',

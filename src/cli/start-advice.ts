@@ -50,7 +50,6 @@ function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, co
 
 /**
  * The commands that lead to a key, in order; empty once there is an active key.
- *
  * @param access access.db
  * @param options with which a command finds the same installation, quoted; may be empty
  */

@@ -20,7 +20,6 @@ export interface ConfigFile {
 
 /**
  * Reads the named file, or else the one in the data folder if it exists.
- *
  * @param named by the flag or the variable; undefined or empty if by neither
  * @throws Refused `configuration` if the file cannot be read
  */

@@ -48,9 +48,7 @@ const STRICT_VARIABLE = new RegExp(
   `^WIREWATCH_(${Object.keys(SETTINGS_SCHEMA.properties).join('|').toUpperCase()})_`,
 );
 
-/**
- * @throws Refused `configuration` with every problem: its place, what was expected, what was found
- */
+/** @throws Refused `configuration` with every problem: its place, what was expected, what was found */
 export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Config {
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
   const problems = [...configFile.problems];

@@ -197,12 +197,7 @@ function securitySchemes(): Json {
     token: {
       type: 'oauth2',
       description: 'Exchange the key id and secret for an access token, which lasts one hour.',
-      flows: {
-        clientCredentials: {
-          tokenUrl: '/oauth/token',
-          scopes,
-        },
-      },
+      flows: { clientCredentials: { tokenUrl: '/oauth/token', scopes } },
     },
     client: {
       type: 'http',
@@ -243,11 +238,7 @@ function shortChoice(choices: Json[]): Json {
   const [only, ...more] = choices.filter(({ type }) => type !== 'null');
   if (only !== undefined && more.length === 0 && typeof only.type === 'string' && only.const === undefined) {
     const { type, enum: values, ...rest } = only;
-    return {
-      ...rest,
-      type: [type, 'null'],
-      ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
-    };
+    return { ...rest, type: [type, 'null'], ...(Array.isArray(values) ? { enum: [...values, null] } : {}) };
   }
   return { anyOf: choices };
 }

@@ -33,10 +33,7 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
     schema: text('^\\d+;w=60$'),
   },
   'RateLimit-Remaining': { description: 'Requests left in the current window.', schema: text('^\\d+$') },
-  'RateLimit-Reset': {
-    description: 'Seconds until the limit resets.',
-    schema: text('^\\d+$'),
-  },
+  'RateLimit-Reset': { description: 'Seconds until the limit resets.', schema: text('^\\d+$') },
 };
 
 /** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */

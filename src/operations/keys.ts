@@ -28,11 +28,7 @@ const { account, name, scopes, subscriptions } = KEY_MEMBERS;
 /** An operator who ends a key at once revokes it; a past time is a slip. */
 const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
 const ID = required(
-  value(readId, {
-    hint: 'key id: the 12 characters after "_live_"',
-    placeholder: 'id',
-    isSecret: true,
-  }),
+  value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
 
 type UsedKey = ReturnType<ReturnType<typeof keyDocuments>>;

@@ -35,10 +35,7 @@ async function* readLines(input: Readable): AsyncIterable<string> {
 }
 
 /** The content of the file beside the copy. */
-const Noted = Type.Object({
-  ...Position.properties,
-  bytes: Type.Integer({ minimum: 0 }),
-});
+const Noted = Type.Object({ ...Position.properties, bytes: Type.Integer({ minimum: 0 }) });
 type Noted = Static<typeof Noted>;
 
 /**

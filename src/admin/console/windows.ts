@@ -169,10 +169,7 @@ function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(config.ingest.drop, db, holdRules(config));
 }
 
-/**
- * @param span epoch milliseconds, `[from, to)`
- * @param isEnabled whether the export is switched on
- */
+/** @param span epoch milliseconds, `[from, to)` @param isEnabled whether the export is switched on */
 export function windowStates(
   db: Database,
   span: { readonly export: ExportName; readonly from: number; readonly to: number },
