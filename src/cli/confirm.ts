@@ -18,9 +18,8 @@ export async function confirm(
   word: string,
   { input, output }: Terminal = { input: process.stdin, output: process.stderr },
 ): Promise<void> {
-  if (input.isTTY !== true || output.isTTY !== true) {
+  if (input.isTTY !== true || output.isTTY !== true)
     throw new Refused('usage', `${what} Not confirmed: add --yes.`);
-  }
   const lines = createInterface({ input, output, terminal: false });
   output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);
   // Closed without a line: Ctrl-D.

@@ -78,12 +78,11 @@ function askedOf(command: Command, { url, host, port }: ValuesOf<typeof MEMBERS>
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
   const own = listeningUrl(configOf(command).server);
-  if (own === null) {
+  if (own === null)
     throw new Refused(
       'usage',
       'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
     );
-  }
   return { url: own, isOwn: true };
 }
 

@@ -124,12 +124,11 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   const folder = dataFolder(root);
   const there = existsSync(root) ? readdirSync(root) : [];
   const isOwn = existsSync(markFile) && readFileSync(markFile, 'utf8') === mark;
-  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isOwn) {
+  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isOwn)
     throw new Refused(
       'configuration',
       `${root} is not empty and not a folder of "wirewatch ${kind}", which would delete what is in it. Name another folder with --data.`,
     );
-  }
   ensureFolder(folder);
   writeWhole(markFile, mark);
   const release = await takeServeLocks(folder, () => {});

@@ -208,7 +208,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
 
 /** Commander's message in the words of our own errors. Where it names one missing option, all are listed. */
 function errorText(command: Command, message: string): string {
-  if (!message.startsWith('error: required option ')) {
+  if (!message.startsWith('error: required option '))
     return message
       .replace(
         /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
@@ -216,7 +216,6 @@ function errorText(command: Command, message: string): string {
       )
       .replace(/^error: option '([^']*)' argument ('[\s\S]*') is invalid\./, 'error: $2 is not a valid $1.')
       .replace(/^error: /, 'wirewatch: ');
-  }
   const missing = command.options.filter(
     (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
   );

@@ -27,12 +27,11 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
   const bytes = readBytes(file, !named);
   if (bytes === null) return { file: null, table: {}, problems: [] };
-  if (bytes.length > FILE_BYTES_MAX) {
+  if (bytes.length > FILE_BYTES_MAX)
     throw new Refused(
       'configuration',
       `cannot read the configuration ${file}: it is larger than 1 MiB. Name another file with --config`,
     );
-  }
   let text = '';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -100,9 +100,9 @@ function valuesOf(file: string, sections: object, problems: string[]): Map<strin
     if (SETTINGS.some((setting) => setting.path === at)) {
       const place = `${file}, [${section}] ${name}`;
       values.set(at, { place, value: plainValue(value), folder: path.dirname(file) });
-    } else if (isSection(at)) {
+    } else if (isSection(at))
       problems.push(`${file}, ${at}: expected a section [${at}], found ${shown(value)}`);
-    } else problems.push(`${file}, ${unknownMember(section, name, value)}`);
+    else problems.push(`${file}, ${unknownMember(section, name, value)}`);
   }
   return values;
 }

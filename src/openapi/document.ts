@@ -116,12 +116,11 @@ export function share(kind: string, parts: readonly Part[]): Shared {
 
 function paths(shared: SharedParts): Json {
   const byPath: Record<string, Json> = {};
-  for (const operation of OPERATIONS) {
+  for (const operation of OPERATIONS)
     byPath[operation.path] = {
       ...byPath[operation.path],
       [operation.method]: printedOperation(operation, shared),
     };
-  }
   return byPath;
 }
 
@@ -219,14 +218,13 @@ function printedSchema(schema: TSchema): Json {
 function shortened(schema: Json): Json {
   const { $id: _id, additionalProperties: _closed, ...shown } = schema;
   if (isJson(shown.items)) shown.items = shortened(shown.items);
-  if (isJson(shown.properties)) {
+  if (isJson(shown.properties))
     shown.properties = Object.fromEntries(
       Object.entries(shown.properties).map(([name, member]) => [
         name,
         isJson(member) ? shortened(member) : member,
       ]),
     );
-  }
   if (!Array.isArray(shown.anyOf)) return shown;
   const { anyOf, ...rest } = shown;
   return { ...rest, ...shortChoice(anyOf.filter(isJson).map(shortened)) };

@@ -81,11 +81,10 @@ function commonProblems(endpoint: Endpoint): Record<string, Response> {
     name: `Anonymous${pascalCase(code)}`,
   });
   const tooLarge = { 431: headTooLarge(endpoint.headers) };
-  if (endpoint.access !== 'key') {
+  if (endpoint.access !== 'key')
     return endpoint.access === 'client'
       ? tooLarge
       : { 400: anonymous('invalid_request'), 500: anonymous('internal'), ...tooLarge };
-  }
   const limits: ProblemCode[] =
     endpoint.scope === null ? ['rate_limited'] : ['rate_limited', 'daily_allowance'];
   return {
