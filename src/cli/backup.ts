@@ -49,7 +49,6 @@ export function lowerPriority(): void {
   }
 }
 
-/** @param target for verify and restore */
 function textOf({ written, state }: WrittenBackup, target: string, installation: string): string {
   return joined('\n', [
     `${target} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,

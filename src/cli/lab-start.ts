@@ -28,9 +28,7 @@ import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 export type LabKind = 'lab' | 'demo';
 
-/** A key that reads detections. */
 export interface LabKey extends Pick<NewKey, 'name' | 'subscriptions' | 'expires_at'> {
-  /** The complete key. */
   readonly key: string;
 }
 
@@ -43,7 +41,6 @@ export interface LabOptions {
   readonly fill: (feed: Feed) => Promise<void>;
   /** Called when it listens; what was dropped is still being read. */
   readonly onListening?: (serving: Serving) => Promise<void>;
-  /** Called when a signal ends it. */
   readonly onStop: () => void;
 }
 
@@ -117,7 +114,6 @@ function labConfig(config: Config, drop: string): Config {
   };
 }
 
-/** Empties the folder of an earlier lab. */
 async function beginAnew(root: string, kind: LabKind): Promise<void> {
   const mark = `{"made_by":"wirewatch ${kind}"}\n`;
   const markFile = join(root, LAB_FILE);
@@ -143,7 +139,6 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   release();
 }
 
-/** The sample agency: an account, its subscriptions, and keys. */
 function prepareAccess(config: Config, kind: LabKind, keys: readonly LabKey[]): void {
   const operation = { kind: 'command', command: kind, ...actorOfProcess() };
   using access = openAccess(config.dataFolder, { create: true, kind, operation });

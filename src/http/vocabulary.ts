@@ -7,7 +7,6 @@ import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 
 const COMPONENTS = '#/components/schemas/';
 
-/** Whole seconds, UTC. */
 const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
@@ -35,7 +34,6 @@ export function described(schema: TSchema, description: string): TSchema {
   return { ...schema, description };
 }
 
-/** One of some words. */
 export function words(values: readonly string[]): TSchema {
   const [first, ...more] = values.map((value) => Type.Literal(value));
   if (first === undefined) throw new Error('a choice of nothing');

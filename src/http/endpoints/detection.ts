@@ -12,14 +12,12 @@ import type { KeyedEndpoint } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
 import { EXAMPLE_TIME } from '../vocabulary.ts';
 
-/** What the endpoints of detections read. */
 export interface DetectionSources {
   readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
 }
 
-/** What the endpoints of detections have in common. */
 export const OF_DETECTIONS = {
   method: 'GET',
   tag: 'Detections',
