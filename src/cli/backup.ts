@@ -1,5 +1,4 @@
 /** `wirewatch backup`: updates a backup folder. */
-
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';

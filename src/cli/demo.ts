@@ -14,7 +14,7 @@ import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { defineCommand } from './command.ts';
-import { type LabKey, startLab } from './lab-start.ts';
+import { type LabKey, startLab } from './lab.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving } from './serving.ts';

@@ -1,5 +1,4 @@
 /** `wirewatch healthcheck`: whether Wirewatch runs and is healthy. For containers, load balancers and scripts. */
-
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';

@@ -1,5 +1,4 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
-
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Config, holdRules } from '../config/load.ts';

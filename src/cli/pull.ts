@@ -8,8 +8,7 @@ import { anyText, choice, required, toggle, type ValuesOf, value } from '../oper
 import { printable } from '../printable.ts';
 import { createApi, parseJson } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openSqliteCopy } from '../pull/copy.ts';
-import { openLines, placeOf } from '../pull/lines.ts';
+import { type Copy, openLines, openSqliteCopy, placeOf } from '../pull/copy.ts';
 import { type Ask, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';

@@ -1,5 +1,4 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
-
 import { type Restored, restore } from '../backup/restore.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';

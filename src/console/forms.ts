@@ -1,5 +1,4 @@
 /** Forms made from their fields: those of actions, filters that are kept in the address, and lists with filters. */
-
 import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';

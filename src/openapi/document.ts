@@ -2,8 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { OPERATIONS, type Operation, type Parameter } from './operations.ts';
-import { type Response, UNROUTED } from './responses.ts';
+import { OPERATIONS, type Operation, type Parameter, type Response, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
