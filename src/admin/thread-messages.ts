@@ -3,7 +3,7 @@ import type { Actor, Doing } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
-import type { LabName } from '../operations/lab.ts';
+import type { LabName } from '../operations/lab-members.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';

@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
 import { type ClientProcess, EXAMINER, playExam } from '../lab/exam.ts';
 import { type Finding, gradeClient, type Versions } from '../lab/exam-grades.ts';
-import type { LabName } from '../operations/lab.ts';
+import type { LabName } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { operationAt } from '../operations/table.ts';
 import { parseJson } from '../pull/api.ts';

@@ -18,7 +18,7 @@ import type { Feed } from '../lab/feed.ts';
 import { Lab } from '../lab/lab.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
-import { parseDuration, parseLabTime } from '../operations/lab.ts';
+import { parseDuration, parseLabTime } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';

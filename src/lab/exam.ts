@@ -3,7 +3,7 @@
  * lab's report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec, LabName } from '../operations/lab.ts';
+import type { FaultSpec, LabName } from '../operations/lab-members.ts';
 import { Evidence, filtersOf, isGoodPage, type Moment, type Versions } from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
 

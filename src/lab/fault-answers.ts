@@ -9,7 +9,7 @@ import { now } from '../clock.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendAnswer, writeHead } from '../http/reply.ts';
 import type { Answer } from '../http/routes.ts';
-import { parseDuration } from '../operations/lab.ts';
+import { parseDuration } from '../operations/lab-members.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 

@@ -4,7 +4,7 @@
  */
 import { PROBLEMS } from '../error-codes.ts';
 import { createPrng, seedKey } from '../generate/prng.ts';
-import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../operations/lab.ts';
+import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../operations/lab-members.ts';
 import { Refused } from '../refused.ts';
 
 export interface Fault {

@@ -20,7 +20,7 @@ import {
   type SampleRow,
   type SampleSubscription,
 } from '../generate/rows.ts';
-import { type LabValues, parseDuration } from '../operations/lab.ts';
+import { type LabValues, parseDuration } from '../operations/lab-members.ts';
 import { readOneDetection } from '../query/detection-text.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';

@@ -25,7 +25,13 @@ import type { Exchange } from '../http/exchange.ts';
 import type { Route } from '../http/routes.ts';
 import type { IngestRequest } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
-import { type FaultSpec, LAB_MEMBERS, type LabName, parseDuration, parseLabTime } from '../operations/lab.ts';
+import {
+  type FaultSpec,
+  LAB_MEMBERS,
+  type LabName,
+  parseDuration,
+  parseLabTime,
+} from '../operations/lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from '../operations/member.ts';
 import { readStreamHead } from '../query/as-of.ts';
 import { parseChangesParameters } from '../query/changes-parameters.ts';

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { parseToml } from '../config/file.ts';
-import { LAB, parseDuration } from '../operations/lab.ts';
+import { LAB } from '../operations/lab.ts';
+import { parseDuration } from '../operations/lab-members.ts';
 import { readMembers } from '../operations/member.ts';
 import { pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';

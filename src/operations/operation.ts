@@ -14,7 +14,7 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Jobs } from './jobs.ts';
-import type { LabName } from './lab.ts';
+import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 import type { Outcome } from './problem.ts';
 

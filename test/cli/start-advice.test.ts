@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
-import { adviseOnStart } from '../../src/cli/serve.ts';
 import type { Serving } from '../../src/cli/serving.ts';
+import { adviseOnStart } from '../../src/cli/start-advice.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 

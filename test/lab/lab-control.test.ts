@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ENDPOINTS } from '../../src/http/endpoints/all.ts';
-import { ENDPOINT_IDS } from '../../src/operations/lab.ts';
+import { ENDPOINT_IDS } from '../../src/operations/lab-members.ts';
 import { createInstallation } from '../support/appliance.ts';
 import { CHANGES, type Lab, SINCE_SPRING, SPRING, withLab } from '../support/lab.ts';
 import { example } from '../support/manual.ts';

@@ -1,0 +1,195 @@
+/** What the operations of a lab take, and how it is written: times, faults, files. */
+import { Type } from '@sinclair/typebox';
+import { integer, type Reading, read, wrong } from '../config/option-values.ts';
+import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
+import { isDetectionId } from '../detection/id.ts';
+import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
+const YEARS_MAX_MS = 200 * 366 * DAY_MS;
+const CLOCK_MIN_MS = Date.UTC(2001);
+const CLOCK_MAX_MS = Date.UTC(2099);
+
+/** Reads `250ms`, `30s`, `10m`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
+export function parseDuration(text: string): number | null {
+  const [, sign, count, unit = ''] = /^([+-]?)(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  const ms = Math.round(Number(count) * (UNITS[unit] ?? Number.NaN));
+  if (!(ms <= YEARS_MAX_MS)) return null;
+  return sign === '-' ? -ms : ms;
+}
+
+/** Reads a time for the clock, with or without its seconds; epoch milliseconds, or null. */
+export function parseLabTime(text: string): number | null {
+  const ms = parseInstant(text.replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z|[+-]\d\d:\d\d)$/i, '$1:00$2'));
+  return ms !== null && ms >= CLOCK_MIN_MS && ms <= CLOCK_MAX_MS ? ms : null;
+}
+
+/** Members of one form. The report shows them as they were written, so their values are texts. */
+function texts(placeholder: string, isRight: (text: string) => boolean, expected: string) {
+  const readText = (text: string): Reading<string> => (isRight(text) ? read(text) : wrong(expected));
+  return (hint: string) => value(readText, { hint, placeholder });
+}
+
+function whole(minimum: number, maximum: number, hint: string, placeholder = 'number') {
+  const schema = Type.Integer({ minimum, maximum });
+  return value(integer(minimum, maximum), { hint, placeholder, schema });
+}
+
+function decimal(maximum: number, expected: string, hint: string) {
+  const readNumber = (text: string): Reading<number> => {
+    const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= maximum;
+    return isRight ? read(Number(text)) : wrong(expected);
+  };
+  return value(readNumber, { hint, placeholder: 'number', schema: Type.Number({ minimum: 0, maximum }) });
+}
+
+/** The status of each error code of the API: of its problems, and of OAuth's own errors. */
+export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
+  ...Object.entries(PROBLEMS).map(([code, { status }]) => [code, status] as const),
+  ...Object.entries(OAUTH_ERRORS),
+]);
+const PROXY_STATUSES = [502, 504];
+const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();
+export const ENDPOINT_IDS = [
+  'listChanges',
+  'listDetections',
+  'getDetection',
+  'getDetectionSchema',
+  'getPhoto',
+  'getMe',
+  'createToken',
+  'getHealth',
+] as const;
+
+const isSpan = (text: string) => (parseDuration(text) ?? -1) >= 0;
+const isShift = (text: string) => parseDuration(text) !== null;
+const isTime = (text: string) => parseLabTime(text) !== null;
+const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_MS === 0;
+const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
+const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
+const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
+const time = texts('time', isTime, TIME_EXPECTED);
+const when = texts(
+  'when',
+  (text) => isShift(text) || isTime(text),
+  `a duration such as +26h, 90s or -1d, or ${TIME_EXPECTED}`,
+);
+const window = texts('time', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
+const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
+
+const EXPORT = choice(EXPORT_NAMES, { hint: 'the export', placeholder: 'name' });
+const SUBSCRIPTION = whole(1, NUMBER_MAX, 'number of the subscription');
+const ID = required(detectionId('id of the detection'));
+const TIMES = whole(1, 1_000_000, 'how many answers (default: 1)');
+const BYTES_MAX = 1_000_000_000;
+const FEED = {
+  rows: whole(0, 10_000, 'new detections, over all files together (default: 10)'),
+  export: EXPORT,
+  subscription: SUBSCRIPTION,
+};
+const STATUS: Member<number, false> = value(
+  (text) => {
+    const status = STATUSES.find((known) => `${known}` === text);
+    return status === undefined ? wrong(`one of ${STATUSES.join(', ')}`) : read(status);
+  },
+  {
+    hint: `answer with this status, and its real body and headers: ${STATUSES.join(', ')}; 502 and 504 are those of a proxy`,
+    placeholder: 'number',
+    schema: Type.Union(STATUSES.map((status) => Type.Literal(status))),
+  },
+);
+const CODE = choice([...STATUS_OF_CODE.keys()], {
+  hint: 'the error code, if a status has several',
+  placeholder: 'name',
+});
+
+const FAULT = {
+  endpoint: choice(ENDPOINT_IDS, { hint: 'only requests to this endpoint', placeholder: 'name' }),
+  status: STATUS,
+  code: CODE,
+  retry_after: whole(1, 86_400, 'Retry-After of the answer, in seconds'),
+  delay: span('delay the answer by this time of the real clock'),
+  slow: whole(1, BYTES_MAX, 'send the body at this many bytes a second'),
+  cut_after: whole(0, BYTES_MAX, 'close the connection after this many bytes of the body'),
+  truncate: whole(0, BYTES_MAX, 'send only this many bytes of the body, with a matching Content-Length'),
+  corrupt: toggle('change some bytes in the middle of the body'),
+  close: toggle(
+    'close the connection when the request arrives, without an answer, like a kept-alive connection that timed out',
+  ),
+  reset: toggle('reset the connection instead of answering, or at the place where the body is cut'),
+  empty_page: toggle(
+    'answer with a page without rows and has_more true, whose cursor continues where the request did',
+  ),
+  duplicate: toggle(
+    'answer a request for changes with the rows of the previous page again. Waits for such a request',
+  ),
+  pages: whole(
+    1,
+    1000,
+    'with duplicate: how many pages with rows to go back, for that page alone (default: 1)',
+  ),
+  times: whole(1, 1_000_000, 'how many requests it applies to (default: 1; with a probability, no limit)'),
+  after: whole(0, 1_000_000, 'how many requests to let pass first'),
+  probability: decimal(
+    1,
+    'a number from 0 to 1',
+    'probability that it applies to a request. Chance follows the seed',
+  ),
+};
+const faultId = texts('id', (text) => /^f\d{1,9}$/.test(text), 'the id of a fault, such as f1');
+
+/** The members of each operation, by its name in a lab. */
+export const LAB_MEMBERS = {
+  clock: {
+    when: when('how far, such as +26h, or where to, such as 2026-03-29T00:00Z (default: show the clock)'),
+    advance: shift('how far; a minus sign moves it back'),
+    to: time('where to'),
+  },
+  drop: { ...FEED, age: span('how long ago the window ended (default: 0, the window that ended last)') },
+  late: { ...FEED, age: span('if no window is missing: how long ago the window ended (default: 2h)') },
+  correct: {
+    id: ID,
+    score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
+  },
+  rescore: { id: ID },
+  gap: {
+    export: required(EXPORT),
+    status: required(
+      choice(['missing', 'failed', 'abandoned'], {
+        hint: 'the new state of the window',
+        placeholder: 'name',
+      }),
+    ),
+    window: window('start of the window (default: the newest possible one)'),
+  },
+  'remove-subscription': { subscription: required(SUBSCRIPTION) },
+  restore: {},
+  allowance: {
+    used: {
+      ...whole(0, 1_000_000_000_000, 'rows used today (default: the whole allowance)', 'rows'),
+      mayBeBare: true,
+    },
+  },
+  duplicate: { times: TIMES },
+  'empty-page': {
+    times: TIMES,
+    endpoint: choice(['listChanges', 'listDetections'], {
+      hint: 'the endpoint',
+      placeholder: 'name',
+      usual: 'listChanges',
+    }),
+  },
+  'fault add': FAULT,
+  'fault list': {},
+  'fault clear': { id: hinted(faultId('id of the fault'), 'id of the fault (default: all)') },
+  report: {
+    after: whole(0, Number.MAX_SAFE_INTEGER, 'only requests with greater numbers (default: 0)'),
+    clear: toggle('then forget them'),
+  },
+} as const;
+
+export type LabName = keyof typeof LAB_MEMBERS;
+export type LabValues = { readonly [Name in LabName]: ValuesOf<(typeof LAB_MEMBERS)[Name]> };
+export type FaultSpec = LabValues['fault add'];
