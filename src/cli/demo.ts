@@ -118,10 +118,6 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
-interface Dropped {
-  readonly files: readonly { readonly ids: readonly string[] }[];
-}
-
 /**
  * What the sample agency exports from now on: operations of the lab, as a scenario has them.
  * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
@@ -136,7 +132,9 @@ function createDrops({ appliance }: Serving): () => Promise<void> {
       const age = `${newestMs - droppedMs - WINDOW_MS}ms`;
       await operateHere(appliance, 'lab-drop', { rows: ROWS_A_WINDOW, age });
     }
-    const { files } = await operateHere<Dropped>(appliance, 'lab-drop', { rows: ROWS_A_DROP });
+    const { files } = await operateHere<{ files: { ids: string[] }[] }>(appliance, 'lab-drop', {
+      rows: ROWS_A_DROP,
+    });
     score = (score + 7) % SCORES;
     for (const [id] of files.map(({ ids }) => ids))
       await operateHere(appliance, 'lab-correct', { id, score });

@@ -188,10 +188,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   };
 }
 
-interface Known {
-  readonly status: WindowStatus | null;
-  readonly same: number | null;
-}
+type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 
 /** The path of the newest file that was dropped with a name, if it still exists. */
 function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {

@@ -205,19 +205,15 @@ interface LabOptions {
   readonly onStop: () => void;
 }
 
-interface StartedLab {
-  readonly serving: Serving;
-  readonly lab: Lab;
-  /** Resolves when a signal has stopped it. */
-  readonly ended: Promise<void>;
-}
-
-/** @returns null if a signal ended it before it was ready @throws Refused `configuration` for a folder with other content */
+/**
+ * @returns `ended` resolves when a signal has stopped it; null if one did before it was ready
+ * @throws Refused `configuration` for a folder with other content
+ */
 export async function startLab(
   command: Command,
   kind: LabKind,
   { seed, keys, drop, fill, onListening = async () => {}, onStop }: LabOptions,
-): Promise<StartedLab | null> {
+) {
   let lab: Lab | null = null;
   let filled = Promise.resolve();
   const serving = await serveAppliance(command, kind, {

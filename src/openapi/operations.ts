@@ -1,5 +1,4 @@
 /** The operations of the document, made from the descriptions of the endpoints, with their responses. */
-
 import { type TSchema, Type } from '@sinclair/typebox';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import {

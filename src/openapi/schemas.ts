@@ -3,7 +3,6 @@
  * `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a response
  * to a request without `fields` (test/support/checked-fetch.ts).
  */
-
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS, bandsOf } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, TYPE_RULES } from '../detection/content-type.ts';
