@@ -25,6 +25,7 @@ export interface GaugeSources {
   readonly keyUses: Pick<KeyUses, 'all'>;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   readonly certificateExpiresMs: () => number | null;
+  /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
 }
@@ -120,6 +121,7 @@ export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ..
   },
 );
 
+/** @returns the values of now, by key */
 export async function readGauges(sources: GaugeSources): Promise<Map<string, Reading>> {
   const status = await sources.status();
   // Null except on Linux.

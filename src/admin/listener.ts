@@ -79,6 +79,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 interface Answers {
+  /** The host names that are accepted. */
   readonly names: () => readonly string[];
   readonly metrics: Metrics;
   readonly console: Console;
@@ -142,6 +143,7 @@ function json(document: object): Content {
   return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
 }
 
+/** A file of the console. */
 function app(name: string, contentType: string): Content {
   const body = consoleFiles()[name];
   if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);

@@ -18,6 +18,7 @@ const TOKEN_ENDPOINT = '/oauth/token';
 
 export interface Metrics extends RequestMetrics {
   readonly contentType: string;
+  /** In the text format of Prometheus. */
   text(): Promise<string>;
   processed(file: ProcessedFile): void;
   /** Adds the gauges; before that, only events are counted. */
@@ -87,6 +88,7 @@ function trafficMetrics(registry: Registry) {
   };
 }
 
+/** @returns counts a file */
 function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
   const counter = countersOf(registry);
   const labels = ['export', 'outcome'];

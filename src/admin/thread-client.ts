@@ -32,6 +32,7 @@ export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake'>;
   readonly denials: Denials;
+  /** Called when access.db could not take what was denied. */
   readonly onDenied: () => void;
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
@@ -40,6 +41,7 @@ export interface OperationsOptions {
   readonly unreadable: () => string | null;
   /** Called when the spare copy of access.db could not be brought up to date. */
   readonly onSpareStale: (reason: string) => void;
+  /** Called when something failed that was not refused. */
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
@@ -93,6 +95,7 @@ export class Operations {
     else if (onChanged !== null) this.#thread = this.#start();
   }
 
+  /** What a console shows has changed. */
   changed(names: readonly EventName[]): void {
     this.#onChanged?.(names);
   }

@@ -23,10 +23,12 @@ interface Asked {
   readonly live: Live;
 }
 
+/** A view of the console. */
 export interface AskView extends Asked {
   /** Behind `/console/`. */
   readonly path: string;
   readonly query: string;
+  /** Whether acts are offered. */
   readonly mayAct: boolean;
 }
 
@@ -36,6 +38,7 @@ export interface AskOperation extends Asked {
   readonly id: number;
   /** As it stands in an address: `key-create`. */
   readonly path: string;
+  /** Its members, as JSON. */
   readonly given: unknown;
   readonly way: Way;
   readonly by: Actor;
@@ -66,6 +69,7 @@ export interface MainCalls {
   ingest(asked: { readonly id: number; readonly request: IngestRequest }): RequestOutcome;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
+  /** access.db was written. */
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */
   stale(reason: string): void;

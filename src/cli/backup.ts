@@ -48,6 +48,7 @@ export function lowerPriority(): void {
   }
 }
 
+/** @param target for verify and restore */
 function textOf({ written, state }: WrittenBackup, target: string, installation: string): string {
   return joined('\n', [
     `${target} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,

@@ -32,6 +32,7 @@ export const register = defineCommand({
   },
 });
 
+/** The configuration, or why it cannot be read. */
 function configured(command: Command): Config | string {
   try {
     return configOf(command);
@@ -41,6 +42,7 @@ function configured(command: Command): Config | string {
   }
 }
 
+/** One line for each finding, and below it what to do. */
 function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(width + 8);

@@ -6,6 +6,7 @@ import { Refused } from '../refused.ts';
 import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
 import { type Colour, print } from './output.ts';
 
+/** Adds the command's arguments, options, subcommands and action. */
 export type Register = (command: Command) => void;
 
 /** What a command prints, and whether it ends with exit code 1. */
@@ -27,9 +28,11 @@ export interface Accepted<Own extends Members = Members> {
 export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>> {
   /** Further options, which are settings. */
   readonly options?: readonly Option[];
+  /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
   /** Shown below the options. */
   readonly help?: string;
+  /** What its help says about common options. */
   readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];

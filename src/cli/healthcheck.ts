@@ -33,7 +33,9 @@ interface Result {
   readonly url: string | null;
   /** The HTTP status; null without an answer. */
   readonly status: number | null;
+  /** Why it is not healthy. */
   readonly reason: string | null;
+  /** As GET /v1/health gives it. */
   readonly health: unknown;
 }
 

@@ -101,6 +101,7 @@ function verdictOf(
     errors_total: bad?.errors_total ?? 0,
     rows_with_errors: bad?.rows_with_errors ?? 0,
     errors: bad?.errors ?? [],
+    /** All errors by column and kind. */
     error_groups: bad?.error_groups ?? [],
     ignored_columns: result?.counts.ignored_columns ?? [],
     /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
@@ -127,10 +128,12 @@ async function validateFile(path: string, config: Config, name = basename(path))
 }
 
 interface Explanation extends Verdict {
+  /** What happens to the file if it is dropped now. */
   readonly when_dropped: string;
   readonly window_status: string | null;
   /** What to do instead, if the file would do something that is seldom intended; else null. */
   readonly advice: string | null;
+  /** The number of an earlier file with the same content. */
   readonly same_content_as: number | null;
   /** Rows of subscriptions or content types that do not exist. */
   readonly unknown_rows: Readonly<Record<string, number>>;
@@ -188,6 +191,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   };
 }
 
+/** What the database has about a file: the status of its window, and the number of a file with the same content. */
 type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 
 /** The path of the newest file that was dropped with a name, if it still exists. */

@@ -15,6 +15,7 @@ import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
 
+/** What is asked of an operation. */
 export interface Asking {
   readonly given: object;
   readonly isQuestion: boolean;

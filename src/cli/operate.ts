@@ -171,6 +171,7 @@ export function actorOfProcess(): Actor {
   return { actor: userName(), ...(SUDO_USER !== '' && { sudo_user: SUDO_USER }) };
 }
 
+/** The user of this process; the user's number if it has no name. */
 function userName(): string {
   try {
     return userInfo().username;

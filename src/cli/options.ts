@@ -22,7 +22,9 @@ export function addCommonOptions(program: Command): void {
 }
 
 export interface OwnHelp {
+  /** The default of --data. */
   readonly data?: string;
+  /** The default of --config. */
   readonly config?: string;
   /** What --json does; null if it does nothing, so that the help omits it. */
   readonly json?: string | null;
@@ -65,6 +67,7 @@ export const LISTENING_OPTIONS = [
   new Option('--base-url <url>', 'public address that clients use (default: the listening address)'),
 ];
 
+/** The options that are settings, for the commands that serve. */
 export const SETTING_OPTIONS = [
   new Option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)'),
   ...LISTENING_OPTIONS,

@@ -13,6 +13,7 @@ import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { VERSION_TEXT } from './version.ts';
 
+/** Its line in the help, and where it is. */
 type CommandEntry = readonly [description: string, load: () => Promise<{ register: Register }>];
 
 /** The commands that are made from the table of operations. */
@@ -223,6 +224,7 @@ function errorText(command: Command, message: string): string {
   return `wirewatch: required ${missing.length === 1 ? 'option' : 'options'} missing:${lines.join('')}\n`;
 }
 
+/** Configures errors and help of a command and all its subcommands. */
 function shareOptions(command: Command, name: string): void {
   command
     .exitOverride()

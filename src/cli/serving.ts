@@ -26,6 +26,7 @@ export interface Serving {
   readonly config: Config;
   readonly log: Logger;
   readonly serviceManager: ServiceManager;
+  /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
   /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
   showLog(): void;

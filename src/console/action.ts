@@ -19,6 +19,7 @@ interface Asked {
   readonly name?: string | undefined;
   /** It is not shown beside its subject. */
   readonly isAlone?: boolean;
+  /** Values that the fields begin with. */
   readonly texts?: Texts;
   /** Values to choose from, by member, where the subject limits them. */
   readonly choices?: Readonly<Record<string, readonly Option[]>>;
@@ -182,12 +183,14 @@ function textIn({ currentTarget }: Event): string {
   return currentTarget instanceof HTMLInputElement ? currentTarget.value : '';
 }
 
+/** The window that an action is about. */
 function windowOf({ given }: Action): { export: string; ms: number } | null {
   const { export: of, start } = given;
   const [first] = Array.isArray(start) ? start : [start];
   return typeof of === 'string' && typeof first === 'string' ? { export: of, ms: Date.parse(first) } : null;
 }
 
+/** The subject of an action, for its question. */
 function subjectOf(action: Action, name?: string): string {
   const window = windowOf(action);
   if (window !== null) return ` ${window.export}, ${windowTime(window.ms, ' UTC')}`;

@@ -21,6 +21,7 @@ import { Windows } from './windows.ts';
 interface View {
   readonly title: string;
   readonly show: (props: { readonly route: Route; readonly overview: Reading<OverviewAnswer> }) => VNode;
+  /** How many of its items need attention. */
   readonly badge?: (overview: OverviewAnswer) => number;
 }
 

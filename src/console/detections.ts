@@ -111,6 +111,7 @@ function Search({ route, fields, more }: Filters): VNode {
   return panel('Search', [filters(of), read(reading, rows, 'Continue the search')], { help: 'periods' });
 }
 
+/** The same call of the API. */
 function call(curl: string): VNode {
   return html`<details class="call"><summary>The same by the API</summary>${code(curl, 'the call')}</details>`;
 }

@@ -10,6 +10,7 @@ import { useReading } from './server.ts';
 
 export type Option = readonly [value: string, text: string];
 
+/** A field of a form. */
 export interface Field {
   readonly name: string;
   readonly label: string;
@@ -157,7 +158,9 @@ function memberValue(texts: readonly string[], type: Field['type'], member: Form
 export interface Filters {
   readonly route: Route;
   readonly fields: readonly Field[];
+  /** Fields that are seldom needed. */
   readonly more?: readonly Field[];
+  /** Parameters that no filter changes. */
   readonly kept?: Readonly<Record<string, string>>;
 }
 

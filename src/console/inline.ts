@@ -23,6 +23,7 @@ export function mark(name: MarkName): VNode {
   return html`<svg class="mark" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path fill=${fill} d=${SHAPES[name]} /></svg>`;
 }
 
+/** The shape of a state, with its text. */
 export function state(name: MarkName, text: Children): VNode {
   return html`<span class="state">${mark(name)}${text}</span>`;
 }
@@ -70,10 +71,12 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
   return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
 
+/** A value from outside, as JSON. */
 export function value(of: unknown): VNode {
   return foreign(shown(of), 'mono');
 }
 
+/** Names with values from outside. */
 export function members(of: Readonly<Record<string, unknown>>): VNode[] {
   return Object.entries(of).map(([name, one]) => html`<span>${soft(name)} ${value(one)}</span> `);
 }

@@ -31,6 +31,7 @@ export function alertActions(
     .reverse();
 }
 
+/** @param verbs of operations on it */
 function offered(noun: string, { id }: { readonly id: string | number }, verbs: readonly string[]): Action[] {
   return verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
 }

@@ -154,6 +154,7 @@ function tiles(
   </div>`;
 }
 
+/** On this page. */
 const ALERTS = '#alerts';
 
 type Answered = readonly [answer: Children, more: Children];
@@ -204,6 +205,7 @@ function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMa
     ${map !== undefined && strip(map, name, href)}`;
 }
 
+/** @param end the end of the newest window */
 function newestRead(end: string): VNode {
   const endMs = Date.parse(end);
   const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
@@ -287,6 +289,7 @@ interface CurveProps extends Record<'title' | 'unit', string> {
   readonly minutes: readonly number[];
 }
 
+/** Minutes per step of the curve. */
 const STEP = 5;
 const HOUR = 60;
 const HEIGHT = 64;

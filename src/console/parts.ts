@@ -14,6 +14,7 @@ export function failed(text: Children, more?: Children): VNode {
 interface PanelOptions {
   /** On the right of its heading. */
   readonly aside?: Children;
+  /** A topic of the manual. */
   readonly help?: string;
   readonly look?: 'half' | 'across';
 }
@@ -28,6 +29,7 @@ export function panel(title: string, children: Children, { aside, help, look }: 
   </section>`;
 }
 
+/** Titles with values. */
 export type Facts = readonly (readonly [string, Children])[];
 
 export function facts(of: Facts): VNode {
@@ -45,6 +47,7 @@ export interface TableOptions<Row> {
   readonly rows: readonly Row[];
   /** Identifies a row that moves; default: its index. */
   readonly key?: (row: Row) => string | number;
+  /** Shown without rows. */
   readonly empty?: Children | undefined;
 }
 
@@ -88,6 +91,7 @@ function Code({ text, label }: { text: string; label: string }): VNode {
     <button type="button" class="copy" aria-label=${`${title}: ${label}`} onClick=${copy}>${title}</button></div>`;
 }
 
+/** A command to paste. */
 export function code(text: string, label: string): VNode {
   return html`<${Code} text=${text} label=${label} />`;
 }

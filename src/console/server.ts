@@ -42,6 +42,7 @@ function request(path: string, init: RequestInit): Promise<Response> {
   });
 }
 
+/** @throws Failure */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   const response = await request(path, init);
   const date = Date.parse(response.headers.get('date') ?? '');
@@ -144,6 +145,7 @@ export class Reading<Answer extends object> {
   pages: readonly Answer[] = [];
   failure: Failure | undefined;
   isReading = false;
+  /** Repeats the failed request. */
   retry = () => {};
   readonly #path: string;
   readonly #draw: () => void;
@@ -217,6 +219,7 @@ export function useReading<Answer extends object>(
   return reading;
 }
 
+/** The `after` of a list's next page. */
 function nextOf(page: object | undefined): string | null {
   return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
 }

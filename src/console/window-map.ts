@@ -193,6 +193,7 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
 
 type Day = ReturnType<typeof daysOf>[number];
 
+/** The newest first. */
 function daysOf(cells: readonly Cell[]) {
   const days = chunks(cells, DAY_WINDOWS).map((day) => ({
     startMs: day[0]?.startMs ?? 0,

@@ -107,6 +107,7 @@ function WindowDialog({ name, start, onClose }: { name: ExportName; start: strin
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
+/** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
   const { letter, held, since, due_at, files, streams, detections } = of;
   const rows = streams.map((one) => `${one.subscription_id} ${one.content_type}: ${count(one.rows)}`);

@@ -92,6 +92,7 @@ interface EndpointBase {
   readonly tag: 'Detections' | 'Account' | 'Service';
   readonly summary: string;
   readonly description: string;
+  /** The varying segment of the path. */
   readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
   readonly query?: Readonly<Record<string, DocumentedParameter>>;
   /** The headers of a request that change its answer. */

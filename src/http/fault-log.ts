@@ -17,6 +17,7 @@ interface Cause {
   readonly message: string;
   readonly since: number;
   count: number;
+  /** Not logged yet. */
   unlogged: number;
   readonly timer: NodeJS.Timeout;
 }
@@ -43,6 +44,7 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
   }
 
   return {
+    /** @param request_id of the request that failed */
     note(kind: 'fault' | 'unavailable', error: unknown, request_id: string): void {
       const root = rootOf(error);
       const own = nameOf(kind, root);

@@ -43,11 +43,15 @@ export interface ConnectionTimes {
   readonly handshakeMs: number;
   /** A request's head, from its first byte or the connection's start. */
   readonly headMs: number;
+  /** A request with its body. */
   readonly requestMs: number;
+  /** The body of a request for a token. */
   readonly tokenBodyMs: number;
+  /** Between two requests. */
   readonly keepAliveMs: number;
   /** Without any traffic, as with a client that never reads its answer. */
   readonly idleMs: number;
+  /** How often connections are checked for these. */
   readonly checkEveryMs: number;
 }
 
@@ -67,6 +71,7 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   /** Of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
   readonly limits: RoomOptions['limits'];
+  /** Called for each connection that a limit closed. */
   readonly onRefused?: (limit: Limit) => void;
   readonly onRenewed?: (pair: TlsPair) => void;
   /** For the error when it cannot listen: its subject, and what to do. */
@@ -93,9 +98,11 @@ export async function openListener(options: ListenerOptions) {
   };
   let renewal: TlsRenewal | null = null;
   return {
+    /** Requests and errors are events of it. */
     server,
     connections,
     room,
+    /** The certificate in use; null without TLS. */
     pair: () => pair,
     /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
     async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {

@@ -33,6 +33,7 @@ export function renderOAuthError(error: OAuthErrorCode, description: string): st
   return JSON.stringify({ error, error_description: description });
 }
 
+/** The schemas of both, by name. */
 export const ERROR_SCHEMAS = {
   Problem: closed(
     {

@@ -76,6 +76,7 @@ export function problemAnswer(
   };
 }
 
+/** Of the body as sent. */
 export function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;

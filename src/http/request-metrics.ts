@@ -18,6 +18,7 @@ export interface RequestMetrics {
    * @param seconds from its head to the answer; @param rows detections in the answer
    */
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
+  /** A limit rejected a request or connection. */
   refused(limit: Limit): void;
   /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;

@@ -58,11 +58,13 @@ export interface ServerOptions {
   readonly health: HealthSource;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
+  /** Of the data folder. */
   readonly secret: Buffer;
   /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
   /** Rows read today; the caller keeps them over a restart. */
   readonly dailyRows: DailyRows;
+  /** Notes every use of a key. */
   readonly keyUses: Pick<KeyUses, 'note'>;
   /** The caller keeps them over a restart. */
   readonly seenKeys: SeenKeys;
@@ -70,6 +72,7 @@ export interface ServerOptions {
   readonly onEndLost: (cursor: StreamPosition) => void;
   /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
+  /** In a lab only. */
   readonly interventions?: Interventions;
   /** null: metrics are off. */
   readonly metrics: RequestMetrics | null;
@@ -143,6 +146,7 @@ export async function startServer(options: ServerOptions) {
   };
 }
 
+/** Every endpoint, one row each. */
 function createRoutes(
   options: ServerOptions,
   token: Pick<TokenSources, 'tokens' | 'rate'>,

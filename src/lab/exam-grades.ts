@@ -79,6 +79,7 @@ export interface Moment {
   readonly code: number | null;
 }
 
+/** What the exam observes. */
 export class Evidence {
   /** The client's own requests to the API, in the order of arrival. */
   requests: readonly RequestRecord[] = [];

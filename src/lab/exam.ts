@@ -361,6 +361,7 @@ class Exam {
     return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
   }
 
+  /** Number of the last request. */
   async #last(): Promise<number> {
     return (await this.#options.ask<Reported>('report', { after: NEWER })).requests_total;
   }

@@ -14,6 +14,7 @@ import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 
 const TAMPERED = 'X-Wirewatch-Lab';
+/** How often a second a slow body is continued. */
 const PIECES_A_SECOND = 10;
 /** How many bytes of a corrupted body become 0xFF, which is invalid in UTF-8 and breaks any compression. */
 const CORRUPTED_BYTES = 8;

@@ -73,6 +73,7 @@ export class Feed {
     for (let at = newestMs; at > newestMs - DAY_MS; at -= WINDOW_MS) await this.#dropNew(at, { rows });
   }
 
+  /** Drops the newest window and the month before it. */
   async dropMonth(): Promise<void> {
     const newestMs = newestEndedWindow(now());
     await this.#dropNew(newestMs, {});
@@ -234,6 +235,7 @@ function exportOfId(id: string) {
   return [content_type, TYPE_RULES[content_type].export] as const;
 }
 
+/** The export row of a detection. */
 function rowOf(detection: object, exportName: ExportName): Record<string, unknown> {
   const columns = COLUMNS[exportName].map((column) => {
     const path = FIELDS.find((field) => columnOf(field.path) === column)?.path.split('.') ?? [];

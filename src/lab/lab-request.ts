@@ -77,6 +77,7 @@ const TOKEN_ERRORS: Readonly<Record<string, (request: IncomingMessage) => Answer
     oauthError('unsupported_grant_type', 'grant_type: must be client_credentials'),
 };
 
+/** What a request needs of its lab. */
 interface Lab {
   readonly faults: Pick<Faults, 'giveBack'>;
   readonly requests: Pick<Report, 'finish'>;
@@ -91,6 +92,7 @@ export class LabRequest implements Intervention {
   readonly #lab: Lab;
   /** The error code of the fault; null if it has none. */
   readonly #code: string | null;
+  /** The page that the endpoint answered with. */
   #page: { data: unknown[] } | null = null;
   #isApplied = false;
 
@@ -201,6 +203,7 @@ function degradedHealth(answer: Answer): Answer | null {
   return { ...answer, status: 503, body: JSON.stringify({ ...health, status: 'degraded', alerts: more }) };
 }
 
+/** The value of `Allow`. */
 function allowOf({ route }: Begun): string {
   return `${route?.method}${route?.head !== undefined ? ', HEAD' : ''}`;
 }

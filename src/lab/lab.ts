@@ -76,6 +76,7 @@ export class Lab implements LabJoined {
   #parts: LabParts | null = null;
   /** Resolves when the last operation is done. */
   #last: Promise<unknown> = Promise.resolve();
+  /** Called after the clock was moved. */
   onMoved: () => void = () => {};
 
   constructor(seed: string, config: Config, kind: InstallationKind) {
@@ -155,6 +156,7 @@ export class Lab implements LabJoined {
     return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
   };
 
+  /** Resolves when every dropped file is processed. */
   rested(): Promise<void> {
     return this.#running().ingest.rested();
   }

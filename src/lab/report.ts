@@ -20,6 +20,7 @@ export interface RequestRecord {
   readonly user_agent: string | null;
   readonly prefer: string | null;
   key_id: string | null;
+  /** Id of the fault that it met. */
   fault: string | null;
   /** Null before the answer, and if the connection ended without one. */
   status: number | null;
@@ -37,6 +38,7 @@ export interface RequestRecord {
   real_finished_at: string | null;
 }
 
+/** An operation that changed the lab. */
 export interface ActionRecord {
   readonly at: string;
   readonly real_at: string;

@@ -14,6 +14,7 @@ export interface Step {
   readonly atMs: number;
   /** Of its operation, as it stands in an address: `lab-drop`. */
   readonly path: string;
+  /** Its members, as JSON. */
   readonly given: unknown;
 }
 

@@ -86,6 +86,7 @@ function linkInto(
   };
 }
 
+/** @throws Refused `failed` if Wirewatch is not running, or its console is off */
 function consoleOf(root: string, live: Context['live']) {
   if (live === null)
     throw new Refused('failed', `Wirewatch is not running on ${root}. Start it with: wirewatch serve`);

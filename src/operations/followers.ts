@@ -41,6 +41,7 @@ export function readKeysStatus(
     const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
     const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
     const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
+    /** The active keys that have read the change stream. */
     const followers = active.flatMap((key) => {
       const position = usage.get(key.id)?.position ?? null;
       if (detections === null || position === null) return [];
@@ -54,6 +55,7 @@ export function readKeysStatus(
   }
 }
 
+/** The streams that a key reads. */
 function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
   return key.subscriptions.flatMap(({ id, content_types }) => {
     const has = subscriptions.get(id)?.content_types ?? [];

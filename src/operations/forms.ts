@@ -4,15 +4,19 @@ import type { Member } from './member.ts';
 import type { Operation } from './operation.ts';
 import { OPERATIONS } from './table.ts';
 
+/** A member of an operation, as a field of its form. */
 export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'several'> {
   readonly name: string;
   readonly required: boolean;
+  /** JSON Schema. */
   readonly schema: TSchema;
 }
 
 export interface OperationForm extends NonNullable<Operation['form']>, Pick<Operation, 'name' | 'operands'> {
   readonly members: readonly FormMember[];
+  /** It may take longer than a request. */
   readonly isJob: boolean;
+  /** A person is asked to type a word before it. */
   readonly asks: boolean;
 }
 

@@ -9,6 +9,7 @@ import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import type { Outcome } from './problem.ts';
 
+/** A job as it is listed. */
 export const JOB = Type.Object({
   id: Type.Integer(),
   /** `ingest replay` */
@@ -40,6 +41,7 @@ export class Jobs {
     this.#onChange = onChange;
   }
 
+  /** The newest first. */
   list(): Job[] {
     return [...this.#jobs.values()].reverse();
   }

@@ -9,6 +9,7 @@ import { choice, hinted, type Member, required, toggle, type ValuesOf, value } f
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const YEARS_MAX_MS = 200 * 366 * DAY_MS;
+/** The range of the clock. */
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
 
@@ -37,6 +38,7 @@ function whole(minimum: number, maximum: number, hint: string, placeholder = 'nu
   return value(integer(minimum, maximum), { hint, placeholder, schema });
 }
 
+/** A number, also with decimals. */
 function decimal(maximum: number, expected: string, hint: string) {
   const readNumber = (text: string): Reading<number> => {
     const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= maximum;
@@ -52,6 +54,7 @@ export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
 ]);
 const PROXY_STATUSES = [502, 504];
 const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();
+/** The operationIds of the API. */
 export const ENDPOINT_IDS = [
   'listChanges',
   'listDetections',

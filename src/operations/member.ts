@@ -9,7 +9,9 @@ import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 
 export interface Member<Value = unknown, Required extends boolean = boolean> {
+  /** Of its JSON form. */
   readonly schema: TSchema;
+  /** What it is, for the help of a command, a form and the OpenAPI document. */
   readonly hint: string;
   /** What stands for its value in the help: `time`; null for a switch, which has none. */
   readonly placeholder: string | null;
@@ -31,6 +33,7 @@ type RequiredOf<Own extends Members> = {
   [Name in keyof Own]: Own[Name] extends Member<unknown, true> ? Name : never;
 }[keyof Own];
 
+/** The values that an operation is run with. */
 export type ValuesOf<Own extends Members> = {
   readonly [Name in RequiredOf<Own>]: ValueOf<Own[Name]>;
 } & { readonly [Name in Exclude<keyof Own, RequiredOf<Own>>]?: ValueOf<Own[Name]> };
@@ -185,6 +188,7 @@ function itemsOf(json: unknown): readonly string[] | null {
   return texts.every((text) => text !== null) ? texts : null;
 }
 
+/** A reader that takes what it is given. */
 export function anyText(text: string): Reading<string> {
   return read(text);
 }

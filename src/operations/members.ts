@@ -88,6 +88,7 @@ export const KEY_MEMBERS = {
   }),
 };
 
+/** What operations return of them. */
 export const ACCOUNT = Type.Object({
   id: Type.String(),
   name: Type.String(),

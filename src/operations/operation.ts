@@ -43,6 +43,7 @@ export interface Context {
   readonly config: Config;
   readonly way: Way;
   readonly by: Actor;
+  /** Epoch milliseconds. */
   readonly nowMs: number;
   /** Null while no appliance runs. */
   readonly live: Live | null;
@@ -66,19 +67,23 @@ export interface Context {
 
 /** Asked before something that cannot be taken back. */
 export interface Question {
+  /** What will be done, in full sentences. */
   readonly text: string;
+  /** The word to type. */
   readonly word: string;
 }
 
 export interface Description<Own extends Members, Value> {
   /** In lower case, without a full stop, as a line of a list. */
   readonly summary: string;
+  /** What the help adds, in paragraphs. */
   readonly help?: string;
   readonly members?: Own;
   /** The members that a command takes as operands, in order; the last may take several. */
   readonly operands?: readonly (keyof Own & string)[];
   /** Command lines without the program's name. */
   readonly examples: readonly string[];
+  /** Whether it creates a missing installation. */
   readonly creates?: boolean;
   /** False: the command line has a command of its own for it, or needs none. */
   readonly hasCommand?: boolean;
@@ -89,6 +94,7 @@ export interface Description<Own extends Members, Value> {
   /** Null: nothing has to be confirmed. */
   readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
+  /** The form of the value, as JSON. */
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
@@ -98,8 +104,11 @@ export interface Description<Own extends Members, Value> {
   readonly form?: Form;
 }
 
+/** How the console shows an act. */
 export interface Form {
+  /** Text of its button. */
   readonly label: string;
+  /** What will happen, shown before it is confirmed. */
   readonly will: string;
   /** The question, without its subject; default: the label. */
   readonly title?: string;

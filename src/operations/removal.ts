@@ -16,6 +16,7 @@ import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context, type Question } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
+/** What can be removed. */
 interface Removable {
   readonly noun: 'account' | 'subscription';
   readonly id: string | number;
@@ -24,6 +25,7 @@ interface Removable {
   /** The subscriptions that lose their rows, and everything to remove, in words. @throws Refused if it does not exist */
   readonly describe: () => { readonly subscriptions: readonly number[]; readonly description: string };
   readonly remove: (access: Database) => Removed;
+  /** Whether the configuration has an entry for it. */
   readonly configured: boolean;
 }
 

@@ -196,6 +196,7 @@ function pauseText(pausedSince: string | null): string {
     : `paused since ${pausedSince}; resume with: wirewatch ingest resume`;
 }
 
+/** A pause has a line of its own. */
 function waitsText({ waits_for }: Status['ingest'], pausedSince: string | null): string {
   return waits_for === null || pausedSince !== null ? '' : `; ${waits_for.reason}`;
 }
@@ -243,6 +244,7 @@ function notAppliedText({ file, report }: Status['not_applied'][number], { alert
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
 }
 
+/** A time with its age. */
 function since(at: string, nowMs: number): string {
   return `${at}, ${age(nowMs - Date.parse(at))} ago`;
 }

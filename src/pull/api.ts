@@ -42,6 +42,7 @@ interface Reply<Body> {
   readonly body: Body;
   /** The server's clock when it answered, epoch milliseconds. The client's own clock may be wrong. */
   readonly dateMs: number;
+  /** Whether the service waited for a change. */
   readonly hasWaited: boolean;
 }
 
@@ -49,6 +50,7 @@ interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
+  /** Called before every wait. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
 }

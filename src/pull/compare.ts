@@ -18,6 +18,7 @@ import type { Copy } from './copy.ts';
 import { CHANGES, PERIOD, queryOf, shownStep, stepsOf, type Work } from './procedures.ts';
 
 export interface Comparison {
+  /** Detections of the copy. */
   readonly detections: number;
   /** Detections that differ, but changed after the copy was updated. */
   readonly changed_since: number;
@@ -27,6 +28,7 @@ export interface Comparison {
 export interface Difference {
   readonly id: string;
   readonly kind: 'not in the copy' | 'not in the service' | 'other version' | 'other content';
+  /** Null if it is missing. */
   readonly copy_version: number | null;
   readonly service_version: number | null;
 }

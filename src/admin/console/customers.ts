@@ -38,6 +38,7 @@ export function readCustomers(sources: Sources, { query }: Read, nowMs: number) 
     ...accountDocument(account),
     /** Its own allowance; null: that of the settings. */
     allowance: account.daily_rows,
+    /** The allowance that holds. */
     daily_rows: account.daily_rows ?? settings.config.limits.daily_rows,
     rows_today: rows.get(accountUsageId(account)) ?? 0,
     subscriptions: (subscriptions.get(account.id) ?? []).map(subscriptionDocument),

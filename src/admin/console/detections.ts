@@ -66,6 +66,7 @@ export interface DetectionsPage {
 }
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
+/** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -92,6 +93,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   });
 }
 
+/** With the base address inserted. */
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
   const baseUrl = jsonBaseUrl(settings.base_url);
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
@@ -230,6 +232,7 @@ export function readOne(sources: Sources, { query }: Read) {
     const atMs = deliveredAtMs(db, row.position);
     return {
       version: row.version,
+      /** When it was delivered; null until that is recorded. */
       at: atMs === null ? null : formatMs(atMs),
       detection,
       /** The dotted paths that differ from the version before it in this list; empty for the first. */
@@ -240,7 +243,9 @@ export function readOne(sources: Sources, { query }: Read) {
   const account = subscription && findAccount(sources.access(), subscription.account_id);
   const current: DetectionEntry = JSON.parse(text);
   return {
+    /** The answer to `GET /v1/detections/{id}`. */
     current,
+    /** The versions that were found, the newest first. */
     versions,
     next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },

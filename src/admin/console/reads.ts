@@ -21,6 +21,7 @@ type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 /** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
 export const READERS = {
+  /** The acts that this session may do, as forms. */
   operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
   overview,
   windows: readWindowMap,
@@ -91,6 +92,7 @@ function minutesOf({ folder }: Sources, nowMs: number) {
 const FILE_PARAMETERS = {
   outcome: list(text()),
   export: ANY_TEXT,
+  /** A part of the name. */
   name: ANY_TEXT,
   after: single(integer(0, Number.MAX_SAFE_INTEGER)),
 };

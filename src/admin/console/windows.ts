@@ -19,6 +19,7 @@ import type { Read, Sources } from './sources.ts';
 
 /** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
 export interface Action {
+  /** Its name in the table of operations: `window reset`. */
   readonly operation: string;
   readonly given: Readonly<Record<string, string | number | readonly string[]>>;
 }
@@ -50,6 +51,7 @@ export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) 
     enabled: sources.enabled.has(name),
     /** One letter per window, from `from` on, see {@link WindowLetter}. */
     windows: states[name].map(({ letter }) => letter).join(''),
+    /** Rows of all files that were applied for each window. */
     rows: states[name].map(({ rows }) => rows),
   });
   return {
@@ -121,10 +123,12 @@ function deliveredBy(sources: Sources, db: Database, files: readonly FileRecord[
 
 interface WindowState {
   readonly export: ExportName;
+  /** Epoch milliseconds. */
   readonly window_start: number;
   readonly letter: WindowLetter;
   readonly since: number | null;
   readonly rows: number;
+  /** Why its file failed. */
   readonly reason: string | null;
   /** A file waits in the drop folder until the window is reset or accepted. */
   readonly held: boolean;
@@ -159,6 +163,7 @@ interface Known {
   readonly reason: string | null;
 }
 
+/** The files that are held now, of all exports. */
 function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(config.ingest.drop, db, holdRules(config));
 }

@@ -11,12 +11,14 @@ import type { Database } from '../../store/database.ts';
 import { EXAMPLE_TIME, type KeyedEndpoint } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
 
+/** What the endpoints of detections read. */
 export interface DetectionSources {
   readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
 }
 
+/** What the endpoints of detections have in common. */
 export const OF_DETECTIONS = {
   method: 'GET',
   tag: 'Detections',
