@@ -109,3 +109,14 @@ function cell(value: Cell): string {
 function length(text: string | undefined): number {
   return text === undefined ? 0 : [...text].length;
 }
+
+/** @param none what is printed if there are no entries */
+export function listText<Entry>(columns: readonly Column<Entry>[], none: string) {
+  return (entries: readonly Entry[]): string => (entries.length === 0 ? none : table(entries, columns));
+}
+
+/** One entry, its columns below one another. */
+export function entryText<Entry>(columns: readonly Column<Entry>[]) {
+  return (entry: Entry): string =>
+    details(columns.map(({ title, value }) => [title.toLowerCase(), value(entry)]));
+}

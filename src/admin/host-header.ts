@@ -23,7 +23,6 @@ export function ownNames(host: string, machine: string, env: NodeJS.ProcessEnv):
 /**
  * The names in a certificate. They are safe over TLS: the certificate is not valid for a foreign name. A suffix begins
  * with a dot.
- *
  * @param altNames of X509Certificate.subjectAltName
  */
 export function certificateNames(altNames: string | undefined): string[] {

@@ -1,5 +1,4 @@
 /** `wirewatch backup`: updates a backup folder. */
-
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
@@ -13,9 +12,7 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  members: {
-    backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })),
-  },
+  members: { backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })) },
   operands: ['backup_folder'],
   options: [DROP_OPTION],
   examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],

@@ -24,12 +24,11 @@ export function resolveDataFolder(
   { kind = 'appliance', env = process.env }: { kind?: InstallationKind; env?: NodeJS.ProcessEnv } = {},
 ): string {
   const root = dataFolderPath(options, kind, env);
-  if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE))) {
+  if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE)))
     throw new Refused(
       'configuration',
       `${root} belongs to "wirewatch lab" or "wirewatch demo": only a running one does operations on it. Start it, or name another folder with --data.`,
     );
-  }
   return root;
 }
 

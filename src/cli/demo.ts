@@ -14,7 +14,7 @@ import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { defineCommand } from './command.ts';
-import { type LabKey, startLab } from './lab-start.ts';
+import { type LabKey, startLab } from './lab.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving } from './serving.ts';
@@ -118,13 +118,8 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
-interface Dropped {
-  readonly files: readonly { readonly ids: readonly string[] }[];
-}
-
 /**
  * What the sample agency exports from now on: operations of the lab, as a scenario has them.
- *
  * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
  */
 function createDrops({ appliance }: Serving): () => Promise<void> {
@@ -137,7 +132,9 @@ function createDrops({ appliance }: Serving): () => Promise<void> {
       const age = `${newestMs - droppedMs - WINDOW_MS}ms`;
       await operateHere(appliance, 'lab-drop', { rows: ROWS_A_WINDOW, age });
     }
-    const { files } = await operateHere<Dropped>(appliance, 'lab-drop', { rows: ROWS_A_DROP });
+    const { files } = await operateHere<{ files: { ids: string[] }[] }>(appliance, 'lab-drop', {
+      rows: ROWS_A_DROP,
+    });
     score = (score + 7) % SCORES;
     for (const [id] of files.map(({ ids }) => ids))
       await operateHere(appliance, 'lab-correct', { id, score });

@@ -137,11 +137,7 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
 
 export type PlannedFile = SampleFile & RowsOptions & { windows: number };
 
-/**
- * The files to write, in the order of their windows.
- *
- * @throws Refused `usage` if options contradict each other
- */
+/** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
 export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
@@ -149,12 +145,11 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFi
     const range = `${formatMs(EARLIEST_START_MS)} and ${formatMs(LATEST_START_MS)}`;
     throw new Refused('usage', `the windows given by --start and --windows must lie between ${range}`);
   }
-  if (options.trailer && options.form.startsWith('csv')) {
+  if (options.trailer && options.form.startsWith('csv'))
     throw new Refused(
       'usage',
       `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
     );
-  }
   if (options.export !== 'both') requireSubscription(options.export, options.subscriptions);
   const { rows, seed, form, subscriptions, trailer = false } = options;
   const { backfill } = options;

@@ -1,5 +1,4 @@
 /** `wirewatch healthcheck`: whether Wirewatch runs and is healthy. For containers, load balancers and scripts. */
-
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -78,12 +77,11 @@ function askedOf(command: Command, { url, host, port }: ValuesOf<typeof MEMBERS>
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
   const own = listeningUrl(configOf(command).server);
-  if (own === null) {
+  if (own === null)
     throw new Refused(
       'usage',
       'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
     );
-  }
   return { url: own, isOwn: true };
 }
 

@@ -1,5 +1,4 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
-
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Config, holdRules } from '../config/load.ts';
@@ -193,10 +192,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
 }
 
 /** What the database has about a file: the status of its window, and the number of a file with the same content. */
-interface Known {
-  readonly status: WindowStatus | null;
-  readonly same: number | null;
-}
+type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 
 /** The path of the newest file that was dropped with a name, if it still exists. */
 function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {

@@ -54,7 +54,6 @@ export function requireInstallation(config: Config): void {
 
 /**
  * Runs `work` on the database of detections; returns `none` if nothing was ever ingested.
- *
  * @throws as {@link requireInstallation}
  */
 export function withDetections<Result>(config: Config, none: Result, work: (db: Database) => Result): Result {

@@ -1,5 +1,4 @@
 /** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
-
 import { type ChildProcess, exec, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -188,7 +187,6 @@ function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
 /**
  * Runs the command that prints the copy: a line of JSON for each detection, with id and version. If a detection has
  * several lines, the highest version counts.
- *
  * @throws Refused `failed` if it fails or prints anything else
  */
 async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versions> {

@@ -10,12 +10,11 @@ export const register = defineCommand({
   examples: ['licenses | less', 'licenses --json'],
   run() {
     const bundled = licenses();
-    if (bundled === null) {
+    if (bundled === null)
       throw new Refused(
         'failed',
         'nothing is bundled when Wirewatch runs from its sources. Each package in node_modules contains its own licence.',
       );
-    }
     return { value: bundled, text: () => licensesText(bundled) };
   },
 });

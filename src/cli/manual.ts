@@ -37,7 +37,6 @@ function showTopic(name: string, json: boolean): Result | null {
 
 /**
  * Shows a text in the user's pager: `PAGER`, else less, which exits by itself if the text fits on one screen.
- *
  * @returns false if there is no pager, or `PAGER` is empty or `cat`
  */
 function paged(text: string): boolean {

@@ -2,7 +2,6 @@
  * Does what a command asks: through the control socket of the appliance that runs on the data folder, else in this
  * process (operate-stopped.ts), with the same functions.
  */
-
 import { type ClientRequest, request } from 'node:http';
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';

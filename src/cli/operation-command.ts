@@ -1,11 +1,12 @@
 /** Makes a command of an operation: arguments, options, help and examples, what is asked, and what is printed. */
+import { createInterface } from 'node:readline';
 import { type Command, Option } from 'commander';
 import type { Operation } from '../operations/operation.ts';
 import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
+import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { describeMembers, givenOf, type Register } from './command.ts';
-import { confirm } from './confirm.ts';
 import { operate, questionOf } from './operate.ts';
 import { addExamples, commonOptions, DROP_OPTION } from './options.ts';
 import { createProgress, print } from './output.ts';
@@ -64,4 +65,32 @@ function sayWhatGoesOn(operation: Operation): () => void {
   };
   process.once('SIGINT', say);
   return say;
+}
+
+export interface Terminal {
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
+}
+
+/**
+ * Returns when `word` was typed. The question goes to stderr: stdout is for the result of the command.
+ * @param what will be done, in full sentences
+ * @throws Refused `usage` without a terminal to ask on, `failed` if something else was typed
+ */
+export async function confirm(
+  what: string,
+  word: string,
+  { input, output }: Terminal = { input: process.stdin, output: process.stderr },
+): Promise<void> {
+  if (input.isTTY !== true || output.isTTY !== true)
+    throw new Refused('usage', `${what} Not confirmed: add --yes.`);
+  const lines = createInterface({ input, output, terminal: false });
+  output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);
+  // Closed without a line: Ctrl-D.
+  const typed = await new Promise<string>((resolve) => {
+    lines.once('line', resolve);
+    lines.once('close', () => resolve(''));
+  });
+  lines.close();
+  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed; nothing was done.');
 }

@@ -7,11 +7,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 
-export type CommonOptions = {
-  data: string | undefined;
-  config: string | undefined;
-  json: boolean;
-};
+export type CommonOptions = { data: string | undefined; config: string | undefined; json: boolean };
 
 /** Adds the common options to the program; its commands inherit them. */
 export function addCommonOptions(program: Command): void {

@@ -5,7 +5,6 @@ import { printable } from '../printable.ts';
 
 /**
  * Prints the result: the value as one document with `--json`, else the text.
- *
  * @param colours by word: a line of the text that begins with the word shows it in this colour on a terminal
  */
 export function print(
@@ -37,10 +36,7 @@ function painted(text: string, colours: Readonly<Record<string, Colour>>): strin
 
 /** A `using` declaration ends it. */
 export interface Progress extends Disposable {
-  /**
-   * @param label another one begins a new line, which replaces the previous one
-   * @param total of `done`, if known
-   */
+  /** @param label another one begins a new line, which replaces the previous one @param total of `done`, if known */
   update(label: string, done?: number, total?: number): void;
   /** Removes the line until the next update. */
   clear(): void;
@@ -54,7 +50,6 @@ const CLEAR_LINE = '\r\x1b[2K';
 
 /**
  * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Prints nothing if stderr is not a terminal.
- *
  * @param now epoch milliseconds
  */
 export function createProgress({

@@ -123,7 +123,6 @@ const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
 
 /**
  * Runs one command line.
- *
  * @param args without the runtime and the script
  * @returns the exit code; the reason of a bad one is on stderr by then
  */
@@ -209,7 +208,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
 
 /** Commander's message in the words of our own errors. Where it names one missing option, all are listed. */
 function errorText(command: Command, message: string): string {
-  if (!message.startsWith('error: required option ')) {
+  if (!message.startsWith('error: required option '))
     return message
       .replace(
         /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
@@ -217,7 +216,6 @@ function errorText(command: Command, message: string): string {
       )
       .replace(/^error: option '([^']*)' argument ('[\s\S]*') is invalid\./, 'error: $2 is not a valid $1.')
       .replace(/^error: /, 'wirewatch: ');
-  }
   const missing = command.options.filter(
     (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
   );

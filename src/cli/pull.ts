@@ -8,8 +8,7 @@ import { anyText, choice, required, toggle, type ValuesOf, value } from '../oper
 import { printable } from '../printable.ts';
 import { createApi, parseJson } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openSqliteCopy } from '../pull/copy.ts';
-import { openLines, placeOf } from '../pull/lines.ts';
+import { type Copy, openLines, openSqliteCopy, placeOf } from '../pull/copy.ts';
 import { type Ask, catchUp, createAsk, type Work, walkPeriods } from '../pull/procedures.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
@@ -156,7 +155,6 @@ function isFolder(path: string): boolean {
 
 /**
  * Notes the options in a new copy, so that later runs need not repeat them.
- *
  * @returns when the change stream begins if the copy has no cursor; null: now
  * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
  */

@@ -1,5 +1,4 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
-
 import { type Restored, restore } from '../backup/restore.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
@@ -15,11 +14,7 @@ const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
   members: {
-    backup_folder: required(
-      value(anyText, {
-        hint: 'the backup folder, or another data folder',
-      }),
-    ),
+    backup_folder: required(value(anyText, { hint: 'the backup folder, or another data folder' })),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
     until: value(readInstant, {
       hint: 'restore the state at this time. Everything ingested later is discarded',

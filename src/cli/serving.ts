@@ -1,4 +1,5 @@
 /** Runs the appliance for `serve`, `demo` and `lab`: its log, messages to the service manager, and the end on a signal. */
+import { spawn } from 'node:child_process';
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
@@ -6,15 +7,16 @@ import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
+import { paced } from '../pace.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { requireOwner } from '../store/owner.ts';
+import { SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { configOf } from './installation.ts';
 import { actorOfProcess } from './operate.ts';
 import { createProgress } from './output.ts';
-import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
 /** Files with fewer rows get no progress line. */
 const PROGRESS_ROWS_MIN = 20_000;
@@ -147,4 +149,56 @@ function hasHungUp(terminal: number): boolean {
   } catch (error) {
     return isErrorCode(error, 'EIO');
   }
+}
+
+/**
+ * Notifies the service manager (sd_notify(3)). Node.js has no Unix datagram sockets, so systemd's own systemd-notify
+ * sends the message, and waits until it was received. Without it the appliance runs all the same.
+ */
+export interface ServiceManager {
+  /** @param status shown by `systemctl status` */
+  ready(status: string): void;
+  stopping(): void;
+}
+
+const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);
+const MICROSECONDS_PER_MS = 1000;
+
+export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): ServiceManager {
+  if (!env.NOTIFY_SOCKET) return { ready() {}, stopping() {} };
+  let hasFailed = false;
+  const failed = (error: unknown) => {
+    // Once: otherwise it would be logged at every watchdog interval.
+    if (!hasFailed)
+      log.warn({ err: error }, 'the service manager cannot be told: is systemd-notify installed?');
+    hasFailed = true;
+  };
+  const notify = (...words: string[]) => {
+    const child = spawn('systemd-notify', words, { stdio: 'ignore', timeout: NOTIFY_TIMEOUT_MS });
+    child.unref();
+    child.on('error', failed);
+    child.on('exit', (code, signal) => {
+      if (code !== 0) failed(new Error(`systemd-notify ended with ${code ?? signal}`));
+    });
+  };
+  let alive: NodeJS.Timeout | undefined;
+  return {
+    ready(status) {
+      notify('READY=1', `STATUS=${status}`);
+      const aliveEveryMs = watchdogMs(env) / 2;
+      if (aliveEveryMs > 0) alive = setInterval(() => notify('WATCHDOG=1'), aliveEveryMs).unref();
+    },
+    stopping() {
+      // The watchdog is off from here on, and each message would delay the end of the process.
+      clearInterval(alive);
+      notify('STOPPING=1', 'STATUS=stopping');
+    },
+  };
+}
+
+/** How long the service manager waits for a sign of life (sd_watchdog_enabled(3)); 0: it does not wait for one. */
+function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number {
+  const isOurs = WATCHDOG_PID === undefined || WATCHDOG_PID === String(process.pid);
+  const microseconds = Number(WATCHDOG_USEC);
+  return isOurs && microseconds > 0 ? microseconds / MICROSECONDS_PER_MS : 0;
 }

@@ -17,18 +17,16 @@ export function adviseOnStart(serving: Serving, command: Command): void {
 }
 
 function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
-  if (server.base_url === '') {
+  if (server.base_url === '')
     log.warn(
       { url },
       'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
     );
-  }
-  if (isInTheClear(server)) {
+  if (isInTheClear(server))
     log.warn(
       { url },
       'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
     );
-  }
 }
 
 function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, command: Command): void {
@@ -50,7 +48,6 @@ function adviseFirstSteps({ appliance: { url, drop }, config, log }: Serving, co
 
 /**
  * The commands that lead to a key, in order; empty once there is an active key.
- *
  * @param access access.db
  * @param options with which a command finds the same installation, quoted; may be empty
  */

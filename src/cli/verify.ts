@@ -31,9 +31,7 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  members: {
-    src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }),
-  },
+  members: { src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }) },
   operands: ['src'],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],

@@ -1,6 +1,4 @@
-/**
- * The configuration file with every setting, its meaning and its default: the text of `config/wirewatch.toml`.
- */
+/** The configuration file with every setting, its meaning and its default: the text of `config/wirewatch.toml`. */
 import { expectation, SETTINGS, type Setting } from './schema.ts';
 
 const HEAD = `# Wirewatch configuration: every setting, with its default.
@@ -48,7 +46,6 @@ const PRESEED = `# Accounts, subscriptions and keys. A start creates those that 
 
 /**
  * The annotated configuration file, as text. It loads to exactly the defaults, except for the chosen values.
- *
  * @param chosen values by the path of their setting, each of that setting's type
  */
 export function annotatedConfig(chosen: ReadonlyMap<string, string | number> = new Map()): string {

@@ -20,7 +20,6 @@ export interface ConfigFile {
 
 /**
  * Reads the named file, or else the one in the data folder if it exists.
- *
  * @param named by the flag or the variable; undefined or empty if by neither
  * @throws Refused `configuration` if the file cannot be read
  */
@@ -28,12 +27,11 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
   const bytes = readBytes(file, !named);
   if (bytes === null) return { file: null, table: {}, problems: [] };
-  if (bytes.length > FILE_BYTES_MAX) {
+  if (bytes.length > FILE_BYTES_MAX)
     throw new Refused(
       'configuration',
       `cannot read the configuration ${file}: it is larger than 1 MiB. Name another file with --config`,
     );
-  }
   let text = '';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);

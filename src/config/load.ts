@@ -48,9 +48,7 @@ const STRICT_VARIABLE = new RegExp(
   `^WIREWATCH_(${Object.keys(SETTINGS_SCHEMA.properties).join('|').toUpperCase()})_`,
 );
 
-/**
- * @throws Refused `configuration` with every problem: its place, what was expected, what was found
- */
+/** @throws Refused `configuration` with every problem: its place, what was expected, what was found */
 export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Config {
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
   const problems = [...configFile.problems];
@@ -102,9 +100,9 @@ function valuesOf(file: string, sections: object, problems: string[]): Map<strin
     if (SETTINGS.some((setting) => setting.path === at)) {
       const place = `${file}, [${section}] ${name}`;
       values.set(at, { place, value: plainValue(value), folder: path.dirname(file) });
-    } else if (isSection(at)) {
+    } else if (isSection(at))
       problems.push(`${file}, ${at}: expected a section [${at}], found ${shown(value)}`);
-    } else problems.push(`${file}, ${unknownMember(section, name, value)}`);
+    else problems.push(`${file}, ${unknownMember(section, name, value)}`);
   }
   return values;
 }

@@ -92,13 +92,11 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   for (const item of items) {
     const [idText = '', type, ...more] = item.split(':');
     const id = wholeNumber(idText, 1, NUMBER_MAX);
-    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type))) {
+    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type)))
       return wrong('subscriptions such as 7001, 7001:text or 7001:image');
-    }
     const types = typesById.get(id);
-    if (typesById.has(id) && (types === null) !== (type === undefined)) {
+    if (typesById.has(id) && (types === null) !== (type === undefined))
       return wrong(`subscription ${id} either with or without a type, not both`);
-    }
     typesById.set(id, type === undefined ? null : new Set(types).add(type));
   }
   if (typesById.size === 0) return wrong('at least one subscription, such as 7001 or 7001:text');
@@ -131,9 +129,8 @@ export function readOverlap(text: string): Reading<number> {
 /** Addresses and networks; a single `none` is an empty list. */
 export function readAddresses(items: readonly string[]): Reading<string[]> {
   if (items.length === 1 && items[0] === NONE) return read([]);
-  if (!items.every(isAddressOrNetwork)) {
+  if (!items.every(isAddressOrNetwork))
     return wrong('addresses or networks such as 192.0.2.7, 10.0.0.0/8 or fd00::/8, or none');
-  }
   const addresses = [...new Set(items.map((item) => item.toLowerCase()))];
   return addresses.length > ADDRESSES_MAX ? wrong(`at most ${ADDRESSES_MAX} addresses`) : read(addresses);
 }

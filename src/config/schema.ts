@@ -305,9 +305,8 @@ export const SETTINGS: readonly Setting[] = listSettings(SETTINGS_SCHEMA, '');
 /** What a value must be, in plain English, to follow "expected". */
 export function expectation(schema: TSchema): string {
   if (typeof schema.expected === 'string') return schema.expected;
-  if (Array.isArray(schema.anyOf)) {
+  if (Array.isArray(schema.anyOf))
     return `one of ${schema.anyOf.map((literal: TSchema) => JSON.stringify(literal.const)).join(', ')}`;
-  }
   if (schema.type === 'array') return `a list in which each item is ${expectation(schema.items)}`;
   if (schema.type === 'boolean') return 'true or false';
   if (schema.type === 'integer')

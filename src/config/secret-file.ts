@@ -43,11 +43,10 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
 /** @throws Error that says what is wrong, but never repeats the content */
 function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
   const key = parseKey(text);
-  if (key === null) {
+  if (key === null)
     throw new Error(
       'it does not contain a complete key (PREFIX_live_ID_SECRET), or its checksum is wrong because it was copied badly',
     );
-  }
   const expected = source.kind === 'secret_file' ? source.id : null;
   if (expected !== null && expected !== key.id)
     throw new Error(`it contains key ${key.id}, but the entry names ${expected}`);

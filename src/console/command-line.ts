@@ -1,10 +1,7 @@
 /** The command that does the same as a form, for `/bin/sh`. Pure. */
 import type { OperationForm } from '../operations/forms.ts';
 
-/**
- * @param given members, as JSON or as they were typed
- * @returns its words, each option together with its value
- */
+/** @param given members, as JSON or as they were typed @returns its words, each option together with its value */
 export function commandWords(form: OperationForm, given: Readonly<Record<string, unknown>>): string[] {
   const { name, command = name, operands, members } = form;
   const isGiven = (member: string) => given[member] !== undefined;

@@ -1,5 +1,4 @@
 /** Forms made from their fields: those of actions, filters that are kept in the address, and lists with filters. */
-
 import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
@@ -59,7 +58,6 @@ export type Texts = Readonly<Record<string, string>>;
 
 /**
  * The fields of an operation: of the members that it shows and that are not given.
- *
  * @param texts their first values @param choices values to choose from, by member
  */
 export function operationFields(
@@ -126,7 +124,6 @@ function wordsOf({ anyOf = [] }: TSchema): string[] {
 /**
  * What was entered, as members of the operation. Empty fields are left out; of a change, those that still have their
  * first value.
- *
  * @param present the first values of a change; null: it is none
  */
 export function enteredIn(

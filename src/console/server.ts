@@ -96,9 +96,8 @@ async function readEvents(signal: AbortSignal, onOpen: () => void): Promise<void
 }
 
 /**
- * Keeps the event stream open while the page is visible: a browser has six connections per server, and hidden pages would
- * use them all. After a break, everything is read again.
- *
+ * Keeps the event stream open while the page is visible: a browser has six connections per server, and hidden pages
+ * would use them all. After a break, everything is read again.
  * @returns whether it is connected; null before the first answer
  */
 export function useStream(): boolean | null {

@@ -53,7 +53,6 @@ const JSON_BODY_MS = 10 * SECOND_MS;
 
 /**
  * Reads a JSON body.
- *
  * @returns an empty object for no body
  * @throws Refused `content_too_large`, or `invalid_request` for what is no JSON or does not say so
  */

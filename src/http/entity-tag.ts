@@ -3,10 +3,7 @@ import { header, text } from './description.ts';
 
 export const ETAG = { ETag: header(text('^"[^"]+"$'), 'Identifies this version of the content.') };
 export const IF_NONE_MATCH = {
-  'If-None-Match': {
-    description: 'An ETag, a list of them, or `*`.',
-    example: '"3q2-7wAAAAAAAAAAAAAAAA"',
-  },
+  'If-None-Match': { description: 'An ETag, a list of them, or `*`.', example: '"3q2-7wAAAAAAAAAAAAAAAA"' },
 };
 export const NOT_MODIFIED = 'Not modified: the client has the current version.';
 

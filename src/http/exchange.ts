@@ -54,7 +54,6 @@ export interface Interventions {
   control(request: IncomingMessage, response: ServerResponse): boolean;
   /**
    * Called for every request to the API; may change its target.
-   *
    * @param route null where there is none
    * @param baseUrl as of problemAnswer
    */

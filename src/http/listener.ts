@@ -138,11 +138,7 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
     server.setTimeout(times.idleMs);
     return { server, renew: () => {} };
   }
-  const server = createTlsServer({
-    ...options,
-    ...secureContext(pair),
-    handshakeTimeout: times.handshakeMs,
-  });
+  const server = createTlsServer({ ...options, ...secureContext(pair), handshakeTimeout: times.handshakeMs });
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
 }

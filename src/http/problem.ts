@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import type { RefusedCode } from '../refused.ts';
-import { closed, described, URI, words } from './vocabulary.ts';
+import { closed, described, URI, words } from './description.ts';
 
 export interface Problem {
   readonly code: ProblemCode;

@@ -50,19 +50,16 @@ export interface Answer {
 export interface KeyedCall extends Call {
   /**
    * An endpoint calls this before it reads a page, and then reads it without another wait.
-   *
    * @throws Refused `rate_limited`; Error if the database is damaged
    */
   turn(): Promise<void>;
   /**
    * An endpoint whose rows count calls this after it has checked its parameters, before it reads anything.
-   *
    * @throws Refused `daily_allowance`
    */
   requireAllowance(): void;
   /**
    * Verifies the credential again, after a wait; rows count from now on.
-   *
    * @throws Refused as for a new request, `daily_allowance` too, except for the request rate
    */
   verifyAgain(): Credential;

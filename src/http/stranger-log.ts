@@ -39,7 +39,6 @@ export function createStrangerLog(log: Logger) {
   return {
     /**
      * Calls `write`, or counts.
-     *
      * @param address that caused the line; an IPv6 network of 64 bits counts as one
      * @param kind one of a few: the error code, for example
      */

@@ -46,7 +46,6 @@ const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
 /**
  * The certificate of settings, checked; null without one.
- *
  * @param section of {@link TlsPaths}; @throws Refused `configuration`
  */
 export async function openTls(

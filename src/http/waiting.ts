@@ -35,9 +35,8 @@ export function createWaiting(connectionsMax: number) {
 
   return {
     /**
-     * Begins the wait of a request; a `using` declaration ends it. If too many wait, of its key or in all, the oldest of
-     * them is over.
-     *
+     * Begins the wait of a request; a `using` declaration ends it. If too many wait, of its key or in all, the oldest
+     * of them is over.
      * @param socket of the client
      */
     begin(keyId: string, ms: number, socket: Socket) {

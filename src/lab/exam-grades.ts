@@ -1,9 +1,8 @@
 /**
  * Grades a client after the lab's exam: a pure function over the report and the record of the exam itself.
  *
- * The rules are those of the manual's client guide. No grade depends on
- * the speed of the machine: a wait is measured from one request's arrival to the next, which a slow machine only
- * lengthens.
+ * The rules are those of the manual's client guide. No grade depends on the speed of the machine: a wait is measured
+ * from one request's arrival to the next, which a slow machine only lengthens.
  */
 import { SECOND_MS } from '../time.ts';
 import type { RequestRecord } from './report.ts';

@@ -332,7 +332,6 @@ class Exam {
 
   /**
    * Polls the client's requests until a condition holds, and starts the client again if it has ended.
-   *
    * @param after only requests with greater numbers
    * @throws Unfinished when the patience is over
    */

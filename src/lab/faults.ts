@@ -2,7 +2,6 @@
  * The faults of a lab, and which of them applies to a request: one at most, the first that was added. Chance follows the
  * seed, so the same requests meet the same faults.
  */
-
 import { PROBLEMS } from '../error-codes.ts';
 import { createPrng, seedKey } from '../generate/prng.ts';
 import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../operations/lab-members.ts';

@@ -149,13 +149,9 @@ export class Lab implements LabJoined {
   }
 
   readonly shown = (): LabState => {
-    const faults = this.faults.list().map(({ id, fired, seen, left, ...members }) => ({
-      id,
-      members,
-      fired,
-      seen,
-      left,
-    }));
+    const faults = this.faults
+      .list()
+      .map(({ id, fired, seen, left, ...members }) => ({ id, members, fired, seen, left }));
     const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
     return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
   };

@@ -102,7 +102,6 @@ export class Report {
 
   /**
    * Finds the request for changes whose page led to a cursor, past empty pages.
-   *
    * @param pages how many pages with rows to go back; undefined: one
    * @returns its parameters, with `pages` limited to that page; null: there is none
    */

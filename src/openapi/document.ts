@@ -2,8 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { OPERATIONS, type Operation, type Parameter } from './operations.ts';
-import { type Response, UNROUTED } from './responses.ts';
+import { OPERATIONS, type Operation, type Parameter, type Response, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
@@ -116,12 +115,11 @@ export function share(kind: string, parts: readonly Part[]): Shared {
 
 function paths(shared: SharedParts): Json {
   const byPath: Record<string, Json> = {};
-  for (const operation of OPERATIONS) {
+  for (const operation of OPERATIONS)
     byPath[operation.path] = {
       ...byPath[operation.path],
       [operation.method]: printedOperation(operation, shared),
     };
-  }
   return byPath;
 }
 
@@ -197,12 +195,7 @@ function securitySchemes(): Json {
     token: {
       type: 'oauth2',
       description: 'Exchange the key id and secret for an access token, which lasts one hour.',
-      flows: {
-        clientCredentials: {
-          tokenUrl: '/oauth/token',
-          scopes,
-        },
-      },
+      flows: { clientCredentials: { tokenUrl: '/oauth/token', scopes } },
     },
     client: {
       type: 'http',
@@ -224,14 +217,13 @@ function printedSchema(schema: TSchema): Json {
 function shortened(schema: Json): Json {
   const { $id: _id, additionalProperties: _closed, ...shown } = schema;
   if (isJson(shown.items)) shown.items = shortened(shown.items);
-  if (isJson(shown.properties)) {
+  if (isJson(shown.properties))
     shown.properties = Object.fromEntries(
       Object.entries(shown.properties).map(([name, member]) => [
         name,
         isJson(member) ? shortened(member) : member,
       ]),
     );
-  }
   if (!Array.isArray(shown.anyOf)) return shown;
   const { anyOf, ...rest } = shown;
   return { ...rest, ...shortChoice(anyOf.filter(isJson).map(shortened)) };
@@ -243,11 +235,7 @@ function shortChoice(choices: Json[]): Json {
   const [only, ...more] = choices.filter(({ type }) => type !== 'null');
   if (only !== undefined && more.length === 0 && typeof only.type === 'string' && only.const === undefined) {
     const { type, enum: values, ...rest } = only;
-    return {
-      ...rest,
-      type: [type, 'null'],
-      ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
-    };
+    return { ...rest, type: [type, 'null'], ...(Array.isArray(values) ? { enum: [...values, null] } : {}) };
   }
   return { anyOf: choices };
 }

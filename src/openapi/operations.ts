@@ -1,10 +1,190 @@
-/** The operations of the document, made from the descriptions of the endpoints. */
+/** The operations of the document, made from the descriptions of the endpoints, with their responses. */
 import { type TSchema, Type } from '@sinclair/typebox';
-import type { Endpoint } from '../http/description.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
+import {
+  type Endpoint,
+  type Header,
+  type Headers,
+  header,
+  optional,
+  pascalCase,
+  ref,
+  type Success,
+  text,
+} from '../http/description.ts';
 import { ENDPOINTS } from '../http/endpoints/all.ts';
-import { pascalCase, ref } from '../http/vocabulary.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../query/common-parameters.ts';
-import { type Response, responsesOf } from './responses.ts';
+
+export interface Response {
+  /** The name of its component if several endpoints have it, else empty. */
+  readonly name: string;
+  readonly description: string;
+  readonly headers: Headers;
+  /** Absent: no body. */
+  readonly content?: Readonly<
+    Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>
+  >;
+}
+
+/** When the rate-limit headers are sent. */
+type RateHeaders = 'always' | 'once verified' | 'never';
+
+const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
+  'RateLimit-Limit': { description: 'Requests per minute and key.', schema: text('^\\d+$') },
+  'RateLimit-Policy': {
+    description: 'Number of requests, and the window in seconds: `120;w=60`.',
+    schema: text('^\\d+;w=60$'),
+  },
+  'RateLimit-Remaining': { description: 'Requests left in the current window.', schema: text('^\\d+$') },
+  'RateLimit-Reset': { description: 'Seconds until the limit resets.', schema: text('^\\d+$') },
+};
+
+/** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */
+const COMPRESSED: Headers = {
+  'Content-Encoding': optional(
+    Type.Union([Type.Literal('gzip'), Type.Literal('zstd')]),
+    'How the response is compressed.',
+  ),
+};
+
+/** `Retry-After`, in seconds. */
+const RETRY_AFTER = {
+  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
+};
+
+/** The responses for an unknown path, and for a method that a path does not support. */
+export const UNROUTED: Readonly<Record<string, Response>> = {
+  404: problem(['not_found'], 'never'),
+  405: problem(['method_not_allowed'], 'never', {
+    Allow: header(text('^[A-Z]+(, [A-Z]+)*$'), 'Methods that the path supports.'),
+    Pragma: optional(Type.Literal('no-cache'), 'Sent by /oauth/token.'),
+  }),
+};
+
+/** By status. */
+function responsesOf(endpoint: Endpoint): Record<string, Response> {
+  const { access, responses, problems = [], headers = {} } = endpoint;
+  const rate = access === 'key' ? 'always' : 'never';
+  return {
+    ...commonProblems(endpoint),
+    ...Object.fromEntries([
+      ...Object.entries(responses).map(([status, one]) => [status, success(one, rate, headers)]),
+      ...problems.map((code) => [
+        PROBLEMS[code].status,
+        problem([code], rate, { ...headers, ...(code === 'rate_limited' && RETRY_AFTER) }),
+      ]),
+    ]),
+  };
+}
+
+/** The problems of every endpoint with the same kind of access. */
+function commonProblems(endpoint: Endpoint): Record<string, Response> {
+  const anonymous = (code: ProblemCode): Response => ({
+    ...problem([code], 'never'),
+    name: `Anonymous${pascalCase(code)}`,
+  });
+  const tooLarge = { 431: headTooLarge(endpoint.headers) };
+  if (endpoint.access !== 'key')
+    return endpoint.access === 'client'
+      ? tooLarge
+      : { 400: anonymous('invalid_request'), 500: anonymous('internal'), ...tooLarge };
+  const limits: ProblemCode[] =
+    endpoint.scope === null ? ['rate_limited'] : ['rate_limited', 'daily_allowance'];
+  return {
+    400: problem(['invalid_request'], 'once verified'),
+    401: problem(['unauthorized'], 'never', {
+      'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
+    }),
+    403: problem(['forbidden'], 'once verified'),
+    429: problem(limits, 'once verified', RETRY_AFTER),
+    500: problem(['internal'], 'once verified', {
+      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
+    }),
+    503: problem(['unavailable'], 'once verified'),
+    ...tooLarge,
+  };
+}
+
+/** @param common headers of all answers of the endpoint */
+function success(
+  { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} }: Success,
+  rate: RateHeaders,
+  common: Headers,
+): Response {
+  const bytes = { schema: Type.String({ contentMediaType: 'image/*' }), examples: {} };
+  const content =
+    schema === undefined
+      ? Object.fromEntries(files.map((type) => [type, bytes]))
+      : { 'application/json': { schema: ref(schema), examples } };
+  const hasBody = Object.keys(content).length > 0;
+  return {
+    name: hasBody ? '' : 'NotModified',
+    description,
+    headers: {
+      ...commonHeaders(cacheControl),
+      ...rateHeaders(rate),
+      ...(schema === undefined || 'ETag' in headers ? {} : COMPRESSED),
+      ...common,
+      ...headers,
+    },
+    ...(hasBody && { content }),
+  };
+}
+
+/** @param codes of one status; @param headers in addition to those of every problem */
+function problem(codes: readonly ProblemCode[], rate: RateHeaders, headers: Headers = {}): Response {
+  return {
+    name: codes.map(pascalCase).join('Or'),
+    description: codes.map((code) => PROBLEMS[code].title).join('; '),
+    headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
+    content: problemContent(codes.map((code) => [code, problemExample(code)])),
+  };
+}
+
+/** Request line and headers over 32 KiB, with the code of a 400. */
+function headTooLarge(headers: Headers = {}): Response {
+  const detail = 'The request line and headers are too large.';
+  return {
+    name: 'RequestHeaderFieldsTooLarge',
+    description: 'Request line and headers too large',
+    headers: { ...commonHeaders('no-store'), ...headers },
+    content: problemContent([
+      ['invalid_request', { ...problemExample('invalid_request'), status: 431, detail }],
+    ]),
+  };
+}
+
+function problemContent(examples: readonly (readonly [ProblemCode, object])[]) {
+  return { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples: Object.fromEntries(examples) } };
+}
+
+function commonHeaders(cacheControl: string): Headers {
+  return {
+    'X-Request-Id': header(
+      Type.String({ format: 'uuid' }),
+      'Identifies the request. Quote it when you report a problem.',
+    ),
+    'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
+    Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
+  };
+}
+
+function rateHeaders(rate: RateHeaders): Headers {
+  if (rate === 'never') return {};
+  const required = rate === 'always';
+  return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
+}
+
+function problemExample(code: ProblemCode) {
+  const { status, title, example: detail } = PROBLEMS[code];
+  return {
+    type: `https://api.example/errors/${code}`,
+    title,
+    status,
+    detail,
+    request_id: '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b',
+  };
+}
 
 export interface Parameter {
   /** Name as a component, which no schema has: of generators, either makes a type. */

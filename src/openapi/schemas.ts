@@ -1,15 +1,131 @@
-/** The named schemas of the document: all response bodies. */
+/**
+ * The named schemas of the document: all response bodies. That of a detection is made from the field table. With
+ * `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a response
+ * to a request without `fields` (test/support/checked-fetch.ts).
+ */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
-import { CHANGES } from '../http/endpoints/changes.ts';
-import { HEALTH } from '../http/endpoints/health.ts';
-import { ME } from '../http/endpoints/me.ts';
-import { PERIOD } from '../http/endpoints/period.ts';
-import { SCHEMA } from '../http/endpoints/schema.ts';
-import { TOKEN } from '../http/endpoints/token.ts';
+import { BANDS, bandsOf } from '../detection/band.ts';
+import { CONTENT_TYPES, type ContentType, TYPE_RULES } from '../detection/content-type.ts';
+import { FIELDS, type Field, NULLABLE_OBJECTS, OBJECT_PATHS } from '../detection/fields.ts';
+import { detectionIdPattern } from '../detection/id.ts';
+import {
+  closed,
+  componentId,
+  described,
+  NUMBERED_ID,
+  nullable,
+  pascalCase,
+  ref,
+  TIMESTAMP,
+  URI,
+  words,
+} from '../http/description.ts';
+import { ENDPOINTS } from '../http/endpoints/all.ts';
 import { ERROR_SCHEMAS } from '../http/problem.ts';
-import { componentId, pascalCase, ref } from '../http/vocabulary.ts';
-import { detectionParts, detectionSchema } from './detection-schema.ts';
+
+/** Form and range of fields, by path. */
+const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
+  id: (type) => Type.String({ pattern: detectionIdPattern(TYPE_RULES[type].id_letter) }),
+  version: () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  event: () => ref('ChangeEvent'),
+  content_type: (type) => words([type]),
+  match_type: (type) => words([TYPE_RULES[type].match_type]),
+  subscription_id: () => NUMBERED_ID,
+  'source.internal_id': () => NUMBERED_ID,
+  'strength.score': (type) => Type.Number({ minimum: 0, maximum: TYPE_RULES[type].score_max }),
+  'strength.band': (type) => ref(bandName(type)),
+  'article.id': () => NUMBERED_ID,
+  'article.publisher.id': () => NUMBERED_ID,
+  classification: () => ref('Classification'),
+};
+
+/** Objects with the same members for both content types: one schema. */
+const COMMON_OBJECTS = new Set<string>(['article.publisher']);
+const ALWAYS = new Set(['id', 'version']);
+
+/** @param event whether `event` is a member: only on the change stream */
+function detectionSchema(contentType: ContentType, event: boolean): TSchema {
+  const fields = fieldsOf(contentType).filter(({ path }) => path !== 'event' || event);
+  return objectOf(fields, '', contentType);
+}
+
+/** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
+function detectionParts(): Record<string, TSchema> {
+  const parts: Record<string, TSchema> = {
+    Band: words(BANDS),
+    ...Object.fromEntries(
+      CONTENT_TYPES.filter((type) => bandName(type) !== 'Band').map((type) => [
+        bandName(type),
+        described(words(bandsOf(type)), `The bands of an ${type}.`),
+      ]),
+    ),
+    Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
+    ChangeEvent: words(['created', 'updated']),
+  };
+  for (const contentType of CONTENT_TYPES) {
+    for (const path of OBJECT_PATHS) {
+      const within = fieldsOf(contentType).filter((field) => field.path.startsWith(`${path}.`));
+      parts[partName(path, contentType)] ??= objectOf(within, `${path}.`, contentType);
+    }
+  }
+  return parts;
+}
+
+/** `Band` has all of them; a content type that has fewer has a type of its own. */
+function bandName(contentType: ContentType): string {
+  return bandsOf(contentType).length === BANDS.length ? 'Band' : `${pascalCase(contentType)}Band`;
+}
+
+/** `TextSource`, `ImageSource`; `Publisher`. */
+function partName(path: string, contentType: ContentType): string {
+  const name = pascalCase(path.split('.').at(-1) ?? '');
+  return COMMON_OBJECTS.has(path) ? name : `${pascalCase(contentType)}${name}`;
+}
+
+function fieldsOf(contentType: ContentType): Field[] {
+  return FIELDS.filter((field) => field.content_types.includes(contentType));
+}
+
+/** @param prefix path of the object and a dot; empty for the detection itself */
+function objectOf(fields: readonly Field[], prefix: string, contentType: ContentType): TSchema {
+  const members: TProperties = {};
+  for (const { path } of fields) {
+    const [name = ''] = path.slice(prefix.length).split('.');
+    if (Object.hasOwn(members, name)) continue;
+    const memberPath = `${prefix}${name}`;
+    const schema = memberOf(fields, memberPath, contentType);
+    members[name] = ALWAYS.has(memberPath) ? schema : Type.Optional(schema);
+  }
+  return closed(members);
+}
+
+function memberOf(fields: readonly Field[], path: string, contentType: ContentType): TSchema {
+  const field = fields.find((one) => one.path === path);
+  if (field !== undefined) {
+    const form = formOf(field, contentType);
+    return field.nullable ? nullable(form, field.description) : described(form, field.description);
+  }
+  const object = ref(partName(path, contentType));
+  return (NULLABLE_OBJECTS as readonly string[]).includes(path) ? nullable(object) : object;
+}
+
+function formOf({ path, type, column }: Field, contentType: ContentType): TSchema {
+  const form = FORMS[path];
+  if (form !== undefined) return form(contentType);
+  if (column?.kind.type === 'address') return URI;
+  switch (type) {
+    case 'string':
+      return Type.String();
+    case 'integer':
+      return Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+    case 'number':
+      return Type.Number();
+    case 'boolean':
+      return Type.Boolean();
+    case 'timestamp':
+      return TIMESTAMP;
+  }
+}
 
 const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
@@ -34,12 +150,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   Change: Type.Union(namesOfTypes('Change').map(ref), {
     description: 'One version of a detection in the change stream, with its `event`.',
   }),
-  ...CHANGES.schemas,
-  ...PERIOD.schemas,
-  ...ME.schemas,
-  ...SCHEMA.schemas,
-  ...TOKEN.schemas,
-  ...HEALTH.schemas,
+  ...Object.assign({}, ...ENDPOINTS.map(({ schemas }) => schemas)),
   ...ERROR_SCHEMAS,
 });
 

@@ -6,7 +6,6 @@ import type { DataFolder } from '../store/folder.ts';
 
 /**
  * Runs `work` on a writer of access.db, behind what was revoked while it could not be written.
- *
  * @param onApplied called with those, which access.db has now
  */
 export function changeAccess<Result>(

@@ -10,8 +10,7 @@ import {
   suspendAccount,
 } from '../auth/accounts.ts';
 import { grouped } from '../counted.ts';
-import type { Column } from '../text-layout.ts';
-import { entryText, listText } from './entries.ts';
+import { type Column, entryText, listText } from '../text-layout.ts';
 import { hinted, required } from './member.ts';
 import { ACCOUNT, ACCOUNT_MEMBERS } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';

@@ -1,5 +1,4 @@
 /** Links into the console of the running Wirewatch, and the end of its sessions. */
-
 import { actorText } from '../auth/actor.ts';
 import { noteOperation } from '../auth/audit.ts';
 import {

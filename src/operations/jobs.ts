@@ -46,11 +46,7 @@ export class Jobs {
     return [...this.#jobs.values()].reverse();
   }
 
-  /**
-   * Begins a job, or joins the one that runs.
-   *
-   * @param onProgress called with each change, in words
-   */
+  /** Begins a job, or joins the one that runs. @param onProgress called with each change, in words */
   run(
     what: {
       readonly operation: string;

@@ -16,9 +16,8 @@ import { listeningUrl } from '../config/listening.ts';
 import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
-import { type Column, joined } from '../text-layout.ts';
+import { type Column, entryText, joined, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
-import { entryText, listText } from './entries.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
@@ -28,11 +27,7 @@ const { account, name, scopes, subscriptions } = KEY_MEMBERS;
 /** An operator who ends a key at once revokes it; a past time is a slip. */
 const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
 const ID = required(
-  value(readId, {
-    hint: 'key id: the 12 characters after "_live_"',
-    placeholder: 'id',
-    isSecret: true,
-  }),
+  value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
 
 type UsedKey = ReturnType<ReturnType<typeof keyDocuments>>;

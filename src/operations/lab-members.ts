@@ -109,10 +109,7 @@ const CODE = choice([...STATUS_OF_CODE.keys()], {
 });
 
 const FAULT = {
-  endpoint: choice(ENDPOINT_IDS, {
-    hint: 'only requests to this endpoint',
-    placeholder: 'name',
-  }),
+  endpoint: choice(ENDPOINT_IDS, { hint: 'only requests to this endpoint', placeholder: 'name' }),
   status: STATUS,
   code: CODE,
   retry_after: whole(1, 86_400, 'Retry-After of the answer, in seconds'),

@@ -129,7 +129,6 @@ export function hinted<Value, Required extends boolean>(
 
 /**
  * Reads what an operation is given.
- *
  * @throws Refused `invalid_request` with every problem: the member, what was expected and what was found
  */
 export function readMembers<Own extends Members>(members: Own, given: unknown): ValuesOf<Own> {

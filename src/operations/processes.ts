@@ -1,5 +1,4 @@
 /** Operations that are the program's own commands in processes of low priority: a backup, a verification. */
-
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
 import { type OwnProcess, runCommand } from '../own-process.ts';

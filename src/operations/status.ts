@@ -5,9 +5,12 @@
  * A running appliance adds what only it knows: its alerts, its health, the file that it reads. Whatever cannot be read
  * is left out, since the document is needed most when something is broken.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { ValuePointer } from '@sinclair/typebox/value';
 import { backedUpMs } from '../backup/backup-state.ts';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, enabledExports, holdRules } from '../config/load.ts';
+import { type Config, enabledExports, holdRules, loadConfig } from '../config/load.ts';
+import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
@@ -32,7 +35,6 @@ import { findWindow } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { readKeysStatus } from './followers.ts';
 import type { Context } from './operation.ts';
-import { changedSettings } from './settings.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
 export type HeldDocument = ReturnType<typeof heldDocument>;
@@ -249,4 +251,31 @@ function orElse<Value>(otherwise: Value, read: () => Value): Value {
   } catch {
     return otherwise;
   }
+}
+
+/** Which settings a restart would change: the configuration is loaded again as the running process was started. */
+function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>) {
+  const file = config.configFile;
+  // A lab or demonstration has settings of its own.
+  if (kind !== 'appliance') return { file, problem: null, changed: [], what_to_do: null };
+  let configured: Config;
+  try {
+    configured = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });
+  } catch (error) {
+    const what_to_do =
+      'Correct it before the next restart, which would fail. To check it, run: wirewatch check';
+    return { file, problem: reasonOf(error), changed: [], what_to_do };
+  }
+  const changed = SETTINGS.flatMap(({ path, schema }) => {
+    const [running, next] = [config, configured].map((from) =>
+      ValuePointer.Get(from, `/${path.replaceAll('.', '/')}`),
+    );
+    if (isDeepStrictEqual(running, next)) return [];
+    // A value that may contain a secret is null.
+    const isSecret = schema.secret === true;
+    return [{ name: path, running: isSecret ? null : running, configured: isSecret ? null : next }];
+  });
+  const what_to_do =
+    changed.length === 0 ? null : 'Restart Wirewatch to use the configured values, or restore the old ones.';
+  return { file: configured.configFile, problem: null, changed, what_to_do };
 }

@@ -9,8 +9,7 @@ import {
 } from '../auth/subscriptions.ts';
 import { type Reading, read, readName } from '../config/option-values.ts';
 import { endedStreams } from '../history/detection-rows.ts';
-import type { Column } from '../text-layout.ts';
-import { entryText, listText } from './entries.ts';
+import { type Column, entryText, listText } from '../text-layout.ts';
 import { hinted, required, value } from './member.ts';
 import { SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';

@@ -1,9 +1,8 @@
 /** Every operation, in the order of the help. */
 import { ACCOUNTS } from './accounts.ts';
 import { AUDIT } from './audit.ts';
-import { COMPACT } from './compact.ts';
 import { CONSOLE_OPERATIONS } from './console.ts';
-import { INGEST } from './ingest.ts';
+import { COMPACT, INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
 import { LAB } from './lab.ts';
 import { type Operation, pathOf } from './operation.ts';

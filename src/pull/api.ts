@@ -2,7 +2,6 @@
  * A client of the Detection Reporting API: one request at a time, with retries. Every answer is
  * checked against its schema, so nothing else is ever stored.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';

@@ -117,7 +117,6 @@ async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
 
 /**
  * Reads the change stream until it is caught up; rows and cursor are stored together, page by page.
- *
  * @param waitSeconds how long the service may wait for the next change
  * @returns whether the service waits for changes, so that the caller need not
  */

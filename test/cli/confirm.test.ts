@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
-import { confirm } from '../../src/cli/confirm.ts';
+import { confirm } from '../../src/cli/operation-command.ts';
 
 describe('the question', () => {
   function ask(typed: string | null, isTTY = true) {

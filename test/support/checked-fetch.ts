@@ -10,8 +10,12 @@ import { FormatRegistry, type TSchema } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import { FIELDS } from '../../src/detection/fields.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/error-codes.ts';
-import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
-import { type Response as Documented, UNROUTED } from '../../src/openapi/responses.ts';
+import {
+  type Response as Documented,
+  OPERATIONS,
+  type Operation,
+  UNROUTED,
+} from '../../src/openapi/operations.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
 
 /** A response that a test received without `fetch`. */

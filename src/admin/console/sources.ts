@@ -31,7 +31,6 @@ export const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
 
 /**
  * A day stands for its beginning in UTC, as `from` and as `to`.
- *
  * @returns epoch milliseconds; null if it is absent
  * @throws Refused `invalid_request`
  */

@@ -2,7 +2,6 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-
 import { holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import { heldFiles } from '../../ingest/drop/held-files.ts';
@@ -169,10 +168,7 @@ function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(config.ingest.drop, db, holdRules(config));
 }
 
-/**
- * @param span epoch milliseconds, `[from, to)`
- * @param isEnabled whether the export is switched on
- */
+/** @param span epoch milliseconds, `[from, to)` @param isEnabled whether the export is switched on */
 export function windowStates(
   db: Database,
   span: { readonly export: ExportName; readonly from: number; readonly to: number },

@@ -15,10 +15,9 @@ import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type KeyedEndpoint, optional, text } from '../description.ts';
+import { AS_OF, closed, EXAMPLE_TIME, type KeyedEndpoint, optional, ref, text } from '../description.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import { AS_OF, closed, EXAMPLE_TIME, ref } from '../vocabulary.ts';
 import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
 import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 

@@ -8,9 +8,8 @@ import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import type { KeyedEndpoint } from '../description.ts';
+import { EXAMPLE_TIME, type KeyedEndpoint } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
-import { EXAMPLE_TIME } from '../vocabulary.ts';
 
 /** What the endpoints of detections read. */
 export interface DetectionSources {

@@ -3,9 +3,17 @@ import { Type } from '@sinclair/typebox';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { HealthSource } from '../../health/monitor.ts';
 import { HEALTH_STATUSES } from '../../health/rules.ts';
-import type { OpenEndpoint } from '../description.ts';
+import {
+  COUNT,
+  closed,
+  described,
+  EXAMPLE_TIME,
+  nullable,
+  type OpenEndpoint,
+  TIMESTAMP,
+  words,
+} from '../description.ts';
 import type { OpenRoute } from '../routes.ts';
-import { COUNT, closed, described, EXAMPLE_TIME, nullable, TIMESTAMP, words } from '../vocabulary.ts';
 
 export const HEALTH: OpenEndpoint = {
   path: '/v1/health',

@@ -18,19 +18,21 @@ import { readDataStarts } from '../../query/period-page.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { type Database, reading } from '../../store/database.ts';
 import { formatMs, formatSeconds } from '../../time.ts';
-import { header, type KeyedEndpoint, text } from '../description.ts';
-import type { KeyedRoute } from '../routes.ts';
 import {
   CONTENT_TYPE,
   COUNT,
   closed,
   described,
+  header,
+  type KeyedEndpoint,
   NUMBERED_ID,
   nullable,
   ref,
   TIMESTAMP,
+  text,
   words,
-} from '../vocabulary.ts';
+} from '../description.ts';
+import type { KeyedRoute } from '../routes.ts';
 
 export interface MeSources {
   readonly detections: () => Database;

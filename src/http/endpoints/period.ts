@@ -15,10 +15,18 @@ import {
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
-import type { KeyedEndpoint } from '../description.ts';
+import {
+  AS_OF,
+  closed,
+  described,
+  EXAMPLE_TIME,
+  type KeyedEndpoint,
+  nullable,
+  ref,
+  TIMESTAMP,
+} from '../description.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../vocabulary.ts';
 import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
 export interface PeriodSources extends DetectionSources {

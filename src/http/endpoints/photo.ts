@@ -16,11 +16,10 @@ import { single } from '../../query/parameters.ts';
 import { text as anyText } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
-import { header, type OpenEndpoint, text } from '../description.ts';
+import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import { type FileState, parseRange, readState } from '../file-body.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
-import { NUMBERED_ID } from '../vocabulary.ts';
 
 export interface PhotoSources {
   /** Absolute; need not exist. */

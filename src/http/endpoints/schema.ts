@@ -4,10 +4,9 @@ import { Type } from '@sinclair/typebox';
 import { FIELD_TYPES, FIELDS, schemaFields } from '../../detection/fields.ts';
 import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
 import { readParameters } from '../../query/parameters.ts';
-import type { KeyedEndpoint } from '../description.ts';
+import { CONTENT_TYPE, closed, type KeyedEndpoint, ref, words } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { KeyedRoute } from '../routes.ts';
-import { CONTENT_TYPE, closed, ref, words } from '../vocabulary.ts';
 
 /** Cached, but revalidated each time: a field that an update adds is seen at once. */
 const CACHE_CONTROL = 'no-cache';

@@ -15,11 +15,10 @@ import type { TokenRate } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
-import { header, type OpenEndpoint, optional, type Success } from '../description.ts';
+import { closed, header, type OpenEndpoint, optional, type Success, words } from '../description.ts';
 import { renderOAuthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
 import type { Answer, OpenCall, OpenRoute } from '../routes.ts';
-import { closed, words } from '../vocabulary.ts';
 
 export interface TokenSources {
   readonly access: AccessReader;
