@@ -12,7 +12,7 @@ import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader } from '../store/file-reader.ts';
@@ -88,11 +88,11 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       const id = lastId;
       tells.set(id, tell);
       const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
-      if (!outcome.ok) throw new Refused('failed', outcome.reason);
+      if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
     },
     lab(name, values) {
-      if (kind === 'appliance') throw new Refused('failed', NO_LAB);
+      if (kind === 'appliance') throw failed(NO_LAB);
       return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
     tell,

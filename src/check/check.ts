@@ -154,7 +154,6 @@ function disksOf({ disks }: Status): Finding[] {
 /**
  * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in a copy, in
  * memory.
- *
  * @param access null: it does not exist yet, and the start would create it
  */
 function checkConfigured(preseed: Preseed, access: Database | null, nowMs: number): Finding[] {

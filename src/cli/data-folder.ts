@@ -1,7 +1,7 @@
 /** The data folder of a command: the flag, then the environment, then a folder in the working directory. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { Refused } from '../refused.ts';
+import { misconfigured } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { CommonOptions } from './options.ts';
 
@@ -25,8 +25,7 @@ export function resolveDataFolder(
 ): string {
   const root = dataFolderPath(options, kind, env);
   if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE)))
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${root} belongs to "wirewatch lab" or "wirewatch demo": only a running one does operations on it. Start it, or name another folder with --data.`,
     );
   return root;

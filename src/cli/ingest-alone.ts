@@ -8,7 +8,7 @@ import { type Compacted, compactStopped, progressText } from '../history/compact
 import { GaveWay, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
 import { startIngest } from '../ingest/threads/ingest-client.ts';
 import { createLogger } from '../log.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isLocked } from '../store/locks.ts';
 import { readSecret } from '../store/secret.ts';
@@ -20,7 +20,6 @@ const CHECK_EVERY_MS = 100;
 /**
  * The caller holds the lock of the data folder; if an appliance starts meanwhile, which waits for that lock, the work ends
  * at a safe point.
- *
  * @throws GaveWay then; Refused with the reason if it could not be done
  */
 export async function ingestAlone(
@@ -49,7 +48,7 @@ export async function ingestAlone(
     const fault = await ingest.ended;
     if (fault !== null) throw fault;
     if (outcome.ok) return outcome;
-    throw isGivingWay ? new GaveWay() : new Refused('failed', outcome.reason);
+    throw isGivingWay ? new GaveWay() : failed(outcome.reason);
   } finally {
     clearInterval(watch);
   }

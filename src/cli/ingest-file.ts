@@ -18,7 +18,7 @@ import { readSubscribers, type Subscribers } from '../ingest/threads/access-conn
 import { nearest } from '../nearest.ts';
 import { anyText, required, value } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
@@ -261,7 +261,7 @@ function rulesOf(config: Config): ReadingRules {
 
 function requireFile(path: string): void {
   if (existsSync(path)) return;
-  throw new Refused('failed', `there is no file ${path}. Give the path of an export file.`);
+  throw failed(`there is no file ${path}. Give the path of an export file.`);
 }
 
 function verdictText(verdict: Verdict): string {

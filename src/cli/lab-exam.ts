@@ -12,7 +12,7 @@ import type { LabName } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { operationAt } from '../operations/table.ts';
 import { parseJson } from '../pull/api.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
@@ -69,7 +69,7 @@ async function examine(
   const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
   const running = readRunning(dataFolder(root));
   const url = running.kind === 'running' ? running.url : null;
-  if (url === null) throw new Refused('failed', `the lab in ${root} has just ended. Start it again.`);
+  if (url === null) throw failed(`the lab in ${root} has just ended. Start it again.`);
   const since = formatMs(Date.parse(now) - DAY_MS);
   const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
   const started = client === undefined ? null : clientProcess(client, env);
@@ -118,7 +118,7 @@ async function readApi<Answer>(target: string, key: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${key}`, 'user-agent': EXAMINER };
   const response = await fetch(target, { headers });
   if (response.ok) return (await response.json()) as Answer;
-  throw new Refused('failed', `the exam cannot read ${target}: status ${response.status}`);
+  throw failed(`the exam cannot read ${target}: status ${response.status}`);
 }
 
 async function askForRestart(): Promise<boolean> {
@@ -192,7 +192,7 @@ function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
 async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versions> {
   const { stdout } = await promisify(exec)(command, { env, maxBuffer: COPY_BYTES_MAX }).catch(
     (error: unknown) => {
-      throw new Refused('failed', `--copy: the command failed: ${reasonOf(error)}`);
+      throw failed(`--copy: the command failed: ${reasonOf(error)}`);
     },
   );
   const versions = new Map<string, number>();
@@ -200,8 +200,7 @@ async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versio
     if (line.trim() === '') continue;
     const { id, version } = Object(parseJson(line));
     if (typeof id !== 'string' || !Number.isSafeInteger(version))
-      throw new Refused(
-        'failed',
+      throw failed(
         `--copy: line ${index + 1}: expected one detection a line, such as {"id": "t.7001.1.2", "version": 3}`,
       );
     versions.set(id, Math.max(Number(version), versions.get(id) ?? 0));

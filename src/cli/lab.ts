@@ -20,7 +20,7 @@ import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
 import { parseDuration, parseLabTime } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
+import { misconfigured, Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
@@ -278,8 +278,7 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   const there = existsSync(root) ? readdirSync(root) : [];
   const isOwn = existsSync(markFile) && readFileSync(markFile, 'utf8') === mark;
   if (there.some((name) => name !== CONFIG_FILE_NAME) && !isOwn)
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `${root} is not empty and not a folder of "wirewatch ${kind}", which would delete what is in it. Name another folder with --data.`,
     );
   ensureFolder(folder);

@@ -1,6 +1,6 @@
 /** `wirewatch licenses`: the bundled software, and the licence of each part. */
 import { type License, licenses } from '../packed.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
@@ -11,8 +11,7 @@ export const register = defineCommand({
   run() {
     const bundled = licenses();
     if (bundled === null)
-      throw new Refused(
-        'failed',
+      throw failed(
         'nothing is bundled when Wirewatch runs from its sources. Each package in node_modules contains its own licence.',
       );
     return { value: bundled, text: () => licensesText(bundled) };

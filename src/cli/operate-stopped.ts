@@ -7,7 +7,7 @@ import { GaveWay } from '../ingest/requests/requests.ts';
 import type { Context, Operation } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
@@ -49,8 +49,7 @@ export async function operateStopped(
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);
     if (release === null) {
       if (isLocked(folder.serveLock)) return STARTING;
-      throw new Refused(
-        'failed',
+      throw failed(
         `another command is using the data folder ${folder.root}. Try again when it has finished.`,
       );
     }

@@ -10,7 +10,7 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { isOfLab, type Operation, pathOf, type Question } from '../operations/operation.ts';
 import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
-import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
+import { failed, isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -62,8 +62,7 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
     });
     if (answer !== NOT_RUNNING) return answer;
     if (isLab)
-      throw new Refused(
-        'failed',
+      throw failed(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped, STARTING } = await import('./operate-stopped.ts');
@@ -129,8 +128,7 @@ async function askRunning<Answer>(
       if (typeof progress === 'string') onProgress(progress);
     });
     const ended = () =>
-      new Refused(
-        'failed',
+      failed(
         `Wirewatch ended before it had answered. Whether ${operation.name} was done is not known: look with wirewatch audit, then run it again.`,
       );
     response.once('close', () => {
@@ -159,8 +157,7 @@ function hangs(
   const seconds = waitedMs / SECOND_MS;
   const named = id === null ? 'The process' : `Process ${id}`;
   const kill = id === null ? '' : ` (kill ${id}, or kill -9 ${id} if that does not help)`;
-  return new Refused(
-    'failed',
+  return failed(
     `${named} that uses the data folder ${folder.root} has not answered for ${seconds} seconds. If it hangs, end it${kill}; then this command works on the stopped installation.`,
   );
 }

@@ -184,7 +184,6 @@ function adviceOn(error: unknown): string {
 
 /**
  * The command line as a tree of commander's commands.
- *
  * @param isWanted whether to load a command; the others have only their line in the help. Loading all of them takes
  *   longer than most commands run.
  */

@@ -15,7 +15,7 @@ import {
 } from '../history/scrub-findings.ts';
 import { writeScrubRecord } from '../history/scrub-record.ts';
 import { anyText, value } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
+import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { openContent } from '../store/database.ts';
@@ -98,18 +98,15 @@ async function verifyFolder(folder: DataFolder, onProgress: Progress['update']):
 
 function requireComplete({ root, access, detections, secret, damage, serveLock }: DataFolder): void {
   if (!existsSync(access))
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `there is no installation in ${root}. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
     );
   if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
-    throw new Refused(
-      'failed',
+    throw failed(
       `${detections} is damaged or missing, and Wirewatch is running: it may be rebuilding the file. See the log output of Wirewatch, and try again when the rebuild is done.`,
     );
   if (!existsSync(detections) && !existsSync(secret))
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `there is nothing to verify in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
     );
 }

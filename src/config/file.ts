@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
-import { errorCode, Refused, reasonOf } from '../refused.ts';
+import { errorCode, misconfigured, Refused, reasonOf } from '../refused.ts';
 
 /** The configuration file in the data folder, read if no other file is named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
@@ -28,8 +28,7 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   const bytes = readBytes(file, !named);
   if (bytes === null) return { file: null, table: {}, problems: [] };
   if (bytes.length > FILE_BYTES_MAX)
-    throw new Refused(
-      'configuration',
+    throw misconfigured(
       `cannot read the configuration ${file}: it is larger than 1 MiB. Name another file with --config`,
     );
   let text = '';

@@ -9,7 +9,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value, ValuePointer } from '@sinclair/typebox/value';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
-import { listed, Refused } from '../refused.ts';
+import { listed, misconfigured } from '../refused.ts';
 import { readConfigFile } from './file.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { isTable, plainValue, type RawValue, shown } from './raw-value.ts';
@@ -69,7 +69,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   }
   const prefix = String(ValuePointer.Get(settings, '/keys/prefix'));
   const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
-  if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are invalid'));
+  if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
   return {
     ...resolve(settings, raw, dataFolder),

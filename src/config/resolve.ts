@@ -1,6 +1,6 @@
 /** Completes the settings, and checks those that depend on each other: folders, TLS pairs, ports. No I/O. */
 import path from 'node:path';
-import { Refused } from '../refused.ts';
+import { misconfigured, type Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { normalBaseUrl } from './format.ts';
 import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
@@ -116,5 +116,5 @@ function requireSeparate(
 }
 
 function refused(setting: string, detail: string, raw: RawValues): Refused {
-  return new Refused('configuration', `${raw.get(setting)?.place ?? setting}: ${detail}`);
+  return misconfigured(`${raw.get(setting)?.place ?? setting}: ${detail}`);
 }

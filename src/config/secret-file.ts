@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
-import { listed, Refused, reasonOf } from '../refused.ts';
+import { listed, misconfigured, reasonOf } from '../refused.ts';
 import { type ConfiguredKey, findDuplicates, type Preseed } from './preseed.ts';
 
 /** Far more than a key has: a longer file is not a key file. */
@@ -35,8 +35,7 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
     }
   });
   findDuplicates(read, problems);
-  if (problems.length > 0)
-    throw new Refused('configuration', listed(problems, 'keys of the configuration cannot be read'));
+  if (problems.length > 0) throw misconfigured(listed(problems, 'keys of the configuration cannot be read'));
   return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
 }
 

@@ -13,7 +13,7 @@ import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
 import type { Form } from '../ingest/format/file-name.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
 
 export type SampleFile = {
@@ -46,7 +46,6 @@ const TRAILER_BYTES = 256;
 
 /**
  * Writes one file, and creates the folder if it is missing.
- *
  * @param content its rows, with their columns in the order of the format
  * @throws Refused `failed` if the file exists or cannot be written, or the signal was aborted; no part of it remains
  */
@@ -99,8 +98,7 @@ export async function refuseTaken(file: string): Promise<void> {
     },
   );
   if (!taken) return;
-  throw new Refused(
-    'failed',
+  throw failed(
     `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
   );
 }
@@ -157,7 +155,7 @@ function packer(form: Form): Transform {
 /** An error of the system as a refusal; any other error unchanged. */
 function refusal(error: unknown, file: string): unknown {
   if (error instanceof Error && error.name === 'AbortError') {
-    return new Refused('failed', `stopped while writing ${file}; the incomplete file was removed`);
+    return failed(`stopped while writing ${file}; the incomplete file was removed`);
   }
   if (!isSystemError(error)) return error;
   return new Refused(

@@ -316,7 +316,6 @@ export function drawScore(prng: Prng, contentType: ContentType): number {
 
 /**
  * The score after it has changed `phase` times (0 to 3): another one each time, within the range.
- *
  * @param drift of the detection, in [0, 1)
  */
 export function laterScore(

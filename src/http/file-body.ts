@@ -28,7 +28,6 @@ const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /**
  * The part of a file that the header Range asks for (RFC 9110, 14.1.2 and 14.2).
- *
  * @param size of the file in bytes, at least 1
  * @returns null: send the complete file: without the header, or if it is malformed, of another unit, with
  *   several ranges, or outside the file, for which the API has no status. A server may ignore all of these (RFC
@@ -49,7 +48,6 @@ const PIECE_BYTES = 64 * 1024;
 
 /**
  * Sends a body after its head. Nothing is thrown where the client goes away.
- *
  * @throws where the file cannot be read or was modified. The connection is cut then, so that a client never takes a
  *   mixture for the file
  */

@@ -73,7 +73,6 @@ export function createPageTurns(connectionsMax: number) {
   return {
     /**
      * Resolves when the caller may read one page.
-     *
      * @throws Refused `rate_limited`, also later: with too many requests in all, those of the key that has most are refused
      */
     take(keyId: string): Promise<void> {

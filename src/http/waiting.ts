@@ -88,7 +88,6 @@ export function createWaiting(connectionsMax: number) {
 
 /**
  * Reads the header `Prefer: wait=N` (RFC 7240, 4.3).
- *
  * @param header repeated headers joined with commas, or as a list
  * @returns whole seconds, 1 to {@link WAIT_SECONDS_MAX}; null without the preference, or for one that is not a number,
  *   which is ignored (RFC 7240, 2)

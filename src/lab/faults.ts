@@ -5,7 +5,7 @@
 import { PROBLEMS } from '../error-codes.ts';
 import { createPrng, seedKey } from '../generate/prng.ts';
 import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../operations/lab-members.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 
 export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
@@ -39,10 +39,7 @@ export class Faults {
   add(spec: FaultSpec): Fault {
     check(spec);
     if (this.#armed.length >= FAULTS_MAX)
-      throw new Refused(
-        'failed',
-        `there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`,
-      );
+      throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
     this.#added += 1;
     const left = spec.times ?? (spec.probability === undefined ? 1 : null);
     const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left };

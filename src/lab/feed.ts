@@ -22,7 +22,7 @@ import {
 } from '../generate/rows.ts';
 import { type LabValues, parseDuration } from '../operations/lab-members.ts';
 import { readOneDetection } from '../query/detection-text.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/window-states.ts';
@@ -165,7 +165,7 @@ export class Feed {
     const db = this.#parts().detections();
     for (let at = fromMs; at > fromMs - WINDOWS_BACK_MAX * WINDOW_MS; at -= WINDOW_MS)
       if (findWindow(db, exportName, at) === undefined) return at;
-    throw new Refused('failed', `no window of ${exportName} in the last 90 days is free for this`);
+    throw failed(`no window of ${exportName} in the last 90 days is free for this`);
   }
 
   async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {

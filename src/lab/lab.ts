@@ -37,7 +37,7 @@ import { readStreamHead } from '../query/as-of.ts';
 import { parseChangesParameters } from '../query/changes-parameters.ts';
 import { positionBefore } from '../query/delivery.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { formatMs } from '../time.ts';
@@ -279,7 +279,7 @@ export class Lab implements LabJoined {
       }),
     );
     const outcome = await this.#running().ingest.ask(request, () => {});
-    if (!outcome.ok) throw new Refused('failed', outcome.reason);
+    if (!outcome.ok) throw failed(outcome.reason);
     await this.rested();
   }
 
@@ -289,7 +289,7 @@ export class Lab implements LabJoined {
   }
 
   #running(): LabParts {
-    if (this.#parts === null) throw new Refused('failed', 'the lab is starting. Try again in a moment.');
+    if (this.#parts === null) throw failed('the lab is starting. Try again in a moment.');
     return this.#parts;
   }
 }

@@ -69,7 +69,6 @@ function readStep(step: unknown, place: string): Step {
 
 /**
  * Plays the steps, each when it is due. Steps that are due together run in order; one that fails does not stop the next.
- *
  * @returns a function to call after the clock was moved
  */
 export function playScenario(

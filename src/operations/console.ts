@@ -10,7 +10,7 @@ import {
   readConsoleEpoch,
 } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
@@ -88,11 +88,7 @@ function linkInto(
 
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */
 function consoleOf(root: string, live: Context['live']) {
-  if (live === null)
-    throw new Refused('failed', `Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
+  if (live === null) throw failed(`Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
   if (live.console !== null) return live.console;
-  throw new Refused(
-    'failed',
-    'the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.',
-  );
+  throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
 }

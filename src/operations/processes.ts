@@ -2,7 +2,7 @@
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
 import { type OwnProcess, runCommand } from '../own-process.ts';
-import { Refused } from '../refused.ts';
+import { failed } from '../refused.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
@@ -66,6 +66,6 @@ async function inProcess(
   const process = runCommand(args);
   running.add(process);
   const outcome = await process.outcome.finally(() => running.delete(process));
-  if (outcome.kind === 'failed') throw new Refused('failed', outcome.detail);
+  if (outcome.kind === 'failed') throw failed(outcome.detail);
   return outcomeOf(outcome.printed);
 }

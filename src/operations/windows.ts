@@ -7,7 +7,7 @@ import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { heldFiles } from '../ingest/drop/held-files.ts';
 import type { HeldFile } from '../ingest/drop/waiting-names.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
@@ -211,7 +211,7 @@ function requireStatus(
       ? `See: wirewatch window list ${exportName} --status ${from}`
       : `Run: wirewatch window ${right.name} ${window}`;
   const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
-  throw new Refused('failed', `the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
+  throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
 /** A window that was refused, among several: the others must still be told, and the next ones tried. */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { CONTENT_TYPES, perExport } from '../detection/content-type.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
 export const TextOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -82,7 +82,7 @@ export function createApi(options: ApiOptions) {
       const answer = await attempt(url, options, waitSeconds);
       if (answer.again === undefined) {
         if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
-        throw new Refused('failed', `${path} did not answer as a Detection Reporting API. Check --base-url.`);
+        throw failed(`${path} did not answer as a Detection Reporting API. Check --base-url.`);
       }
       // A service may say so of every answer: only the first request is repeated at once.
       const isAtOnce = (answer.afterMs ?? 0) < SECOND_MS && waitMs > FIRST_WAIT_MS;
@@ -136,11 +136,11 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
   if (status >= 300 && status < 400 && location !== null) {
     const to = URL.parse(location, url.href)?.href ?? location;
     const next = 'If that is the service, name its address with --base-url.';
-    throw new Refused('failed', `${url.origin}${url.pathname} redirects to ${to}. ${next}`);
+    throw failed(`${url.origin}${url.pathname} redirects to ${to}. ${next}`);
   }
   const detail = Value.Check(Type.Object({ detail: Type.String() }), body) ? body.detail : statusText;
   const reason = `${url.pathname} answered with status ${status}: ${detail}`;
-  if (!RETRIED.has(status)) throw new Refused('failed', reason);
+  if (!RETRIED.has(status)) throw failed(reason);
   return { again: reason, afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs) };
 }
 

@@ -19,7 +19,7 @@ import type { Readable } from 'node:stream';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../counted.ts';
-import { isErrorCode, Refused } from '../refused.ts';
+import { failed, isErrorCode, Refused } from '../refused.ts';
 import { type Database, openDatabase, writing } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { writeWhole } from '../store/folder.ts';
@@ -75,7 +75,7 @@ export function readDetection(text: string, place: string): Detection {
   const row = parseJson(text);
   if (Value.Check(Detection, row)) return row;
   const expected = 'expected a detection as the service returns it, with id and version';
-  throw new Refused('failed', `${place}: ${expected}`);
+  throw failed(`${place}: ${expected}`);
 }
 
 const SQL = `
@@ -153,7 +153,7 @@ function openOwn(path: string): Database {
   // SQLite would join it to the new database.
   if (!existsSync(path) && existsSync(`${path}-wal`)) {
     const next = `Delete ${path}-wal and ${path}-shm to start a new copy, or name another file with --into.`;
-    throw new Refused('failed', `${path} is missing, but ${path}-wal is still there. ${next}`);
+    throw failed(`${path} is missing, but ${path}-wal is still there. ${next}`);
   }
   return openDatabase(path, 'write', SCHEMA);
 }
@@ -192,7 +192,7 @@ export function checkPosition<Schema extends TSchema>(
 ): Static<Schema> {
   if (Value.Check(schema, value)) return value;
   const found = `${path} does not contain the position of a copy.`;
-  throw new Refused('failed', `${found} Name another file with --into to start a new copy.`);
+  throw failed(`${found} Name another file with --into to start a new copy.`);
 }
 
 /** Splits at line feeds alone: JSON may contain U+2028 and U+2029, where node:readline splits, too. */
@@ -246,14 +246,14 @@ function openForAppending(path: string) {
   // Of two processes that append, each would cut off the lines of the other.
   const release = takeLock(`${path}.lock`);
   if (release === null)
-    throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
+    throw failed(`another pull is at work on ${path}. Stop it first, or name another file.`);
   using opening = new DisposableStack();
   opening.defer(release);
   const file = openSync(path, 'a', 0o600);
   opening.defer(() => closeSync(file));
   const noted = readPlace(path);
   const wrong = wrongIn(path, fstatSync(file).size, noted);
-  if (wrong !== null) throw new Refused('failed', `${wrong}, or name another file with --into.`);
+  if (wrong !== null) throw failed(`${wrong}, or name another file with --into.`);
   // First: it marks the file as a copy, whatever a crash leaves in it.
   if (!existsSync(placeOf(path))) writePlace(path, noted);
   ftruncateSync(file, noted.bytes);

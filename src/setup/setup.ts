@@ -5,7 +5,7 @@ import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
 import { firstCommands, restartSteps, startSteps } from './next-steps.ts';
 import { pasted } from './shell.ts';
@@ -85,15 +85,13 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
     if (/[\u0000-\u001f\u007f]/.test(one))
       throw new Refused('usage', `${JSON.stringify(one)}: a path in a unit has no control characters`);
     if (one !== config && /^\/(var\/)?tmp(\/|$)/.test(one))
-      throw new Refused(
-        'failed',
+      throw failed(
         `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );
   }
   const hidden = program.find(isInHome);
   if (hidden !== undefined)
-    throw new Refused(
-      'failed',
+    throw failed(
       `the service could not run ${hidden}, because home folders are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch), and run setup from there or name it with --program.`,
     );
   const ports = [server.port, admin.port];

@@ -3,7 +3,7 @@ import { type AuditedChange, readTrail } from '../../auth/audit.ts';
 import { newestCommits } from '../../history/log-reader.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
+import { failed } from '../../refused.ts';
 import { parseInstant } from '../../time.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 
@@ -37,7 +37,7 @@ export function readAudit({ access }: Sources, { query }: Read) {
     (actor === null || [change.actor, change.sudo_user, change.as].includes(actor)) &&
     wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name]);
   const { changes: trail, damage } = readTrail(access());
-  if (damage !== null) throw new Refused('failed', damage);
+  if (damage !== null) throw failed(damage);
   // An index in the trail, which only grows at its end.
   const end = Math.min(parameters.after ?? Infinity, trail.length);
   const entries: AuditedChange[] = [];
