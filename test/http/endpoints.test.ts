@@ -1,31 +1,25 @@
 /** The change stream and one detection over HTTP (contract: Endpoints). */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { NOW_MS, PLAIN, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, PLAIN, sharedServer, startTestServer } from '../support/server.ts';
 
 const MINUTE_MS = 60_000;
-let server: TestServer;
-let key: string;
 
-before(async () => {
-  server = await startTestServer({ base_url: 'https://api.example/ww' });
-  server.store.deliver(
-    [
-      { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
-      { content_type: 'image', version: 1, row: { source_internal_id: 2 } },
-      { content_type: 'text', version: 2, row: { source_internal_id: 1, strength_score: 96 } },
-      { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 3 } },
-      { content_type: 'text', version: 1, row: { subscription_id: 9009, source_internal_id: 4 } },
-    ],
-    NOW_MS - MINUTE_MS,
-  );
-  server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
-  server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
-  key = server.makeKey().key;
-});
-
-after(() => server.close());
+const server = await sharedServer({ base_url: 'https://api.example/ww' });
+server.store.deliver(
+  [
+    { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
+    { content_type: 'image', version: 1, row: { source_internal_id: 2 } },
+    { content_type: 'text', version: 2, row: { source_internal_id: 1, strength_score: 96 } },
+    { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 3 } },
+    { content_type: 'text', version: 1, row: { subscription_id: 9009, source_internal_id: 4 } },
+  ],
+  NOW_MS - MINUTE_MS,
+);
+server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
+server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
+const key = server.makeKey().key;
 
 const SINCE = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 

@@ -16,21 +16,16 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import type { LogLine } from '../support/program.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { inDrop, reasonBeside, ingestAnother, windowStatus } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 test('names of unfinished files are ignored', async () => {
   const window = nextWindowMs();

@@ -2,25 +2,20 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { formatMs } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { csv, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
-before(async () => {
-  // Files are renamed into the folder, so they are complete immediately.
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
-  appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
-  appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
-});
-after(() => appliance?.stop());
+// Files are renamed into the folder, so they are complete immediately.
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
+appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
+appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
 
 test('a newswire row with every column becomes a detection with all of them', async () => {
   const row = newRow({
