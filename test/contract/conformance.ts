@@ -6,6 +6,7 @@
  * The sections "Open: …" are about points that the contract leaves open, the last ones about the drop folder's format.
  */
 
+import { words } from '../support/words.ts';
 import { OPEN_POINTS } from './open-points.ts';
 import { type Rule, rules } from './rule.ts';
 
@@ -45,42 +46,15 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Detection', [
     'with fields only those, plus id and version | filters | fields: the named ones plus id and version, complete objects, in detection order',
     'fields appear in the order of the table | schema | the schema lists every field as in the contract, in order',
-    ...[
-      'id',
-      'version',
-      'event',
-      'content_type',
-      'match_type',
-      'subscription_id',
-      'first_detected_at',
-      'first_detected_estimated',
-      'last_scored_at',
-      'exported_at',
-      'source.id',
-      'source.internal_id',
-      'source.published_at',
-      'source.language',
-      'source.syndicated',
-      'source.sentences',
-      'source.image_url',
-      'source.origin_url',
-      'strength.score',
-      'strength.band',
-      'strength.matched_sentences',
-      'strength.article_sentences',
-      'article.id',
-      'article.url',
-      'article.domain',
-      'article.published_at',
-      'article.headline',
-      'article.publisher',
-      'article.publisher.id',
-      'article.publisher.name',
-      'article.print',
-      'article.image_url',
-      'customer',
-      'classification',
-    ].map((path) => `${path}: type, null, content types | fields | ${path}`),
+    ...words(`
+      id version event content_type match_type subscription_id first_detected_at first_detected_estimated
+      last_scored_at exported_at source.id source.internal_id source.published_at source.language
+      source.syndicated source.sentences source.image_url source.origin_url strength.score strength.band
+      strength.matched_sentences strength.article_sentences article.id article.url article.domain
+      article.published_at article.headline article.publisher article.publisher.id article.publisher.name
+      article.print article.image_url customer classification`).map(
+      (path) => `${path}: type, null, content types | fields | ${path}`,
+    ),
     "id: its form and pattern | vocabulary | only ids in the contract's form are valid",
     'version: raised by visible changes alone | merge | a newer scoring with the same visible fields makes no version and updates its times',
     'first_detected_at: when the match first reached the service | merge | first_detected_at is the earliest one, and exact if an exact row had it',
@@ -154,10 +128,10 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('States and transitions', [
     'first sight: version 1, created; a change: one more, updated | stream-rules | a new detection is created with version 1, each change updated with a higher one, in order of arrival',
-    'missing: a day after it was due | window-states | is missing exactly a day after it was due',
+    'missing: a day after it was due | window-states | a window is missing exactly a day after it was due',
     'missing: looked for once a day | window-states | windows are searched once a day, and at once if the last search is in the future',
     'missing: a file that arrives reaches the stream then | windows-over-time | a late file of a missing window is read when it arrives',
-    'abandoned: 30 days after it became missing | window-states | is abandoned 30 days after it became missing, whatever its age',
+    'abandoned: 30 days after it became missing | overdue-search | a window is abandoned 30 days after it became missing, and stays so',
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
     'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',

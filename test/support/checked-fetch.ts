@@ -13,6 +13,7 @@ import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/error-codes.ts';
 import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
 import { type Response as Documented, UNROUTED } from '../../src/openapi/responses.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
+import { words } from './words.ts';
 
 /** A response that a test received without `fetch`. */
 export interface ReceivedResponse {
@@ -25,28 +26,10 @@ export interface ReceivedResponse {
 }
 
 /** Headers that a response must not have unless the document names them. */
-const MEANINGFUL_HEADERS = [
-  'RateLimit-Limit',
-  'RateLimit-Policy',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
-  'Retry-After',
-  'WWW-Authenticate',
-  'Allow',
-  'ETag',
-  'Pragma',
-  'Accept-Ranges',
-  'Content-Range',
-  'Location',
-  'Set-Cookie',
-  'Last-Modified',
-  'Expires',
-  'Server',
-  'X-Powered-By',
-  'Vary',
-  'Deprecation',
-  'Sunset',
-];
+const MEANINGFUL_HEADERS = words(`
+  RateLimit-Limit RateLimit-Policy RateLimit-Remaining RateLimit-Reset Retry-After WWW-Authenticate Allow
+  ETag Pragma Accept-Ranges Content-Range Location Set-Cookie Last-Modified Expires Server X-Powered-By
+  Vary Deprecation Sunset`);
 
 const origins = new Set<string>();
 const checks = new Map<TSchema, TypeCheck<TSchema>>();
