@@ -4,24 +4,11 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { projectFiles, roomOf, root, sources } from './support/project-files.ts';
+import { words } from './support/words.ts';
 
-const TOP_LEVEL = [
-  '.ci',
-  '.gitignore',
-  '.npmrc',
-  'ARCHITECTURE.md',
-  'CHANGELOG.md',
-  'LICENSE',
-  'README.md',
-  'biome.json',
-  'build',
-  'config',
-  'package-lock.json',
-  'package.json',
-  'src',
-  'test',
-  'tsconfig.json',
-];
+const TOP_LEVEL = words(`
+  .ci .gitignore .npmrc ARCHITECTURE.md CHANGELOG.md LICENSE README.md biome.json build config
+  package-lock.json package.json src test tsconfig.json`);
 
 /**
  * Test folders without a folder in src: the complete program, its build, the contract's rules, tests that take minutes.

@@ -14,6 +14,7 @@ import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { FileTimes } from './support/file-times.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
+import { words } from './support/words.ts';
 
 const TESTS = import.meta.dirname;
 const DIST = path.join(TESTS, '..', 'dist');
@@ -54,16 +55,8 @@ const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=Experimen
  * Files with long waits, for locks and timeouts. They start first: otherwise the run would wait only for them at the
  * end.
  */
-const FIRST = [
-  'exam',
-  'several-processes',
-  'tls',
-  'pull',
-  'slow-clients',
-  'torture-faults',
-  'torture-planted',
-  'torture-kill',
-];
+const FIRST = words(`
+  exam several-processes tls pull slow-clients torture-faults torture-planted torture-kill`);
 
 function inOrder(which: 'long' | 'short'): string[] {
   const isFirst = (file: string) => FIRST.includes(path.basename(file, '.test.ts'));
@@ -75,23 +68,9 @@ function inOrder(which: 'long' | 'short'): string[] {
  * What packing can break: assets, threads, the addon, child processes, the terminal, the environment and the data folder
  * each have a test here, beside those of test/long/executable that are about the file itself.
  */
-const OF_EXECUTABLE = [
-  'administration-port',
-  'check',
-  'command-line',
-  'completion',
-  'data-folder',
-  'demo',
-  'generate-command',
-  'healthcheck',
-  'lab-start',
-  'log-on-terminal',
-  'samples',
-  'service-setup',
-  'start-and-stop',
-  'terminal-output',
-  'verify-data',
-];
+const OF_EXECUTABLE = words(`
+  administration-port check command-line completion data-folder demo generate-command healthcheck lab-start
+  log-on-terminal samples service-setup start-and-stop terminal-output verify-data`);
 
 /** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
 const TEST_MINUTES_MAX = 40;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type {
   AuditedChange,
   AuditPage,
@@ -18,8 +18,8 @@ import { accountActions, alertActions, keyActions } from '../../src/console/offe
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { type Console, openConsole } from '../support/console-client.ts';
+import { sharedAppliance } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
@@ -27,14 +27,8 @@ import { until } from '../support/until.ts';
 const NAME = 'Grace Hopper';
 const USER = userInfo().username;
 const WHO = `${USER} as "${NAME}"`;
-let appliance: Appliance;
-let ui: Console;
-showLogOfFailures(() => appliance?.serving());
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-  ui = await openConsole(appliance, '--as', NAME);
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+const ui = await openConsole(appliance, '--as', NAME);
 
 /** A window of yesterday: on the map, and long overdue. */
 const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS - WINDOW_MS * 6;

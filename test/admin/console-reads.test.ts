@@ -1,6 +1,6 @@
 /** The console's server: its views are correct, also after a restart. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type {
   AuditPage,
   Customers,
@@ -15,16 +15,14 @@ import type {
   WindowDetail,
 } from '../../src/admin/console/api.ts';
 import { DAY_MS, formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { type Console, openConsole } from '../support/console-client.ts';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 
 /** Hostile text from a publisher. */
 const HOSTILE = `<img src=x onerror="alert(1)">\u202e</script>'"&#0;${'x'.repeat(4000)}`;
-let appliance: Appliance;
-let ui: Console;
 const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS;
 const at = (count: number) => first + count * WINDOW_MS;
 const detectedAt = formatMs(first + 1000);
@@ -32,19 +30,15 @@ const row = (members: Row) =>
   newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...members });
 const changed = row({ article_domain: 'one.example', source_id: 'urn:one', strength_score: 30 });
 const hostile = row({ article_domain: 'two.example', article_headline: HOSTILE, subscription_id: 7002 });
-showLogOfFailures(() => appliance?.serving());
 
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-  ui = await openConsole(appliance);
-  await appliance.dropped(fileName('newswire', at(0)), ndjson([changed, hostile]));
-  const rescored = { ...changed, last_scored_at: formatMs(first + 60_000), strength_score: 80 };
-  await appliance.dropped(fileName('newswire', at(1)), ndjson([rescored]));
-  await appliance.dropped(fileName('imagewire', at(1)), ndjson([row({ article_publisher_id: 12 })]));
-  await appliance.dropped(fileName('newswire', at(2)), 'no row at all\n');
-  await appliance.dropped('holiday.jpg', 'x');
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+const ui = await openConsole(appliance);
+await appliance.dropped(fileName('newswire', at(0)), ndjson([changed, hostile]));
+const rescored = { ...changed, last_scored_at: formatMs(first + 60_000), strength_score: 80 };
+await appliance.dropped(fileName('newswire', at(1)), ndjson([rescored]));
+await appliance.dropped(fileName('imagewire', at(1)), ndjson([row({ article_publisher_id: 12 })]));
+await appliance.dropped(fileName('newswire', at(2)), 'no row at all\n');
+await appliance.dropped('holiday.jpg', 'x');
 
 test('the overview and "wirewatch status" say the same', async () => {
   const overview = await ui.get<Overview>('overview');

@@ -7,19 +7,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { DAY_MS } from '../../src/time.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
 
-let appliance: Appliance;
 let key: string;
 let id: string;
-showLogOfFailures(() => appliance?.serving());
 
 const textRow = newRow({ subscription_id: 7001 });
 const secondRow = newRow({ subscription_id: 7002 });
@@ -30,17 +28,14 @@ const SECOND = idOf(secondRow);
 const FOREIGN = idOf(foreignRow);
 const IMAGE = idOf(imageRow, 'imagewire');
 
-before(async () => {
-  appliance = await startAppliance({
-    WIREWATCH_INGEST_QUIET_MS: '0',
-    WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '20',
-  });
-  appliance.cli(['account', 'add', 'other', '--name', 'Other']);
-  appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([textRow, secondRow, foreignRow]));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([imageRow]));
+const appliance = await sharedAppliance({
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '20',
 });
-after(() => appliance?.stop());
+appliance.cli(['account', 'add', 'other', '--name', 'Other']);
+appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([textRow, secondRow, foreignRow]));
+await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([imageRow]));
 
 // Each test changes its own key, so that tests do not affect each other.
 beforeEach(() => {

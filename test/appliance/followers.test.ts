@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BANDS } from '../../src/detection/band.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, addOtherAccount, type Detection, startAppliance } from '../support/appliance.ts';
+import { addOtherAccount, type Detection, sharedAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 
@@ -21,20 +21,15 @@ const ROWS_A_FILE = 30;
 const POLL_MS = 15;
 const CHANGES = '/v1/detections/changes';
 
-let appliance: Appliance;
-let foreignKey: string;
 /** Whether every file is in the archive. */
 let isWritten = false;
 
-before(async () => {
-  appliance = await startAppliance({
-    WIREWATCH_INGEST_QUIET_MS: '0',
-    // The stored rows must not depend on the port of a run.
-    WIREWATCH_SERVER_BASE_URL: 'https://api.example',
-  });
-  foreignKey = addOtherAccount(appliance.cli);
+const appliance = await sharedAppliance({
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  // The stored rows must not depend on the port of a run.
+  WIREWATCH_SERVER_BASE_URL: 'https://api.example',
 });
-after(() => appliance?.stop());
+const foreignKey = addOtherAccount(appliance.cli);
 
 interface Page {
   readonly data: readonly Detection[];

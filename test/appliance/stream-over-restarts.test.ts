@@ -3,33 +3,24 @@
  * (contract: GET /v1/detections/changes, Cursors, ChangesPage, Detection).
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import {
-  type Appliance,
   addOtherAccount,
   createInstallation,
   createKey,
   type Detection,
-  showLogOfFailures,
-  startAppliance,
+  sharedAppliance,
 } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 
 const CHANGES = '/v1/detections/changes';
 const BASE_URL = 'https://x.example/base';
 
-let appliance: Appliance;
-let otherKey: string;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  otherKey = addOtherAccount(appliance.cli);
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+const otherKey = addOtherAccount(appliance.cli);
 
 interface Page {
   readonly data: readonly Detection[];

@@ -1,7 +1,6 @@
 /** Whether a request may be answered (contract: Authentication, 5 and 6). */
 import assert from 'node:assert/strict';
-import { mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
@@ -16,6 +15,7 @@ import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { db, HERE, makeKey, NOW_MS, refusal, store } from '../support/access-store.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** It would be 0.13 if known keys were cached for every request. */
 const LEAD_MAX = 0.06;
@@ -171,7 +171,7 @@ test('a subscription of another account is not read, even if a row grants it', (
 });
 
 test('503: a missing store, a damaged one and a broken row, each until it is repaired', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  const folder = testFolder();
   const path = join(folder, 'access.db');
   const reader = createAccessReader(path);
   const { id, key } = createKey('ww');
@@ -209,12 +209,11 @@ test('503: a missing store, a damaged one and a broken row, each until it is rep
     request();
   } finally {
     reader.close();
-    rmSync(folder, { recursive: true });
   }
 });
 
 test('503: a store that another process has locked', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  const folder = testFolder();
   const reader = createAccessReader(join(folder, 'access.db'));
   const request = () => authenticate(reader, readCredential(`Bearer ${createKey('ww').key}`), HERE, NOW_MS);
   try {
@@ -227,7 +226,6 @@ test('503: a store that another process has locked', () => {
     refusal('unauthorized', request);
   } finally {
     reader.close();
-    rmSync(folder, { recursive: true });
   }
 });
 

@@ -1,8 +1,6 @@
 /** `subscription remove` and `account remove`: their effects, and adding again. */
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Database } from '../../src/store/database.ts';
@@ -20,6 +18,7 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../suppo
 import { openAlertsOf } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
 import { checkStreams } from '../support/streams.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
@@ -201,7 +200,7 @@ describe('beside a running appliance', () => {
 test('while rows cannot be deleted from the log, the number stays taken, and an alert is open', {
   skip: NO_PRELOAD,
 }, async () => {
-  const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const work = testFolder();
   const failing = failingCall('rename', 'EACCES', /draft\/\d+\.zst$/, join(work, 'flag'));
   failing.begin();
   const appliance = await startAppliance(failing.settings);
@@ -222,6 +221,5 @@ test('while rows cannot be deleted from the log, the number stays taken, and an 
     assert.equal(cli('subscription', 'add', '7001', '--account', 'agency').status, 0);
   } finally {
     await appliance.stop();
-    rmSync(work, { recursive: true, force: true });
   }
 });

@@ -14,9 +14,8 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { findCopy } from '../../src/auth/spare-copy.ts';
 import { findSource, loadSource, verifyBackup } from '../../src/backup/source.ts';
@@ -25,9 +24,9 @@ import { findTail } from '../../src/history/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from '../support/access.ts';
 import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-const work = mkdtempSync(join(tmpdir(), 'wirewatch-faults-'));
-after(() => rmSync(work, { recursive: true, force: true }));
+const work = testFolder();
 
 const segments = (log: string) =>
   readdirSync(log)

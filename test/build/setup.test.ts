@@ -8,22 +8,20 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
+import { testFolder } from '../support/test-folder.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-setup-'));
-after(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = testFolder();
 
 let clone = '';
 let clones = 0;

@@ -1,7 +1,6 @@
 /** Common to the commands on accounts, subscriptions and keys: wrong values, missing folders, concurrency. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Refused } from '../../src/refused.ts';
@@ -16,6 +15,7 @@ import {
   root,
   wirewatch,
 } from '../support/access-commands.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 prepareAccess();
 
@@ -120,19 +120,15 @@ test("appliance and demonstration refuse each other's folder", () => {
     ['appliance', 'demo'],
     ['demo', 'appliance'],
   ] as const) {
-    const folder = mkdtempSync(join(tmpdir(), 'wirewatch-kind-'));
-    try {
-      openAccess(folder, { kind: own, create: true }).close();
-      assert.throws(
-        () => openAccess(folder, { kind: other, create: true }),
-        (error) => error instanceof Refused && error.code === 'configuration',
-      );
-      const db = openAccess(folder);
-      assert.equal(installationKind(db), own);
-      ensureInstallation(db, own);
-      db.close();
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const folder = testFolder();
+    openAccess(folder, { kind: own, create: true }).close();
+    assert.throws(
+      () => openAccess(folder, { kind: other, create: true }),
+      (error) => error instanceof Refused && error.code === 'configuration',
+    );
+    const db = openAccess(folder);
+    assert.equal(installationKind(db), own);
+    ensureInstallation(db, own);
+    db.close();
   }
 });

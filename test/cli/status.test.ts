@@ -1,31 +1,23 @@
 /** `wirewatch status`: the state on one screen. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
 import { statusText } from '../../src/operations/status-views.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 
-let appliance: Appliance;
-let doneMs = 0;
-let failedName = '';
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance();
-  doneMs = nextWindowMs();
-  await appliance.dropped(fileName('newswire', doneMs), ndjson([newRow()]));
-  failedName = fileName('newswire', nextWindowMs());
-  await appliance.dropped(failedName, 'no row at all\n');
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
+const doneMs = nextWindowMs();
+await appliance.dropped(fileName('newswire', doneMs), ndjson([newRow()]));
+const failedName = fileName('newswire', nextWindowMs());
+await appliance.dropped(failedName, 'no row at all\n');
 
 const statusOf = (...more: string[]) => appliance.cli(['status', ...more]).stdout;
 const json = () => JSON.parse(statusOf('--json'));

@@ -1,18 +1,17 @@
 /** Settings: the order of their sources, errors, and the annotated file. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
 import { annotatedConfig } from '../../src/config/annotated.ts';
 import { isInTheClear } from '../../src/config/listening.ts';
 import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
 import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
 import { Refused } from '../../src/refused.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-config-'));
-after(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 let files = 0;
 function written(text: string | Uint8Array): string {

@@ -6,6 +6,7 @@
  * The sections "Open: …" are about points that the contract leaves open, the last ones about the drop folder's format.
  */
 
+import { words } from '../support/words.ts';
 import { OPEN_POINTS } from './open-points.ts';
 import { type Rule, rules } from './rule.ts';
 
@@ -45,42 +46,15 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Detection', [
     'with fields only those, plus id and version | filters | fields: the named ones plus id and version, complete objects, in detection order',
     'fields appear in the order of the table | schema | the schema lists every field as in the contract, in order',
-    ...[
-      'id',
-      'version',
-      'event',
-      'content_type',
-      'match_type',
-      'subscription_id',
-      'first_detected_at',
-      'first_detected_estimated',
-      'last_scored_at',
-      'exported_at',
-      'source.id',
-      'source.internal_id',
-      'source.published_at',
-      'source.language',
-      'source.syndicated',
-      'source.sentences',
-      'source.image_url',
-      'source.origin_url',
-      'strength.score',
-      'strength.band',
-      'strength.matched_sentences',
-      'strength.article_sentences',
-      'article.id',
-      'article.url',
-      'article.domain',
-      'article.published_at',
-      'article.headline',
-      'article.publisher',
-      'article.publisher.id',
-      'article.publisher.name',
-      'article.print',
-      'article.image_url',
-      'customer',
-      'classification',
-    ].map((path) => `${path}: type, null, content types | fields | ${path}`),
+    ...words(`
+      id version event content_type match_type subscription_id first_detected_at first_detected_estimated
+      last_scored_at exported_at source.id source.internal_id source.published_at source.language
+      source.syndicated source.sentences source.image_url source.origin_url strength.score strength.band
+      strength.matched_sentences strength.article_sentences article.id article.url article.domain
+      article.published_at article.headline article.publisher article.publisher.id article.publisher.name
+      article.print article.image_url customer classification`).map(
+      (path) => `${path}: type, null, content types | fields | ${path}`,
+    ),
     "id: its form and pattern | vocabulary | only ids in the contract's form are valid",
     'version: raised by visible changes alone | merge | a newer scoring with the same visible fields makes no version and updates its times',
     'first_detected_at: when the match first reached the service | merge | first_detected_at is the earliest one, and exact if an exact row had it',

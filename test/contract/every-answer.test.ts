@@ -1,6 +1,6 @@
 /** Common to every response, for each endpoint: request ids, Cache-Control, methods, paths (contract: Endpoints). */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import {
   ALL,
   assertProblem,
@@ -13,20 +13,13 @@ import {
   PERIOD,
   pathOf,
   SCHEMA,
-  startWithDetections,
+  sharedWithDetections,
   TOKEN,
   UUID,
 } from '../support/every-endpoint.ts';
-import type { TestServer } from '../support/server.ts';
 
-let server: TestServer;
-let key: string;
-
-before(async () => {
-  server = await startWithDetections();
-  key = server.makeKey().key;
-});
-after(() => server.close());
+const server = await sharedWithDetections();
+const key = server.makeKey().key;
 
 test('every response has its own X-Request-Id and Cache-Control', async () => {
   const ids = new Set<string>();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { addAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
@@ -14,21 +14,15 @@ import {
   ME,
   READS,
   SCHEMA,
-  startWithDetections,
+  sharedWithDetections,
   TOKEN,
   tokenOf,
   withServer,
 } from '../support/every-endpoint.ts';
-import { NOW_MS, type TestServer } from '../support/server.ts';
+import { NOW_MS } from '../support/server.ts';
 
-let server: TestServer;
-let key: string;
-
-before(async () => {
-  server = await startWithDetections();
-  key = server.makeKey().key;
-});
-after(() => server.close());
+const server = await sharedWithDetections();
+const key = server.makeKey().key;
 
 test('every endpoint but the token endpoint and health requires one', async () => {
   for (const target of KEYED) {

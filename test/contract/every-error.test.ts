@@ -1,6 +1,6 @@
 /** Each error, with its status, body and headers, for each endpoint that has it (contract: Errors, Limits). */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import {
   assertProblem,
   CHANGES,
@@ -11,19 +11,12 @@ import {
   PERIOD,
   READS,
   SCHEMA,
-  startWithDetections,
+  sharedWithDetections,
   withServer,
 } from '../support/every-endpoint.ts';
-import type { TestServer } from '../support/server.ts';
 
-let server: TestServer;
-let key: string;
-
-before(async () => {
-  server = await startWithDetections();
-  key = server.makeKey().key;
-});
-after(() => server.close());
+const server = await sharedWithDetections();
+const key = server.makeKey().key;
 
 test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit headers', async () => {
   const wrong = [

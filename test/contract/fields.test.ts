@@ -3,9 +3,9 @@
  * columns, for stories and photos, on the stream, in a period and by id (contract: Detection).
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { formatMs, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 
 const ABSENT = Symbol('absent');
@@ -28,58 +28,51 @@ const SHARED = {
   article_publisher_name: '  The Example  ',
 };
 
-let appliance: Appliance;
-let startMs: number;
-let windowStart: string;
 /** The four detections, by endpoint. */
 const shown = new Map<'stream' | 'period' | 'alone', Record<string, unknown>[]>();
-showLogOfFailures(() => appliance?.serving());
 
-before(async () => {
-  startMs = Date.now();
-  appliance = await startAppliance({ WIREWATCH_SERVER_BASE_URL: 'https://api.example/ww/' });
-  const windowMs = nextWindowMs();
-  windowStart = `${new Date(windowMs).toISOString().slice(0, 19)}Z`;
-  ROWS.push(
-    newRow({
-      ...SHARED,
-      source_language: 'de',
-      source_syndicated: true,
-      source_sentences: 12,
-      strength_score: 75,
-      strength_matched_sentences: 9,
-      strength_article_sentences: 30,
-      article_print: false,
-    }),
-    newRow({ subscription_id: 7002, source_internal_id: 0, strength_score: 24.9 }),
-    newRow({
-      ...SHARED,
-      strength_score: 59.5,
-      source_image_url: 'https://photos.agency.example/1.jpg',
-      source_origin_url: 'https://origin.example/1',
-      article_image_url: 'https://cdn.example.net/x.png',
-    }),
-    newRow({ strength_score: 60 }),
-  );
-  IDS.push(...ROWS.map((row, at) => idOf(row, at < 2 ? 'newswire' : 'imagewire')));
-  for (const [exportName, rows] of [
-    ['newswire', ROWS.slice(0, 2)],
-    ['imagewire', ROWS.slice(2)],
-  ] as const) {
-    const line = await appliance.dropped(fileName(exportName, windowMs), ndjson(rows));
-    assert.equal(line.msg, 'file applied', JSON.stringify(line));
-  }
-  const read = async (path: string) => JSON.parse(await (await appliance.get(path)).text());
-  const since = new Date(startMs - MINUTE_MS).toISOString();
-  const stream = await read(`/v1/detections/changes?since=${since}`);
-  const period = await read(`/v1/detections?from=${windowStart}&to=${new Date().toISOString()}`);
-  const pick = (data: Record<string, unknown>[]) =>
-    IDS.map((id) => data.find((detection) => detection.id === id) ?? {});
-  shown.set('stream', pick(stream.data));
-  shown.set('period', pick(period.data));
-  shown.set('alone', await Promise.all(IDS.map((id) => read(`/v1/detections/${id}`))));
-});
-after(() => appliance?.stop());
+const startMs = Date.now();
+const appliance = await sharedAppliance({ WIREWATCH_SERVER_BASE_URL: 'https://api.example/ww/' });
+const windowMs = nextWindowMs();
+const windowStart = `${new Date(windowMs).toISOString().slice(0, 19)}Z`;
+ROWS.push(
+  newRow({
+    ...SHARED,
+    source_language: 'de',
+    source_syndicated: true,
+    source_sentences: 12,
+    strength_score: 75,
+    strength_matched_sentences: 9,
+    strength_article_sentences: 30,
+    article_print: false,
+  }),
+  newRow({ subscription_id: 7002, source_internal_id: 0, strength_score: 24.9 }),
+  newRow({
+    ...SHARED,
+    strength_score: 59.5,
+    source_image_url: 'https://photos.agency.example/1.jpg',
+    source_origin_url: 'https://origin.example/1',
+    article_image_url: 'https://cdn.example.net/x.png',
+  }),
+  newRow({ strength_score: 60 }),
+);
+IDS.push(...ROWS.map((row, at) => idOf(row, at < 2 ? 'newswire' : 'imagewire')));
+for (const [exportName, rows] of [
+  ['newswire', ROWS.slice(0, 2)],
+  ['imagewire', ROWS.slice(2)],
+] as const) {
+  const line = await appliance.dropped(fileName(exportName, windowMs), ndjson(rows));
+  assert.equal(line.msg, 'file applied', JSON.stringify(line));
+}
+const read = async (path: string) => JSON.parse(await (await appliance.get(path)).text());
+const since = new Date(startMs - MINUTE_MS).toISOString();
+const stream = await read(`/v1/detections/changes?since=${since}`);
+const period = await read(`/v1/detections?from=${windowStart}&to=${new Date().toISOString()}`);
+const pick = (data: Record<string, unknown>[]) =>
+  IDS.map((id) => data.find((detection) => detection.id === id) ?? {});
+shown.set('stream', pick(stream.data));
+shown.set('period', pick(period.data));
+shown.set('alone', await Promise.all(IDS.map((id) => read(`/v1/detections/${id}`))));
 
 /** @param expected one value for each row, or a function of the row */
 function fieldTest(path: string, ...expected: Expected[]): void {

@@ -3,9 +3,9 @@
  * filters, Limits).
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 import type { TestRow } from '../support/store.ts';
 
 const LISTS = [
@@ -14,33 +14,26 @@ const LISTS = [
 ];
 const MANY = '999999999999999';
 
-let server: TestServer;
-let key: string;
-let textKey: string;
-
 function row(content_type: ContentType, article_id: number, more: TestRow['row']): TestRow {
   return { content_type, version: 1, row: { article_id, article_url: null, ...more } };
 }
 
-before(async () => {
-  server = await startTestServer();
-  server.store.deliver(
-    [
-      row('text', 1, { strength_score: 24.4, article_publisher_id: 5, article_domain: 'example.com' }),
-      row('text', 2, { strength_score: 25, article_publisher_id: 6, article_domain: 'example.org' }),
-      row('text', 3, { strength_score: 50, article_publisher_id: null, article_domain: null }),
-      row('text', 4, { strength_score: 75, article_publisher_id: 5, article_print: true }),
-      row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
-      row('image', 6, { strength_score: 29.4, article_publisher_id: 5 }),
-      row('image', 7, { strength_score: 30, article_publisher_id: null, article_domain: 'xn--bcher-kva.de' }),
-      row('image', 8, { strength_score: 60, source_id: 'urn:X' }),
-    ],
-    NOW_MS - 60_000,
-  );
-  key = server.makeKey().key;
-  textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] }).key;
-});
-after(() => server.close());
+const server = await sharedServer();
+server.store.deliver(
+  [
+    row('text', 1, { strength_score: 24.4, article_publisher_id: 5, article_domain: 'example.com' }),
+    row('text', 2, { strength_score: 25, article_publisher_id: 6, article_domain: 'example.org' }),
+    row('text', 3, { strength_score: 50, article_publisher_id: null, article_domain: null }),
+    row('text', 4, { strength_score: 75, article_publisher_id: 5, article_print: true }),
+    row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
+    row('image', 6, { strength_score: 29.4, article_publisher_id: 5 }),
+    row('image', 7, { strength_score: 30, article_publisher_id: null, article_domain: 'xn--bcher-kva.de' }),
+    row('image', 8, { strength_score: 60, source_id: 'urn:X' }),
+  ],
+  NOW_MS - 60_000,
+);
+const key = server.makeKey().key;
+const textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] }).key;
 
 /** The articles of both lists with these parameters, which must be equal. */
 async function articles(query: string, reader = key): Promise<number[]> {

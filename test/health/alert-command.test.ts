@@ -1,18 +1,18 @@
 /** The operator's command for alerts: its input, one run at a time, bounded. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { before, beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, nextWindowMs } from '../support/export-files.ts';
 import { example } from '../support/manual.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
-let folder: string;
+const folder = testFolder();
 let received: string;
 let lines: Record<string, unknown>[];
 const log = pino(
@@ -28,10 +28,8 @@ const ALERT = {
 };
 
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   received = join(folder, 'told');
 });
-after(() => rmSync(folder, { recursive: true }));
 beforeEach(() => {
   lines = [];
   rmSync(received, { force: true });

@@ -1,31 +1,26 @@
 /** The change stream and one detection over HTTP (contract: Endpoints). */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { NOW_MS, PLAIN, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, PLAIN, sharedServer, startTestServer } from '../support/server.ts';
+import { words } from '../support/words.ts';
 
 const MINUTE_MS = 60_000;
-let server: TestServer;
-let key: string;
 
-before(async () => {
-  server = await startTestServer({ base_url: 'https://api.example/ww' });
-  server.store.deliver(
-    [
-      { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
-      { content_type: 'image', version: 1, row: { source_internal_id: 2 } },
-      { content_type: 'text', version: 2, row: { source_internal_id: 1, strength_score: 96 } },
-      { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 3 } },
-      { content_type: 'text', version: 1, row: { subscription_id: 9009, source_internal_id: 4 } },
-    ],
-    NOW_MS - MINUTE_MS,
-  );
-  server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
-  server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
-  key = server.makeKey().key;
-});
-
-after(() => server.close());
+const server = await sharedServer({ base_url: 'https://api.example/ww' });
+server.store.deliver(
+  [
+    { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
+    { content_type: 'image', version: 1, row: { source_internal_id: 2 } },
+    { content_type: 'text', version: 2, row: { source_internal_id: 1, strength_score: 96 } },
+    { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 3 } },
+    { content_type: 'text', version: 1, row: { subscription_id: 9009, source_internal_id: 4 } },
+  ],
+  NOW_MS - MINUTE_MS,
+);
+server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
+server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
+const key = server.makeKey().key;
 
 const SINCE = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 
@@ -110,17 +105,8 @@ test('foreign and missing detections get the same response', async () => {
 });
 
 test('a malformed detection id is 400', async () => {
-  for (const id of [
-    't.7001.1',
-    't.07001.1.1',
-    'T.7001.1.1',
-    'x',
-    'a%2Fb',
-    '%',
-    '%ff',
-    '%63hanges',
-    't.7001.1.1%0a',
-  ]) {
+  for (const id of words(`
+    t.7001.1 t.07001.1.1 T.7001.1.1 x a%2Fb % %ff %63hanges t.7001.1.1%0a`)) {
     const response = await server.get(`/v1/detections/${id}`, key);
     assert.equal(response.status, 400, id);
     assert.match(JSON.parse(await response.text()).detail, /^id: /);

@@ -21,13 +21,13 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Driver from 'better-sqlite3';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { alertsOf } from '../support/installation-state.ts';
 import { inBody, postToken } from '../support/token-client.ts';
@@ -36,19 +36,13 @@ import { until } from '../support/until.ts';
 const GARBAGE = 'no database ';
 const PAGE_BYTES = 16_384;
 
-let appliance: Appliance;
-let store: string;
 let known: { id: string; key: string };
 
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000' });
-  store = join(appliance.data, 'access.db');
-  const options = ['--account', 'agency', '--subscriptions', '7001', '--name', 'test'];
-  const made = appliance.cli(['key', 'create', ...options, '--scopes', 'detections:read', '--json']);
-  known = JSON.parse(made.stdout);
-});
-after(() => appliance?.stop());
-showLogOfFailures(() => appliance?.serving());
+const appliance = await sharedAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000' });
+const store = join(appliance.data, 'access.db');
+const options = ['--account', 'agency', '--subscriptions', '7001', '--name', 'test'];
+const made = appliance.cli(['key', 'create', ...options, '--scopes', 'detections:read', '--json']);
+known = JSON.parse(made.stdout);
 
 interface Trouble {
   readonly what: string;

@@ -1,19 +1,12 @@
 /** Responses to unusual requests: malformed HTTP, odd targets, bodies, pipelines, closing. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { malformedReply } from '../../src/http/malformed.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer, startTestServer, type TestServer } from '../support/server.ts';
 
-let server: TestServer;
-let key: string;
-
-before(async () => {
-  server = await startTestServer();
-  key = server.makeKey().key;
-});
-
-after(() => server.close());
+const server = await sharedServer();
+const key = server.makeKey().key;
 
 const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 

@@ -6,10 +6,10 @@
  * The comparison ignores the request id, headers that depend on the clock, and the client's own values.
  */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 
 const FOREIGN = { subscription: 8001, source: 4004, article: 5005, publisher: 66, domain: 'foreign.example' };
 const ABSENT = { subscription: 8002, source: 4104, article: 5105, publisher: 67, domain: 'nothere.example' };
@@ -18,55 +18,48 @@ type Named = typeof FOREIGN;
 /** Headers that depend on the clock or on the number of requests. */
 const CLOCK_HEADERS = ['date', 'ratelimit-remaining', 'ratelimit-reset', 'retry-after', 'x-request-id'];
 
-let server: TestServer;
-/** A key of the requesting account that reads only text of 7001. */
-let narrow: { id: string; key: string };
-let foreign: { id: string; key: string };
-
-before(async () => {
-  server = await startTestServer({ base_url: 'https://api.example' });
-  addAccount(server.access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
-  addSubscription(
-    server.access,
-    {
-      id: FOREIGN.subscription,
-      account_id: 'other',
-      name: 'Theirs',
-      time_zone: 'UTC',
-      content_types: ['text', 'image'],
-    },
-    NOW_MS,
-  );
-  narrow = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] });
-  foreign = server.makeKey({
+const server = await sharedServer({ base_url: 'https://api.example' });
+addAccount(server.access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+addSubscription(
+  server.access,
+  {
+    id: FOREIGN.subscription,
     account_id: 'other',
-    subscriptions: [{ id: FOREIGN.subscription, content_types: null }],
-  });
-  const theirs = {
-    subscription_id: FOREIGN.subscription,
-    source_internal_id: FOREIGN.source,
-    article_id: FOREIGN.article,
-    source_id: 'urn:theirs',
-    article_publisher_id: FOREIGN.publisher,
-    article_publisher_name: 'Theirs',
-    article_domain: FOREIGN.domain,
-    first_detected_at: '2026-11-01T08:00:00Z',
-  };
-  server.store.deliver(
-    [
-      { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
-      { content_type: 'text', version: 1, row: theirs },
-      { content_type: 'image', version: 1, row: theirs },
-      // Of the same account, but outside of the key's subscriptions and content types.
-      { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 7 } },
-      { content_type: 'image', version: 1, row: { source_internal_id: 8 } },
-    ],
-    NOW_MS - 60_000,
-  );
-  server.store.finishWindow('newswire', NOW_MS - 1_200_000);
-  server.store.finishWindow('imagewire', NOW_MS - 1_200_000);
+    name: 'Theirs',
+    time_zone: 'UTC',
+    content_types: ['text', 'image'],
+  },
+  NOW_MS,
+);
+/** A key of the requesting account that reads only text of 7001. */
+const narrow = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] });
+const foreign = server.makeKey({
+  account_id: 'other',
+  subscriptions: [{ id: FOREIGN.subscription, content_types: null }],
 });
-after(() => server.close());
+const theirs = {
+  subscription_id: FOREIGN.subscription,
+  source_internal_id: FOREIGN.source,
+  article_id: FOREIGN.article,
+  source_id: 'urn:theirs',
+  article_publisher_id: FOREIGN.publisher,
+  article_publisher_name: 'Theirs',
+  article_domain: FOREIGN.domain,
+  first_detected_at: '2026-11-01T08:00:00Z',
+};
+server.store.deliver(
+  [
+    { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
+    { content_type: 'text', version: 1, row: theirs },
+    { content_type: 'image', version: 1, row: theirs },
+    // Of the same account, but outside of the key's subscriptions and content types.
+    { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 7 } },
+    { content_type: 'image', version: 1, row: { source_internal_id: 8 } },
+  ],
+  NOW_MS - 60_000,
+);
+server.store.finishWindow('newswire', NOW_MS - 1_200_000);
+server.store.finishWindow('imagewire', NOW_MS - 1_200_000);
 
 /** The comparable parts of a response. @param written values of the client, which the response may repeat */
 async function answerOf(path: string, key: string, written: readonly unknown[] = []): Promise<string> {

@@ -2,18 +2,12 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
 
 const row = newRow();
 

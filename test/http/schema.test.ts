@@ -1,21 +1,15 @@
 /** GET and HEAD /v1/schema/detection (contract: Schema, and the endpoint of that name). */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { namesEntityTag } from '../../src/http/entity-tag.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 
 const PATH = '/v1/schema/detection';
-let server: TestServer;
-let key: string;
 
-before(async () => {
-  server = await startTestServer();
-  key = server.makeKey().key;
-});
-
-after(() => server.close());
+const server = await sharedServer();
+const key = server.makeKey().key;
 
 /** The contract's table of a detection without objects: path, type, whether nullable, content types. */
 const CONTRACT = `

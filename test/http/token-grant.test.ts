@@ -1,13 +1,13 @@
 /** POST /oauth/token: requests, responses, and the use of an issued token (contract: POST /oauth/token). */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { example } from '../support/manual.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 import {
   assertHeaders,
   basic,
@@ -24,13 +24,9 @@ import {
 const ALL: readonly Scope[] = ['detections:read', 'reports:read', 'exports:create'];
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 
-let server: TestServer;
 let client: TokenClient;
 
-before(async () => {
-  server = await startTestServer();
-});
-after(() => server.close());
+const server = await sharedServer();
 beforeEach(() => {
   server.setNow(NOW_MS);
   client = makeClient(server);

@@ -1,7 +1,7 @@
 /** POST /oauth/token: its rate limits, by address and by client id (contract: Limits). */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { test } from 'node:test';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 import {
   basic,
   GRANT,
@@ -13,11 +13,7 @@ import {
   refused,
 } from '../support/token-client.ts';
 
-let server: TestServer;
-before(async () => {
-  server = await startTestServer({ token_requests_per_minute: 3, trusted_proxies: ['127.0.0.1'] });
-});
-after(() => server.close());
+const server = await sharedServer({ token_requests_per_minute: 3, trusted_proxies: ['127.0.0.1'] });
 
 function post(body: Parameters<typeof postToken>[1], headers: Record<string, string> = {}) {
   return postToken(server, body, headers);

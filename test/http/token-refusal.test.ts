@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { createKey } from '../../src/auth/key.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 import {
   basic,
   FORM,
@@ -21,13 +21,9 @@ import {
   type TokenClient,
 } from '../support/token-client.ts';
 
-let server: TestServer;
 let client: TokenClient;
 
-before(async () => {
-  server = await startTestServer();
-});
-after(() => server.close());
+const server = await sharedServer();
 beforeEach(() => {
   server.setNow(NOW_MS);
   client = makeClient(server);

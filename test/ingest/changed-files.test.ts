@@ -1,22 +1,17 @@
 /** A writer that goes on writing into a file after it was read: what it adds is read, too, and an alert says so. */
 import assert from 'node:assert/strict';
 import { closeSync, existsSync, openSync, readFileSync, utimesSync, writeSync } from 'node:fs';
-import { after, before, test } from 'node:test';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { test } from 'node:test';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { alertsOf } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
 
 const ALERT = 'file changed after reading';
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { inDrop, windowStatus } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 const alert = async () => (await alertsOf(appliance)).find(({ name }) => name === ALERT);
 

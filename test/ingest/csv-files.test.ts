@@ -1,19 +1,14 @@
 /** CSV files: quoting, headers, values and what fails the file. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { formatMs } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { csv, idOf, newRow } from '../support/export-files.ts';
 import { exportTrials, newRows } from '../support/export-trials.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { dropped, applied, failed } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 test('CSV: quoted fields can have commas, quotes and line breaks; a BOM and either line end are accepted', async () => {
   const headline = 'He said "no, never",\r\nand\nleft';

@@ -16,21 +16,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DAY_MS, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import type { LogLine } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { inDrop, reasonBeside, ingestAnother, windowStatus } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 test('names of unfinished files are ignored', async () => {
   const window = nextWindowMs();
@@ -126,36 +122,32 @@ test('a window that has just ended is read', async () => {
 });
 
 test('links, pipes and folders are ignored, whatever their name', async () => {
-  const outside = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
-  try {
-    const target = join(outside, 'target.ndjson');
-    const row = newRow();
-    writeFileSync(target, ndjson([row]));
-    mkdirSync(join(outside, 'folder'));
-    const [toFile, toNothing, toFolder, folder, pipe] = Array.from({ length: 5 }, () =>
-      inDrop(fileName('newswire', nextWindowMs())),
-    );
-    assert.ok(toFile && toNothing && toFolder && folder && pipe);
-    symlinkSync(target, toFile);
-    symlinkSync(join(outside, 'nothing'), toNothing);
-    symlinkSync(join(outside, 'folder'), toFolder);
-    mkdirSync(folder);
-    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
-    symlinkSync('/', inDrop('root'));
-    await ingestAnother();
-    await ingestAnother();
-    assert.equal(readlinkSync(toFile), target);
-    assert.equal(readFileSync(target, 'utf8'), ndjson([row]));
-    assert.ok(lstatSync(toNothing).isSymbolicLink() && lstatSync(toFolder).isSymbolicLink());
-    assert.ok(lstatSync(folder).isDirectory() && lstatSync(pipe).isFIFO());
-    assert.equal(await appliance.detection(idOf(row)), null);
-    const alone = appliance.serving().log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
-    assert.equal(alone.length, 6, 'each must be logged once');
-    for (const path of [toFile, toNothing, toFolder, folder, pipe, inDrop('root')])
-      rmSync(path, { recursive: true });
-  } finally {
-    rmSync(outside, { recursive: true });
-  }
+  const outside = testFolder();
+  const target = join(outside, 'target.ndjson');
+  const row = newRow();
+  writeFileSync(target, ndjson([row]));
+  mkdirSync(join(outside, 'folder'));
+  const [toFile, toNothing, toFolder, folder, pipe] = Array.from({ length: 5 }, () =>
+    inDrop(fileName('newswire', nextWindowMs())),
+  );
+  assert.ok(toFile && toNothing && toFolder && folder && pipe);
+  symlinkSync(target, toFile);
+  symlinkSync(join(outside, 'nothing'), toNothing);
+  symlinkSync(join(outside, 'folder'), toFolder);
+  mkdirSync(folder);
+  assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  symlinkSync('/', inDrop('root'));
+  await ingestAnother();
+  await ingestAnother();
+  assert.equal(readlinkSync(toFile), target);
+  assert.equal(readFileSync(target, 'utf8'), ndjson([row]));
+  assert.ok(lstatSync(toNothing).isSymbolicLink() && lstatSync(toFolder).isSymbolicLink());
+  assert.ok(lstatSync(folder).isDirectory() && lstatSync(pipe).isFIFO());
+  assert.equal(await appliance.detection(idOf(row)), null);
+  const alone = appliance.serving().log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
+  assert.equal(alone.length, 6, 'each must be logged once');
+  for (const path of [toFile, toNothing, toFolder, folder, pipe, inDrop('root')])
+    rmSync(path, { recursive: true });
 });
 
 test('a name that is not UTF-8 is ignored', async () => {

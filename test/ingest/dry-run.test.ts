@@ -2,21 +2,16 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-before(async () => {
-  appliance = await startAppliance({
-    WIREWATCH_INGEST_QUIET_MS: '0',
-    WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.2',
-    WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false',
-  });
+const appliance = await sharedAppliance({
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.2',
+  WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false',
 });
-after(() => appliance?.stop());
 
 /** Explains a file outside of the drop folder. @returns the explanation */
 function explain(name: string, content: string | Buffer) {

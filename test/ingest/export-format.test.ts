@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS } from '../../src/ingest/format/file-name.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance, startAppliance } from '../support/appliance.ts';
 import {
   contentOf,
   csv,
@@ -21,14 +21,9 @@ import {
 import { exportTrials, newRows } from '../support/export-trials.ts';
 import { loggedFiles } from '../support/installation-state.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { dropped, applied, failed } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 for (const form of FORMS) {
   test(`${form}: the rows of a file of this form are applied`, async () => {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
 import { setWindow } from '../../src/windows/ledger.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials, later } from '../support/export-trials.ts';
@@ -16,14 +16,9 @@ import { loggedFiles } from '../support/installation-state.ts';
 /** As many as one scan looks at. */
 const HELD_FILES = 20_000;
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { inDrop, reasonBeside, windowStatus } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 test('files for a failed window are held; window reset reads the newest of them first', async () => {
   const window = nextWindowMs();

@@ -4,10 +4,9 @@
  */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { ExportRow } from '../../src/detection/fields.ts';
@@ -24,14 +23,10 @@ import { assertSameContent, contentOfDatabase } from '../support/database-conten
 import { streamWriterOn } from '../support/history.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
 import { checkStreams } from '../support/streams.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-let folder = '';
+const folder = testFolder();
 let made = 0;
-
-before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-});
-after(() => rmSync(folder, { recursive: true }));
 
 type File = readonly RowBatch[];
 

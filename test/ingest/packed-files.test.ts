@@ -2,20 +2,15 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { contentOf, csv, fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials, newRows } from '../support/export-trials.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { applied, failed } = exportTrials(() => appliance);
 
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 test('gzip: a file of several members is read to its end', async () => {
   const rows = newRows(5);

@@ -1,22 +1,17 @@
 /** Addresses, domains and publishers of a row. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { test } from 'node:test';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { newRow, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { detectionOf } = exportTrials(() => appliance);
 
-before(async () => {
-  // Files are renamed into the folder, so they are complete immediately.
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
-  appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
-  appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
-});
-after(() => appliance?.stop());
+// Files are renamed into the folder, so they are complete immediately.
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
+appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
+appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
 
 const ADDRESSES: readonly [given: string, shown: string, domain: string | null][] = [
   ['https://www.example.com', 'https://www.example.com', 'example.com'],

@@ -2,25 +2,20 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, type Detection, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Detection, sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
 const { detectionOf, reasonsFor } = exportTrials(() => appliance);
 
-before(async () => {
-  // Files are renamed into the folder, so they are complete immediately.
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
-  appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
-  appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
-});
-after(() => appliance?.stop());
+// Files are renamed into the folder, so they are complete immediately.
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
+appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
+appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
 
 const AN_ID = 'an integer from 1 to 999,999,999,999,999';
 const AN_ID_OR_ZERO = 'an integer from 0 to 999,999,999,999,999';

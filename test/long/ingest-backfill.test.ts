@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { DAY_MS, formatMs } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import {
   contentOf,
@@ -23,13 +23,7 @@ import { until } from '../support/until.ts';
 /** Several transactions of 20,000 rows. */
 const MANY_ROWS = 150_000;
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance();
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
 
 const newRows = (count: number) => Array.from({ length: count }, () => newRow());
 const reasonOf = (name: string) =>

@@ -1,7 +1,6 @@
 /** `subscription remove` and `compact`, killed at each step on the log and on the spare copy of access.db, and repeated. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { findSubscription, isBeingRemoved } from '../../src/auth/subscriptions.ts';
@@ -17,6 +16,7 @@ import { assertSameContent, contentOfDetections } from '../support/database-cont
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { preloaded } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /**
  * Kills the program before its n-th step on a segment, the draft of a snapshot, or the spare copy, which follows each
@@ -80,7 +80,7 @@ test('a compaction, killed before each step, leaves the old log or the new one',
   skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const work = testFolder();
   try {
     await fill(installation);
     const serving = await installation.serve();
@@ -119,7 +119,6 @@ test('a compaction, killed before each step, leaves the old log or the new one',
     assert.ok(seen.old > 5 && seen.new > 2, JSON.stringify(seen));
   } finally {
     installation.remove();
-    rmSync(work, { recursive: true, force: true });
   }
 });
 
@@ -127,7 +126,7 @@ test('killed before each step, a removal is completed by the next command, and t
   skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const work = testFolder();
   try {
     await fill(installation);
     assert.equal(linesOf(installation.data, 7002), 4);
@@ -157,6 +156,5 @@ test('killed before each step, a removal is completed by the next command, and t
     assert.ok(steps > 15, `${steps} steps`);
   } finally {
     installation.remove();
-    rmSync(work, { recursive: true, force: true });
   }
 });

@@ -4,8 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { DetectionsPage, Overview } from '../../src/admin/console/api.ts';
@@ -15,6 +14,7 @@ import { openConsole } from '../support/console-client.ts';
 import { ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { copyProject } from '../support/project-copy.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** All that a content type is; the generator of samples says besides what its exports look like. */
 const CHANGES: readonly [file: string, find: string, replace: string][] = [
@@ -33,7 +33,7 @@ const CHANGES: readonly [file: string, find: string, replace: string][] = [
 ];
 
 test('a third content type is one more line in each table of src/detection', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const folder = testFolder();
   const { WIREWATCH_PROGRAM } = process.env;
   try {
     process.env.WIREWATCH_PROGRAM = programWithVideo(folder);
@@ -41,7 +41,6 @@ test('a third content type is one more line in each table of src/detection', asy
   } finally {
     if (WIREWATCH_PROGRAM === undefined) delete process.env.WIREWATCH_PROGRAM;
     else process.env.WIREWATCH_PROGRAM = WIREWATCH_PROGRAM;
-    rmSync(folder, { recursive: true, force: true });
   }
 });
 

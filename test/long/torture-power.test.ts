@@ -1,22 +1,19 @@
 /** A hundredth of the torture's part `power`; and that it finds every missing sync. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
+import { testFolder } from '../support/test-folder.ts';
 import type { Story } from '../torture/power/story.ts';
 import { cutPower, recordPower } from '../torture/power.ts';
 
 const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+const folder = testFolder();
 const options = { seed: 20261122, share: 0.01, folder, onProgress: () => {} };
 let story: Story;
 
 before(async () => {
   if (skip === false) story = await recordPower(options);
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
 
 test('what clients were told holds after a power cut', { skip }, async () => {
   const { failures, figures } = await cutPower(story, options);

@@ -1,10 +1,10 @@
 /** A small share of the torture's part `soak`, and a leak that it must detect: see test/torture/soak.ts. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { preloaded } from '../support/preload.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { tortureTest } from '../support/torture-test.ts';
 import { growthOf, notFlat } from '../torture/soak/flat.ts';
 import { soak, soakWith } from '../torture/soak.ts';
@@ -33,18 +33,14 @@ tortureTest(soak, {
 
 test('a leak of memory or open files is not flat', async (context) => {
   if (process.env.WIREWATCH_PROGRAM !== undefined) return context.skip('an executable loads nothing else');
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  try {
-    const options = { seed: SEED, share: SHARE, folder, onProgress: () => {} };
-    const leak = preloaded(LEAK);
-    const { failures } = await soakWith(options, leak);
-    assert.equal(failures.length, 2, failures.join('\n'));
-    assert.match(failures[0] ?? '', /^memory, MiB grew by /);
-    assert.match(failures[1] ?? '', /^open files grew by /);
-    assert.match(readFileSync(join(folder, 'soak.svg'), 'utf8'), /^<svg [\s\S]*<polyline points="[\d.,\s]+"/);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const folder = testFolder();
+  const options = { seed: SEED, share: SHARE, folder, onProgress: () => {} };
+  const leak = preloaded(LEAK);
+  const { failures } = await soakWith(options, leak);
+  assert.equal(failures.length, 2, failures.join('\n'));
+  assert.match(failures[0] ?? '', /^memory, MiB grew by /);
+  assert.match(failures[1] ?? '', /^open files grew by /);
+  assert.match(readFileSync(join(folder, 'soak.svg'), 'utf8'), /^<svg [\s\S]*<polyline points="[\d.,\s]+"/);
 });
 
 test('growth is distinguished from fluctuation', () => {

@@ -9,9 +9,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'n
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';
 import { inFolder } from '../support/program.ts';
@@ -20,22 +20,16 @@ const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
 const since = new Date(Date.now() - 1000).toISOString();
 const ROWS = 40;
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance();
-  const rows = Array.from({ length: ROWS }, () => newRow());
-  const [corrected, ...others] = rows;
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-  const windowMs = nextWindowMs();
-  const later = new Date(windowMs).toISOString();
-  await appliance.dropped(
-    fileName('newswire', windowMs),
-    ndjson([{ ...corrected, last_scored_at: later, strength_score: 99 }, ...others.slice(0, 3)]),
-  );
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
+const rows = Array.from({ length: ROWS }, () => newRow());
+const [corrected, ...others] = rows;
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+const windowMs = nextWindowMs();
+const later = new Date(windowMs).toISOString();
+await appliance.dropped(
+  fileName('newswire', windowMs),
+  ndjson([{ ...corrected, last_scored_at: later, strength_score: 99 }, ...others.slice(0, 3)]),
+);
 
 interface ClientRun {
   readonly code: number | null;

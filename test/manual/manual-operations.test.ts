@@ -13,9 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -29,24 +29,17 @@ const SETTINGS = {
 };
 const NEEDED = spawnSync('jq', ['--version']).status === 0;
 
-let appliance: Appliance;
-let bin: string;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance(SETTINGS);
-  bin = `${appliance.data}-bin`;
-  mkdirSync(bin);
-  const { command, args } = programCommand([]);
-  const program = [command, ...args].map((word) => `'${word}'`).join(' ');
-  writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${program} "$@"\n`);
-  // A fake journalctl prints the log of this run.
-  writeFileSync(join(bin, 'journalctl'), `#!/bin/sh\ncat '${bin}/log'\n`);
-  // The tests start and stop the appliance themselves.
-  writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
-  for (const name of ['wirewatch', 'journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance(SETTINGS);
+const bin = `${appliance.data}-bin`;
+mkdirSync(bin);
+const { command, args } = programCommand([]);
+const program = [command, ...args].map((word) => `'${word}'`).join(' ');
+writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${program} "$@"\n`);
+// A fake journalctl prints the log of this run.
+writeFileSync(join(bin, 'journalctl'), `#!/bin/sh\ncat '${bin}/log'\n`);
+// The tests start and stop the appliance themselves.
+writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
+for (const name of ['wirewatch', 'journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
 
 /** Runs an example of the topic exactly as printed, except for the installation's paths. */
 function run(name: string, changes: Readonly<Record<string, string>> = {}): string {

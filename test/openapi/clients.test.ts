@@ -8,37 +8,30 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import * as oauth from 'oauth4webapi';
 import { openApiDocument } from '../../src/openapi/document.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder } from '../support/program.ts';
 import { compileTypedClient, writeTypedClient } from '../support/typed-client.ts';
 
 const PHOTO = Buffer.from('not really a photo');
 
-let appliance: Appliance;
-let url: string;
 let client: { id: string; secret: string };
-let textId: string;
 const since = new Date(Date.now() - 1000).toISOString();
-showLogOfFailures(() => appliance?.serving());
 
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000' });
-  url = appliance.serving().url;
-  const [, , id = '', ...secret] = appliance.key.split('_');
-  client = { id, secret: secret.join('_') };
-  const text = newRow();
-  const image = newRow({ source_internal_id: 601 });
-  textId = idOf(text);
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([text]));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
-  mkdirSync(path.join(appliance.data, 'photos'), { recursive: true });
-  writeFileSync(path.join(appliance.data, 'photos', '601.jpg'), PHOTO);
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000' });
+const url = appliance.serving().url;
+const [, , id = '', ...secret] = appliance.key.split('_');
+client = { id, secret: secret.join('_') };
+const textRow = newRow();
+const image = newRow({ source_internal_id: 601 });
+const textId = idOf(textRow);
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([textRow]));
+await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
+mkdirSync(path.join(appliance.data, 'photos'), { recursive: true });
+writeFileSync(path.join(appliance.data, 'photos', '601.jpg'), PHOTO);
 
 describe('oauth4webapi', () => {
   const server = () => ({ issuer: url, token_endpoint: `${url}/oauth/token` });

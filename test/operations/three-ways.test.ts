@@ -21,6 +21,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { shellWords } from '../support/shell-words.ts';
+import { words } from '../support/words.ts';
 
 type Given = Readonly<Record<string, unknown>>;
 /** What only a running appliance can do, or an operation of its own. */
@@ -152,18 +153,8 @@ describe('every operation', () => {
     const said = /scopes.*expected|expected.*scopes|'all' is not a valid/is;
     const { status, text } = await ui.operate('key create', wrong);
     assert.deepEqual([status, said.test(text)], [400, true], text);
-    const args = [
-      'key',
-      'create',
-      '--account',
-      'agency',
-      '--name',
-      'x',
-      '--scopes',
-      'all',
-      '--subscriptions',
-      '7001',
-    ];
+    const args = words(`
+      key create --account agency --name x --scopes all --subscriptions 7001`);
     for (const installation of [appliance, stopped]) {
       const run = installation.cli(args, { anyStatus: true });
       assert.deepEqual([run.status, said.test(run.stderr)], [2, true], run.stderr);

@@ -3,33 +3,27 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { createApi } from '../../src/pull/api.ts';
 import { compareCopy } from '../../src/pull/compare.ts';
 import { type Copy, START } from '../../src/pull/copy.ts';
 import { DAY_MS, formatMs } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { words } from '../support/manual.ts';
 import { memoryInUse } from '../support/memory.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { withService } from '../support/pull.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-
 // Separators of lines and paragraphs, which end no line of NDJSON.
 const headlines = ['Mills\u2028 A', 'Mills\u2029 A', ...Array.from({ length: 28 }, () => 'Mills')];
 const texts = headlines.map((article_headline) => newRow({ article_headline }));
 const image = newRow({ source_internal_id: 601 });
 
-before(async () => {
-  appliance = await startAppliance();
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
 
 interface Compared {
   readonly equal: boolean;

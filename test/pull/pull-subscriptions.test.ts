@@ -6,25 +6,19 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, beforeEach, describe, test } from 'node:test';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { beforeEach, describe, test } from 'node:test';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { preloaded } from '../support/preload.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { pulled } from '../support/pull.ts';
 
-let appliance: Appliance;
-let key: string;
 /** The ids of all detections, by subscription. */
 const ids: Record<number, string[]> = { 7001: [], 7002: [] };
-showLogOfFailures(() => appliance?.serving());
 
-before(async () => {
-  appliance = await startAppliance();
-  key = createKey(appliance.cli, 'agency', '7001,7002');
-});
-after(() => appliance?.stop());
+const appliance = await sharedAppliance();
+const key = createKey(appliance.cli, 'agency', '7001,7002');
 
 /** A detection of each subscription reaches the stream. */
 async function deliver(): Promise<void> {

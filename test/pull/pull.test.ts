@@ -7,31 +7,24 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped } from '../../src/counted.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { pulled } from '../support/pull.ts';
 
 const MONTHS_BACKFILLED = 3;
 const KILLS = 8;
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-
-before(async () => {
-  appliance = await startAppliance();
-  const subscriptions = ['--subscriptions', '7001,7002:text', '--seed', 'pull'];
-  const history = ['--backfill', 'history', '--windows', `${MONTHS_BACKFILLED * 30 * 144}`, '--rows', '600'];
-  appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, ...history]);
-  appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, '--windows', '4', '--rows', '300']);
-  // Two backfills and four windows of both exports.
-  await untilProcessed(10);
-});
-
-after(() => appliance.stop());
+const appliance = await sharedAppliance();
+const subscriptions = ['--subscriptions', '7001,7002:text', '--seed', 'pull'];
+const history = ['--backfill', 'history', '--windows', `${MONTHS_BACKFILLED * 30 * 144}`, '--rows', '600'];
+appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, ...history]);
+appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, '--windows', '4', '--rows', '300']);
+// Two backfills and four windows of both exports.
+await untilProcessed(10);
 
 async function untilProcessed(files: number): Promise<void> {
   for (let turn = 0; turn < 600; turn += 1) {

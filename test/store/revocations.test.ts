@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
@@ -11,6 +10,7 @@ import {
   prepareRevocations,
   readEnded,
 } from '../../src/store/revocations.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const ENDED: readonly Ended[] = [
   { kind: 'key', id: 'aaaaaaaa', at: 1_700_000_000_000 },
@@ -20,14 +20,10 @@ const ENDED: readonly Ended[] = [
 
 function withFile(work: (folder: DataFolder, path: string) => void): () => void {
   return () => {
-    const root = mkdtempSync(join(tmpdir(), 'wirewatch-revocations-'));
-    try {
-      const folder = dataFolder(root);
-      prepareRevocations(folder);
-      work(folder, join(root, 'revocations'));
-    } finally {
-      rmSync(root, { recursive: true });
-    }
+    const root = testFolder();
+    const folder = dataFolder(root);
+    prepareRevocations(folder);
+    work(folder, join(root, 'revocations'));
   };
 }
 

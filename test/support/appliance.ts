@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach } from 'node:test';
+import { after, afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
 import { programCommand } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
@@ -224,6 +224,19 @@ export async function startAppliance(
       installation.remove();
     },
   };
+  return appliance;
+}
+
+/** An appliance for all tests of the file that calls this at its top; ends with them, and after a failure shows its log. */
+export async function sharedAppliance(
+  settings: Readonly<Record<string, string>> = {},
+  isOwn = false,
+): Promise<Appliance> {
+  const appliance = await startAppliance(settings, isOwn);
+  after(() => appliance.stop());
+  // A file whose set-up fails ends before its hooks.
+  process.once('exit', appliance.remove);
+  showLogOfFailures(appliance.serving);
   return appliance;
 }
 

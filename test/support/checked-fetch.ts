@@ -17,6 +17,7 @@ import {
   UNROUTED,
 } from '../../src/openapi/operations.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
+import { words } from './words.ts';
 
 /** A response that a test received without `fetch`. */
 export interface ReceivedResponse {
@@ -29,28 +30,10 @@ export interface ReceivedResponse {
 }
 
 /** Headers that a response must not have unless the document names them. */
-const MEANINGFUL_HEADERS = [
-  'RateLimit-Limit',
-  'RateLimit-Policy',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
-  'Retry-After',
-  'WWW-Authenticate',
-  'Allow',
-  'ETag',
-  'Pragma',
-  'Accept-Ranges',
-  'Content-Range',
-  'Location',
-  'Set-Cookie',
-  'Last-Modified',
-  'Expires',
-  'Server',
-  'X-Powered-By',
-  'Vary',
-  'Deprecation',
-  'Sunset',
-];
+const MEANINGFUL_HEADERS = words(`
+  RateLimit-Limit RateLimit-Policy RateLimit-Remaining RateLimit-Reset Retry-After WWW-Authenticate Allow
+  ETag Pragma Accept-Ranges Content-Range Location Set-Cookie Last-Modified Expires Server X-Powered-By
+  Vary Deprecation Sunset`);
 
 const origins = new Set<string>();
 const checks = new Map<TSchema, TypeCheck<TSchema>>();

@@ -1,6 +1,6 @@
 /** Shared by tests of all endpoints: their paths, a server with two detections, and the members of every problem. */
 import assert from 'node:assert/strict';
-import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+import { NOW_MS, sharedServer, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 
 export const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 export const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
@@ -16,9 +16,9 @@ export const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A server with two detections of subscription 7001. */
-export async function startWithDetections(): Promise<TestServer> {
-  const server = await startTestServer({ base_url: 'https://api.example/ww' });
+/** A server with two detections of subscription 7001, for all tests of a file. */
+export async function sharedWithDetections(): Promise<TestServer> {
+  const server = await sharedServer({ base_url: 'https://api.example/ww' });
   server.store.deliver(
     [1, 2].map((id) => ({ content_type: 'text', version: 1, row: { source_internal_id: id } })),
     NOW_MS - 60_000,

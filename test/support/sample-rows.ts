@@ -7,23 +7,15 @@ import type { TestContext } from 'node:test';
 import { parse } from 'csv-parse/sync';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
+import { words } from './words.ts';
 
 export const WINDOW_MS = 600_000;
 export const START_MS = Date.parse('2026-11-21T10:10:00Z');
 export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({ id, contentTypes: ['text', 'image'] }));
 
-export const COMMON = [
-  'subscription_id',
-  'source_internal_id',
-  'article_id',
-  'first_detected_at',
-  'last_scored_at',
-  'strength_score',
-  'first_detected_estimated',
-  'exported_at',
-  'source_id',
-  'source_published_at',
-];
+export const COMMON = words(`
+  subscription_id source_internal_id article_id first_detected_at last_scored_at strength_score
+  first_detected_estimated exported_at source_id source_published_at`);
 const ARTICLE = [
   'article_url',
   'article_domain',

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { after } from 'node:test';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
@@ -151,6 +152,13 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       closeStores();
     },
   };
+}
+
+/** A server for all tests of the file that calls this at its top; it closes after them. */
+export async function sharedServer(options?: TestServerOptions): Promise<TestServer> {
+  const server = await startTestServer(options);
+  after(server.close);
+  return server;
 }
 
 function createAccess(path: string): Database {

@@ -1,6 +1,7 @@
 /** Finds the test files: one folder per folder of src, with unique names. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { words } from './words.ts';
 
 const LONG = `long${path.sep}`;
 
@@ -8,24 +9,12 @@ const LONG = `long${path.sep}`;
  * Tests that lie in the room of what they test, but take long: real browsers, clients that wait for seconds, kills at
  * many moments, processes beside each other. Each rule that they show of the whole program has a short test besides.
  */
-const LONG_IN_ROOMS = new Set([
-  'backup-faults',
-  'backup-interrupted',
-  'backup-schedule',
-  'console-actions',
-  'console-customers',
-  'console-demo',
-  'console-overdue',
-  'console-tls',
-  'console-views',
-  'exam',
-  'log',
-  'pull',
-  'recovery-drafts',
-  'restore-crash',
-  'several-processes',
-  'start-advice',
-]);
+const LONG_IN_ROOMS = new Set(
+  words(`
+  backup-faults backup-interrupted backup-schedule console-actions console-customers console-demo
+  console-overdue console-tls console-views exam log pull recovery-drafts restore-crash several-processes
+  start-advice`),
+);
 
 /**
  * The test files of a project, in the order of their names.

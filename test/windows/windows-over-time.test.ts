@@ -6,22 +6,17 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, putFile, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { putFile, sharedAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-before(async () => {
-  // The comparison with the log would find the times that are moved here.
-  appliance = await startAppliance({ WIREWATCH_VERIFY_EVERY_HOURS: '0' });
-});
-after(() => appliance.stop());
+// The comparison with the log would find the times that are moved here.
+const appliance = await sharedAppliance({ WIREWATCH_VERIFY_EVERY_HOURS: '0' });
 
 const FIRST = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 2 * DAY_MS;
 const at = (count: number) => FIRST + count * WINDOW_MS;

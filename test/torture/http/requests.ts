@@ -1,6 +1,7 @@
 /** Generates valid and invalid requests from the OpenAPI document and a list of odd values. */
 import type { Prng } from '../../../src/generate/prng.ts';
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
+import { words } from '../../support/words.ts';
 
 export interface FuzzRequest {
   readonly method: string;
@@ -24,21 +25,8 @@ export interface FuzzFacts {
   readonly nowMs: number;
 }
 
-const METHODS = [
-  'GET',
-  'GET',
-  'GET',
-  'GET',
-  'GET',
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'DELETE',
-  'PATCH',
-  'OPTIONS',
-  'TRACE',
-];
+const METHODS = words(`
+  GET GET GET GET GET GET HEAD POST PUT DELETE PATCH OPTIONS TRACE`);
 const NAMES = [...new Set(OPERATIONS.flatMap((one) => one.parameters.map(({ name }) => name)))];
 
 const ODDITIES = [
@@ -123,25 +111,10 @@ const TIMES = [
   '2026-11-21T10:00:00+24:00',
 ] as const;
 
-const HEADER_NAMES = [
-  'If-None-Match',
-  'If-Match',
-  'If-Modified-Since',
-  'If-Range',
-  'Range',
-  'Accept',
-  'Accept-Encoding',
-  'Accept-Language',
-  'Origin',
-  'Cookie',
-  'X-Forwarded-For',
-  'Forwarded',
-  'X-Request-Id',
-  'X-HTTP-Method-Override',
-  'Content-Type',
-  'Cache-Control',
-  'Authorization',
-] as const;
+const HEADER_NAMES = words(`
+  If-None-Match If-Match If-Modified-Since If-Range Range Accept Accept-Encoding Accept-Language Origin
+  Cookie X-Forwarded-For Forwarded X-Request-Id X-HTTP-Method-Override Content-Type Cache-Control
+  Authorization`);
 
 const USUAL_HEADERS = [
   ['If-None-Match', '*'],
@@ -176,18 +149,9 @@ const HEADER_VALUES = [
 ] as const;
 
 /** Headers and parameters where a secret does not belong. */
-const MISPLACED_HEADERS = [
-  'X-Request-Id',
-  'Cookie',
-  'Referer',
-  'User-Agent',
-  'X-Forwarded-For',
-  'Origin',
-  'If-None-Match',
-  'Accept',
-  'X-Api-Key',
-  'Access-Control-Request-Headers',
-] as const;
+const MISPLACED_HEADERS = words(`
+  X-Request-Id Cookie Referer User-Agent X-Forwarded-For Origin If-None-Match Accept X-Api-Key
+  Access-Control-Request-Headers`);
 const MISPLACED_PARAMETERS = ['access_token', 'key', 'cursor', 'since', 'fields', 'subscription_id'] as const;
 
 export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {

@@ -2,311 +2,139 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
-  ...faultsIn('auth/open-access.ts', [
-    [
-      '          writeEntry(db, operation, now());\n',
-      '',
-      'every change is in the audit trail',
-      'audit-trail',
-    ],
-    [
-      '    if (isChanged) updateSpare(db, folder, onSpareStale);\n',
-      '',
-      'every change is in the spare copy',
-      'spare-copy',
-    ],
-  ]),
-  ...faultsIn('auth/spare-copy.ts', [
-    [
-      'kept.state.change > found.state.change',
-      'false',
-      'an older access.db does not revive a revoked key',
-      'spare-copy',
-    ],
-    [
-      'kept.state.installation !== found.state.installation',
-      'false',
+  ...faultsIn('auth/open-access.ts', 'audit-trail', {
+    '[-writeEntry(db, operation, now());-]': 'every change is in the audit trail',
+  }),
+  ...faultsIn('auth/open-access.ts', 'spare-copy', {
+    '[-if (isChanged) updateSpare(db, folder, onSpareStale);-]': 'every change is in the spare copy',
+  }),
+  ...faultsIn('auth/spare-copy.ts', 'spare-copy', {
+    '[-kept.state.change > found.state.change-]{+false+}': 'an older access.db does not revive a revoked key',
+    '[-kept.state.installation !== found.state.installation-]{+false+}':
       'the spare copy of another installation takes no place',
-      'spare-copy',
-    ],
-    ['!kept.content.equals(found.content)', 'false', 'a flipped bit in access.db is found', 'spare-copy'],
-    [
-      '!hashOf(content).equals(bytes.subarray(-HASH_BYTES))',
-      'false',
+    '[-!kept.content.equals(found.content)-]{+false+}': 'a flipped bit in access.db is found',
+    '[-!hashOf(content).equals(bytes.subarray(-HASH_BYTES))-]{+false+}':
       'a flipped bit in the spare copy is found',
-      'spare-copy',
-    ],
-  ]),
-  ...faultsIn('store/revocations.ts', [
-    [
-      'text !== undefined && checksum(text) === sum',
-      'text !== undefined',
-      'a damaged revocation ends no other key',
-      'revocations',
-    ],
-  ]),
-  ...faultsIn('backup/restore.ts', [
-    [
-      '  applyEnded(db, [...endedIn(found), ...readEnded(live)]);\n',
-      '',
-      'a restore revives no revoked key',
-      'restore-damaged',
-    ],
-  ]),
-  ...faultsIn('ingest/threads/ingest-loop.ts', [
-    [
-      '    if (isTried) return;\n',
-      '    if (true) return;\n',
-      'a removal continues without its request',
-      'removal-request',
-    ],
-  ]),
-  ...faultsIn('auth/access-reader.ts', [
-    [
-      'if (version !== store.keysVersion) store',
-      'if (false) store',
-      'a revoked key does not stay in the cache',
-      'authorize',
-    ],
-    [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'authorize'],
-    [
-      'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
-      'types',
+  }),
+  ...faultsIn('store/revocations.ts', 'revocations', {
+    'text !== undefined[- && checksum(text) === sum-]': 'a damaged revocation ends no other key',
+  }),
+  ...faultsIn('backup/restore.ts', 'restore-damaged', {
+    '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
+  }),
+  ...faultsIn('ingest/threads/ingest-loop.ts', 'removal-request', {
+    'if ([-isTried-]{+true+}) return;': 'a removal continues without its request',
+  }),
+  ...faultsIn('auth/access-reader.ts', 'authorize', {
+    'if ([-version !== store.keysVersion-]{+false+}) store': 'a revoked key does not stay in the cache',
+    '[-AND s.account_id = k.account_id-]': 'a key reads subscriptions of its own account',
+    '[-keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))-]{+types+}':
       'a key reads only the types that it names',
-      'authorize',
-    ],
-    [
-      'proves(cached ?? NO_KEY) && cached !== undefined',
-      'cached !== undefined',
-      'the secret of a cached key is checked again',
-      'authorize',
-    ],
-  ]),
-  ...faultsIn('auth/keys.ts', [
-    ["  if (revoked_at !== null) return 'revoked';\n", '', 'a revoked key is refused', 'authorize'],
-    ['nowMs >= expires_at', 'nowMs > expires_at', 'a key ends at its time', 'authorize'],
-  ]),
-  ...faultsIn('auth/authorize.ts', [
-    [
-      '  if (stored.account.suspended_at !== null) return',
-      '  if (false) return',
-      'a suspended account is refused',
-      'authorize',
-    ],
-    [
-      'allowed.length > 0 && !isAddressListed(allowed, address)',
-      'false',
+    '[-proves(cached ?? NO_KEY) && -]cached !== undefined': 'the secret of a cached key is checked again',
+  }),
+  ...faultsIn('auth/keys.ts', 'authorize', {
+    "[-if (revoked_at !== null) return 'revoked';-]": 'a revoked key is refused',
+    'nowMs >[-=-] expires_at': 'a key ends at its time',
+  }),
+  ...faultsIn('auth/authorize.ts', 'authorize', {
+    'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
+    '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
-      'authorize',
-    ],
-    [
-      'stored.scopes.filter((scope) => token.scopes.includes(scope))',
-      'stored.scopes',
-      'a token has its own scopes',
-      'token-grant',
-    ],
-    [
-      '  if (credential.scopes.includes(scope)) return;\n',
-      '  return;\n',
-      'a missing scope is refused',
-      'authorize',
-    ],
-    [' || !isCurrent', '', 'an expired token is refused', 'token-grant'],
-  ]),
-  ...faultsIn('auth/token.ts', [
-    [
-      'nowMs < issuedMs + TOKEN_LIFETIME_MS',
-      'nowMs <= issuedMs + TOKEN_LIFETIME_MS',
-      'a token lasts 3,600 seconds',
-      'token-form',
-    ],
-    [
-      'const SET_BACK_MAX_MS = 60_000;',
-      'const SET_BACK_MAX_MS = 3_600_000;',
-      'a clock that was set back does not prolong a token',
-      'token-form',
-    ],
-    ['[head, claims, hash]', '[head, claims]', 'a token is bound to its key', 'token-form'],
-    [
-      '[head, claims, hash]',
-      '[head, hash]',
-      'a token is bound to the claims that it was issued with',
-      'token-form',
-    ],
-  ]),
-  ...faultsIn('auth/client-credentials.ts', [
-    [" || keyStatus(key, nowMs) !== 'active'", '', 'a revoked key gets no token', 'token-refusal'],
-    [
-      "  if (refusal !== null) return { kind: 'invalid_client', description: refusal };\n",
-      '',
+    '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
+  }),
+  ...faultsIn('auth/authorize.ts', 'token-grant', {
+    'stored.scopes[-.filter((scope) => token.scopes.includes(scope))-]': 'a token has its own scopes',
+    '[-|| !isCurrent-]': 'an expired token is refused',
+  }),
+  ...faultsIn('auth/token.ts', 'token-form', {
+    'nowMs <{+=+} issuedMs + TOKEN_LIFETIME_MS': 'a token lasts 3,600 seconds',
+    'const SET_BACK_MAX_MS = [-60_000-]{+3_600_000+};': 'a clock that was set back does not prolong a token',
+    '[head, claims[-, hash-]]': 'a token is bound to its key',
+    '[head, [-claims, -]hash]': 'a token is bound to the claims that it was issued with',
+  }),
+  ...faultsIn('auth/client-credentials.ts', 'token-refusal', {
+    "[-|| keyStatus(key, nowMs) !== 'active'-]": 'a revoked key gets no token',
+    "[-if (refusal !== null) return { kind: 'invalid_client', description: refusal };-]":
       'a suspended account gets no token',
-      'token-refusal',
-    ],
-    [
-      'return names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null;',
-      'return scopes;',
+    'return [-names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null-]{+scopes+};':
       'a scope that the key does not have is refused',
-      'token-refusal',
-    ],
-    [
-      'SCOPES.filter((scope) => has.includes(scope) && ',
-      'SCOPES.filter((scope) => ',
-      'a token has only scopes of its key',
-      'token-refusal',
-    ],
-  ]),
-  ...faultsIn('addresses.ts', [
-    [
-      '  return isIPv4(mapped) ? mapped : address;\n',
-      '  return address;\n',
-      'a mapped address is the IPv4 address',
-      'addresses',
-    ],
-  ]),
-  ...faultsIn('query/streams.ts', [
-    [
-      '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id)))\n',
-      '  if (false)\n',
+    'SCOPES.filter((scope) =>[- has.includes(scope) &&-]': 'a token has only scopes of its key',
+  }),
+  ...faultsIn('addresses.ts', 'addresses', {
+    'return [-isIPv4(mapped) ? mapped : -]address;': 'a mapped address is the IPv4 address',
+  }),
+  ...faultsIn('query/streams.ts', 'parameters', {
+    'if ([-ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))-]{+false+})':
       'a subscription of another account is refused',
-      'parameters',
-    ],
-    ['wanted.filter((one) => own.includes(one))', 'wanted', 'a key reads only its own types', 'parameters'],
-    ['enabled.has(one) && ', '', 'a disabled export has no streams', 'parameters'],
-  ]),
-  ...faultsIn('query/detection-text.ts', [
-    [
-      '  if (!streams.includes(streamOfId(id))) return null;\n',
-      '',
+    'wanted[-.filter((one) => own.includes(one))-]': 'a key reads only its own types',
+    '[-enabled.has(one) &&-]': 'a disabled export has no streams',
+  }),
+  ...faultsIn('query/detection-text.ts', 'changes-page', {
+    '[-if (!streams.includes(streamOfId(id))) return null;-]':
       'a detection of another account does not exist',
-      'changes-page',
-    ],
-  ]),
-  ...faultsIn('query/stored-streams.ts', [
-    [
-      '  if (streams.length < names.length) checkStreams(db);\n',
-      '',
+  }),
+  ...faultsIn('query/stored-streams.ts', 'stream-check', {
+    '[-if (streams.length < names.length) checkStreams(db);-]':
       'a stream that is not found does not count as empty',
-      'stream-check',
-    ],
-  ]),
-  ...faultsIn('query/stream-cursor.ts', [
-    ['block.readUIntBE(0, EPOCH_START) !== 0 || ', '', 'only issued cursors are accepted', 'stream-cursor'],
-  ]),
-  ...faultsIn('seal.ts', [
-    [
-      "bytes.toString('base64url') === text ? bytes : null",
-      'bytes',
-      'a cursor has one spelling',
-      'stream-cursor',
-    ],
-    [
-      'isSigned(bytes.subarray(-signatureBytes), content) ? content : null',
-      'content',
+  }),
+  ...faultsIn('query/stream-cursor.ts', 'stream-cursor', {
+    '[-block.readUIntBE(0, EPOCH_START) !== 0 ||-]': 'only issued cursors are accepted',
+  }),
+  ...faultsIn('seal.ts', 'stream-cursor', {
+    "bytes[-.toString('base64url') === text ? bytes : null-]": 'a cursor has one spelling',
+  }),
+  ...faultsIn('seal.ts', 'period-cursor', {
+    '[-isSigned(bytes.subarray(-signatureBytes), content) ? content : null-]{+content+}':
       'only issued cursors of the period endpoint are accepted',
-      'period-cursor',
-    ],
-  ]),
-  ...faultsIn('query/query-cursor.ts', [
-    [
-      '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request))\n',
-      '      if (false)\n',
+  }),
+  ...faultsIn('query/query-cursor.ts', 'period-cursor', {
+    'if ([-!content.subarray(HASH_START, NUMBERS_START).equals(request)-]{+false+})':
       'a cursor is valid only for its own request',
-      'period-cursor',
-    ],
-  ]),
-  ...faultsIn('query/period-request.ts', [
-    ['    normalForm(filters),\n', '', 'filters cannot change during a walk', 'period-parameters'],
-    ['    sort,\n', '', 'the sort cannot change during a walk', 'period-parameters'],
-    [
-      'selection.subscription_id?.toSorted(compare) ?? null',
-      'null',
-      'subscriptions cannot change during a walk',
-      'period-parameters',
-    ],
-  ]),
-  ...faultsIn('printable.ts', [
-    [
-      'return text.replace(SECRET_IN_TEXT',
-      'return text.replace(/^$/',
-      'a secret in a text is not logged',
-      'redaction',
-    ],
-  ]),
-  ...faultsIn('log.ts', [
-    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'redaction'],
-    [
-      '    message: cleanText(error.message),\n',
-      '    message: error.message,\n',
-      'a secret in an error is not logged',
-      'redaction',
-    ],
-    [
-      "    stack: cleanText(error.stack ?? ''),\n",
-      "    stack: error.stack ?? '',\n",
-      'a secret in a stack is not logged',
-      'redaction',
-    ],
-    ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
-  ]),
-  ...faultsIn('printable.ts', [
-    ['text.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'printable'],
-    [
-      'REDACTED}`;\n  }\n  return text;',
-      'REDACTED}`.concat(text.slice(index + run.length));\n  }\n  return text;',
+  }),
+  ...faultsIn('query/period-request.ts', 'period-parameters', {
+    '[-normalForm(filters),-]': 'filters cannot change during a walk',
+    '[-sort,\n-]': 'the sort cannot change during a walk',
+    '[-selection.subscription_id?.toSorted(compare) ?? -]null': 'subscriptions cannot change during a walk',
+  }),
+  ...faultsIn('query/period-request.ts', 'other-accounts', {
+    '[-account,\n    -]from,': 'a period cursor belongs to an account',
+  }),
+  ...faultsIn('printable.ts', 'redaction', {
+    'return text.replace([-SECRET_IN_TEXT-]{+/^$/+}': 'a secret in a text is not logged',
+  }),
+  ...faultsIn('printable.ts', 'printable', {
+    '[-text.matchAll(RUN_OR_ESCAPE)-]{+[]+}': 'a key in a path is not logged',
+    'REDACTED}`{+.concat(text.slice(index + run.length))+};\n  }\n  return text;':
       'text after a key in a path is not logged',
-      'printable',
-    ],
-    [' && !KEY_OR_TOKEN.test(plain)', '', 'a truncated key is not logged', 'printable'],
-    ['|^(?=(?:\\D*\\d){4}).{20,}', '', 'a piece of an unknown secret is not logged', 'printable'],
-  ]),
-  ...faultsIn('http/pipeline.ts', [
-    ['.slice(0, LOGGED_PATH_CHARACTERS_MAX)', '', 'a path in the log is truncated', 'pipeline'],
-    ['cutAtSecret(path)', 'path', 'a key in a path is not logged', 'pipeline'],
-  ]),
-  ...faultsIn('query/parameters.ts', [
-    [
-      'const clean = cutAtSecret(cleanText(word));',
-      'const clean = word;',
-      'an error message does not repeat a key',
-      'parameters',
-    ],
-  ]),
-  ...faultsIn('admin/operation-requests.ts', [
-    [
-      "operation.kind === 'act' && !mayAct",
-      'false',
-      'a read-only session changes nothing',
-      'console-sessions',
-    ],
-  ]),
-  ...faultsIn('admin/host-header.ts', [
-    [
-      "return site !== 'same-origin';",
-      'return false;',
-      'a page of another origin is refused',
-      'console-sessions',
-    ],
-  ]),
-  ...faultsIn('admin/console/console.ts', [
-    [
-      'request.headers.authorization ??',
-      'request.headers.cookie ??',
-      'a cookie is worth nothing',
-      'console-sessions',
-    ],
-  ]),
-  ...faultsIn('auth/audit.ts', [
-    [
-      'if (checksumOf(row) === row.checksum) ',
-      'if (true) ',
-      'the audit trail says what is damaged',
-      'audit-trail',
-    ],
-  ]),
-  ...faultsIn('health/alert-texts.ts', [
-    ['printableLine(detail)', 'detail', 'a file name stays on one line of an alert', 'alert-command'],
-  ]),
-  ...faultsIn('query/period-request.ts', [
-    ['    account,\n    from,', '    from,', 'a period cursor belongs to an account', 'other-accounts'],
-  ]),
+    '[-&& !KEY_OR_TOKEN.test(plain)-]': 'a truncated key is not logged',
+    '[-|^(?=(?:\\D*\\d){4}).{20,}-]': 'a piece of an unknown secret is not logged',
+  }),
+  ...faultsIn('log.ts', 'redaction', {
+    '[-!bare && isSecretName(name) ? REDACTED :-]': 'a secret in a field is not logged',
+    'message: [-cleanText(error.message)-]{+error.message+},': 'a secret in an error is not logged',
+    "stack: [-cleanText(error.stack ?? '')-]{+error.stack ?? ''+},": 'a secret in a stack is not logged',
+    '[-cleanValue(error.cause, depth + 1)-]{+error.cause+}': 'a secret in a cause is not logged',
+  }),
+  ...faultsIn('http/pipeline.ts', 'pipeline', {
+    '[-.slice(0, LOGGED_PATH_CHARACTERS_MAX)-]': 'a path in the log is truncated',
+    '[-cutAtSecret(path)-]{+path+}': 'a key in a path is not logged',
+  }),
+  ...faultsIn('query/parameters.ts', 'parameters', {
+    'const clean = [-cutAtSecret(cleanText(word))-]{+word+};': 'an error message does not repeat a key',
+  }),
+  ...faultsIn('admin/operation-requests.ts', 'console-sessions', {
+    "[-operation.kind === 'act' && !mayAct-]{+false+}": 'a read-only session changes nothing',
+  }),
+  ...faultsIn('admin/host-header.ts', 'console-sessions', {
+    "return [-site !== 'same-origin'-]{+false+};": 'a page of another origin is refused',
+  }),
+  ...faultsIn('admin/console/console.ts', 'console-sessions', {
+    'request.headers.[-authorization-]{+cookie+} ??': 'a cookie is worth nothing',
+  }),
+  ...faultsIn('auth/audit.ts', 'audit-trail', {
+    'if ([-checksumOf(row) === row.checksum-]{+true+})': 'the audit trail says what is damaged',
+  }),
+  ...faultsIn('health/alert-texts.ts', 'alert-command', {
+    '[-printableLine(detail)-]{+detail+}': 'a file name stays on one line of an alert',
+  }),
 ];

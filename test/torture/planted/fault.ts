@@ -11,10 +11,18 @@ export interface PlantedFault {
   readonly test: string;
 }
 
-/** Faults of one file, as tuples: text to find, replacement, broken promise, test file. */
+/**
+ * Faults of one file that one test must catch: each edit, and the promise that it breaks. An edit is written as by
+ * `git diff --word-diff`: `[-what goes-]` and `{+what comes+}` within the text around it.
+ */
 export function faultsIn(
   file: string,
-  faults: readonly (readonly [find: string, replace: string, breaks: string, test: string])[],
+  test: string,
+  faults: Readonly<Record<string, string>>,
 ): PlantedFault[] {
-  return faults.map(([find, replace, breaks, test]) => ({ file, find, replace, breaks, test }));
+  return Object.entries(faults).map(([edit, breaks]) => {
+    const find = edit.replace(/\{\+.*?\+\}/s, '').replace(/\[-(.*?)-\]/s, '$1');
+    const replace = edit.replace(/\[-.*?-\]/s, '').replace(/\{\+(.*?)\+\}/s, '$1');
+    return { file, find, replace, breaks, test };
+  });
 }

@@ -1,0 +1,17 @@
+/** New folders for tests, below the system's temporary folder; they are removed when the test process ends. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const made: string[] = [];
+
+export function testFolder(): string {
+  if (made.length === 0) process.once('exit', removeAll);
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  made.push(folder);
+  return folder;
+}
+
+function removeAll(): void {
+  for (const folder of made) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
