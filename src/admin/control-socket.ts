@@ -14,16 +14,8 @@ import { type DataFolder, removeAtStop } from '../store/folder.ts';
 import { answerRequest } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
 
-export interface ControlSocket {
-  close(): Promise<void>;
-}
-
 /** Without it the appliance serves all the same: what prevents it is logged. */
-export async function openControlSocket(
-  folder: DataFolder,
-  operations: Operations,
-  log: Logger,
-): Promise<ControlSocket> {
+export async function openControlSocket(folder: DataFolder, operations: Operations, log: Logger) {
   const server = createServer((request, response) => {
     response.on('error', () => {});
     const asker = { way: 'command', by: actorOf(request), mayAct: true } as const;
@@ -55,7 +47,7 @@ export async function openControlSocket(
   return {
     close() {
       removeAtStop(folder.control);
-      return new Promise((resolve) => {
+      return new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       });

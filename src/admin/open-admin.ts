@@ -41,13 +41,8 @@ export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
   return createMetrics(counts);
 }
 
-export interface OpenAdmin {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /** @throws Refused `failed` when it cannot listen */
-export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<OpenAdmin> {
+export async function openAdmin(metrics: Metrics, options: OpenAdminOptions) {
   const { startAdmin } = await import('./listener.ts');
   const { config, folder, server } = options;
   const access = createFileReader(folder.access);

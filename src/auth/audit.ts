@@ -134,15 +134,11 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-export interface Trail {
-  /** The oldest first. */
-  readonly changes: readonly AuditedChange[];
-  /** Which part is damaged, in a sentence; null: none is. */
-  readonly damage: string | null;
-}
-
-/** @param db a reader on access.db */
-export function readTrail(db: Database): Trail {
+/**
+ * @param db a reader on access.db
+ * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
+ */
+export function readTrail(db: Database) {
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];
   let last = 0;

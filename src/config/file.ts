@@ -9,21 +9,13 @@ export const CONFIG_FILE_NAME = 'wirewatch.toml';
 /** The annotated file has 8 KiB; a larger file is the wrong one. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-export interface ConfigFile {
-  /** Null if there is none. */
-  readonly file: string | null;
-  /** Empty if the file is not valid TOML. */
-  readonly table: TomlTableWithoutBigInt;
-  /** Why it is not valid TOML, with the place. */
-  readonly problems: readonly string[];
-}
-
 /**
  * Reads the named file, or else the one in the data folder if it exists.
  * @param named by the flag or the variable; undefined or empty if by neither
+ * @returns the file, null if there is none; an empty table, and problems with their places, if it is not valid TOML
  * @throws Refused `configuration` if the file cannot be read
  */
-export function readConfigFile(named: string | undefined, dataFolder: string): ConfigFile {
+export function readConfigFile(named: string | undefined, dataFolder: string) {
   const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
   const bytes = readBytes(file, !named);
   if (bytes === null) return { file: null, table: {}, problems: [] };

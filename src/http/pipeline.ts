@@ -57,6 +57,7 @@ export interface Pipeline {
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
   readonly strangers: StrangerLog;
+  /** Null: metrics are off. */
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;

@@ -3,24 +3,20 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
-import type { AccessReader } from '../auth/access-reader.ts';
 import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, TYPE_RULES } from '../detection/content-type.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
-import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance, type DailyRows } from '../limits/daily-rows.ts';
-import type { KeyUses, SeenKeys } from '../limits/key-uses.ts';
+import type { SeenKeys } from '../limits/key-uses.ts';
 import { createRequestRate, createTokenRate, createUnseenKeyIds } from '../limits/request-rate.ts';
-import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
 import { createStreamCursors, type StreamPosition } from '../query/stream-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
-import type { Now } from '../time.ts';
 import { createClientAddress, createProxyWarning } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { createEncoder } from './encoding.ts';
@@ -45,17 +41,16 @@ import {
 } from './malformed.ts';
 import { createPageTurns } from './page-turns.ts';
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
-import { NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
+import { NO_ENDPOINT } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import { createStrangerLog } from './stranger-log.ts';
 import type { Waiting } from './waiting.ts';
 
-export interface ServerOptions {
+export interface ServerOptions
+  extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
   /** A reader on `detections.db`; throws while it is not there yet. */
   readonly detections: () => Database;
-  readonly access: AccessReader;
-  readonly health: HealthSource;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
   /** Of the data folder. */
@@ -64,8 +59,6 @@ export interface ServerOptions {
   readonly recentDeliveries: RecentDeliveries;
   /** Rows read today; the caller keeps them over a restart. */
   readonly dailyRows: DailyRows;
-  /** Notes every use of a key. */
-  readonly keyUses: Pick<KeyUses, 'note'>;
   /** The caller keeps them over a restart. */
   readonly seenKeys: SeenKeys;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
@@ -74,10 +67,6 @@ export interface ServerOptions {
   readonly waiting: Waiting;
   /** In a lab only. */
   readonly interventions?: Interventions;
-  /** null: metrics are off. */
-  readonly metrics: RequestMetrics | null;
-  readonly log: Logger;
-  readonly now: Now;
   readonly times?: ConnectionTimes;
 }
 

@@ -176,17 +176,8 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
   };
 }
 
-export interface KeyUsage {
-  /** Epoch milliseconds; null if no use is known. */
-  readonly last_used_at: number | null;
-  /** Rows read on this UTC day. */
-  readonly rows_today: number;
-  /** Of the last change stream cursor given to it; null: none. */
-  readonly position: number | null;
-}
-
-/** The use of the keys, by id. */
-export function keyUsage(usage: Usage, nowMs: number): ReadonlyMap<string, KeyUsage> {
+/** The use of the keys, by id, with the rows read on this UTC day. */
+export function keyUsage(usage: Usage, nowMs: number) {
   const today = rowsToday(usage, 'key', nowMs);
   return new Map(
     usage.uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),

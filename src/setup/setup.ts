@@ -32,15 +32,11 @@ export interface SetupFile {
   readonly outcome: 'written' | 'kept';
 }
 
-/** As `--json` prints it. */
-export interface SetupResult {
-  readonly files: readonly SetupFile[];
-  /** Lines for a shell; comments begin with #. */
-  readonly next: readonly string[];
-}
-
-/** @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written */
-export function setUp(choices: SetupChoices): SetupResult {
+/**
+ * @returns what `--json` prints; `next`: lines for a shell
+ * @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written
+ */
+export function setUp(choices: SetupChoices): { files: SetupFile[]; next: string[] } {
   const { data, config, flags, service } = choices;
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;

@@ -25,16 +25,11 @@ export function refuseUnreadable({ root }: Pick<DataFolder, 'root'>): void {
   );
 }
 
-interface Owner {
-  readonly uid: number;
-  /** For messages, also of a user that is not in the file. */
-  readonly name: string;
-  /** The beginning of a command line with which this user becomes that one. */
-  readonly asOwner: string;
-}
-
-/** @returns null if there is no such folder; @throws Refused if this user cannot see whether there is one */
-function ownerOf(root: string): Owner | null {
+/**
+ * @returns null if there is no such folder; `asOwner`: the beginning of a command line with which this user becomes that one
+ * @throws Refused if this user cannot see whether there is one
+ */
+function ownerOf(root: string) {
   try {
     const found = statSync(root, { throwIfNoEntry: false });
     if (found?.isDirectory() !== true) return null;

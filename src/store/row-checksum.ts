@@ -73,19 +73,13 @@ export interface Checksums {
   readonly seals: string;
 }
 
-/** Rows of a page, in its order. */
-export interface PageRows {
-  readonly places: number[];
-  /** In bytes. */
-  readonly lengths: number[];
-}
-
 /**
  * @param data the texts, joined by commas
  * @param low added to each place
+ * @returns the place of each row, and the length of its text in bytes, in the page's order
  * @throws DatabaseDamage unless every text is the one that was stored at its place
  */
-export function requireChecksums(data: Buffer, checksums: Checksums, low: number): PageRows {
+export function requireChecksums(data: Buffer, checksums: Checksums, low: number) {
   const places = numbersOf(checksums.places, low);
   const positions = numbersOf(checksums.positions, 0);
   const seals = numbersOf(checksums.seals, 0);
