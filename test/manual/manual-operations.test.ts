@@ -288,11 +288,13 @@ describe('it does not start', () => {
     assert.match(run('damaged'), /log damaged: 1/);
     const restored = runExample('operations', 'restore-over', { '/mnt/backups/wirewatch': backup });
     assert.match(run('damaged'), /is intact/, restored);
-    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
+    // Nobody knows what clients have seen of a damaged log: the detections are announced again.
+    const raised = withoutLog(contentOfDetections(appliance.data));
+    assert.deepEqual(idsOf(raised), idsOf(content));
     damageLog();
     assert.match(runExample('operations', 'new-logs', {}), /Rewrote the log/);
     assert.match(run('damaged'), /is intact/);
-    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
+    assertSameContent(withoutLog(contentOfDetections(appliance.data)), raised);
   });
 
   test('without an appliance, the commands say so', () => {
@@ -309,6 +311,10 @@ function damageLog(): void {
     segment,
     bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)),
   );
+}
+
+function idsOf({ detection = [] }: Content): unknown[] {
+  return detection.map((row) => Object(row).id);
 }
 
 /** A new log has another mark, and a start writes the last delivery time. */
