@@ -19,7 +19,8 @@ export interface DamageOptions {
 
 /** @returns the damaged files; they may equal the original ones by chance */
 export function damaged(files: Files, kind: DamageKind, { prng, paths }: DamageOptions): Files {
-  const path = prng.pick(paths);
+  // An empty file, such as a lock, has nothing to damage.
+  const path = prng.pick(paths.filter((one) => files.get(one)?.length !== 0));
   const bytes = Buffer.from(files.get(path) ?? '');
   const result = new Map(files);
   const set = (content: Buffer) => result.set(path, content);

@@ -165,6 +165,8 @@ class Recorder {
     await this.#backUp();
     await this.#windows(1);
     await this.#end();
+    // A restore brings back what the backup has: it must have what the follower was told.
+    await this.#backUp();
     await this.#command('restore', join(this.#root, BACKUP), '--replace');
     await this.#begin();
     await this.#windows(2);
