@@ -10,7 +10,7 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { findAccess, findCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
-import { entriesAfter, findTail, placeOf } from '../history/log-reader.ts';
+import { findTail, placeOf } from '../history/log-reader.ts';
 import { listSegments } from '../history/segment.ts';
 import { epochTimes } from '../history/version-epoch.ts';
 import { failed, isErrorCode, misconfigured, Refused, reasonOf } from '../refused.ts';
@@ -169,9 +169,9 @@ function requireEarlier(
   const end = before === null ? findTail(copy.log).last : before.log;
   if (end === null) return;
   if (!hasEntry(folder.log, end)) {
-    // A damaged log hides its entries: then that is said.
-    for (const _ of entriesAfter(folder.log, null));
-    throw alone(copy, later);
+    const mark = readLogMarkOf(folder.detections);
+    if (mark === null || hasEntry(folder.log, mark)) throw alone(copy, later);
+    throw new LogDamage(`it lacks entry ${mark.entry}, which the database has`);
   }
   // Where a snapshot has taken the place of that entry, only the epochs show whether it is of the same history.
   if (placeOf(folder.log, end) === 'before' && (epoch === null || before?.epoch !== epoch))

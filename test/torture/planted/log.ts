@@ -93,7 +93,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('backup/write-backup.ts', 'backup', {
     'writeWhole(copy.access, {+readAccess(folder).+}content)':
       'access.db of a backup is not newer than its log',
-    '[-if (!hasEntry(folder.log, end)) throw alone(copy, later);-]':
+    'if ([-!hasEntry(folder.log, end)-]{+false+}) {\n    const mark':
       'a backup of another history is left alone',
     "if ([-placeOf(folder.log, end) === 'before' && (epoch === null || before?.epoch !== epoch)-]{+false+})":
       'a rewritten log replaces no backup of a discarded state',
