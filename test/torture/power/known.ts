@@ -31,17 +31,20 @@ export const NOTHING_KNOWN: Known = {
 const REMOVE = 'subscription remove';
 const REQUEST_ID = /^x-request-id: (\S+)/im;
 
-/** The successful commands, by the event of their first output: from then on, the operator relies on the result. */
+/**
+ * The successful commands, by the event of their first output that has the result: from then on, the operator relies on
+ * it. On a slow machine a command says before it that it waits.
+ */
 export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> {
   const printed = new Map<IoEvent, Done>();
-  let first: IoEvent | null = null;
+  let prints: Extract<IoEvent, { readonly text: string }>[] = [];
   for (const event of events) {
-    if (event.kind === 'print') first ??= event;
+    if (event.kind === 'print') prints.push(event);
     if (event.kind !== 'note') continue;
-    const noted: Partial<Done> = JSON.parse(event.text);
-    if (noted.done !== undefined && first !== null)
-      printed.set(first, { done: noted.done, keys: noted.keys ?? [] });
-    first = null;
+    const { done, keys = [] }: Partial<Done> = JSON.parse(event.text);
+    const first = prints.find(({ text }) => keys.every(({ id }) => text.includes(id))) ?? prints[0];
+    if (done !== undefined && first !== undefined) printed.set(first, { done, keys });
+    prints = [];
   }
   return printed;
 }
