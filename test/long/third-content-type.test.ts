@@ -16,7 +16,7 @@ import { freePort } from '../support/free-port.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { testFolder } from '../support/test-folder.ts';
 
-/** All that a content type is; the generator of samples says besides what its exports look like. */
+/** All that a content type is; a lab says besides how many rows its history has. */
 const CHANGES: readonly [file: string, find: string, replace: string][] = [
   ['detection/content-type.ts', "['text', 'image']", "['text', 'image', 'video']"],
   ['detection/content-type.ts', "['newswire', 'imagewire']", "['newswire', 'imagewire', 'videowire']"],
@@ -27,8 +27,6 @@ const CHANGES: readonly [file: string, find: string, replace: string][] = [
     "  video: { export: 'videowire', match_type: 'frame_fingerprint', id_letter: 'v', score_max: 10, has_own_address: false },\n  image: {",
   ],
   ['detection/band.ts', '  image: {', "  video: { lowest: 'low', thresholds: [5] },\n  image: {"],
-  ['generate/sources.ts', 'imagewire: 10', 'imagewire: 10, videowire: 1'],
-  ['generate/sources.ts', '  image: [', '  video: [4.99],\n  image: ['],
   ['lab/feed.ts', 'imagewire: 180', 'imagewire: 180, videowire: 0'],
 ];
 
