@@ -213,6 +213,19 @@ test('files dropped during a stop are read at the next start', async () => {
   assert.equal((await appliance.processed(name)).msg, 'file applied');
 });
 
+/** Makes a link where a folder was a moment ago; an empty folder that the appliance made again in that moment goes. */
+function linkInPlaceOf(folder: string, elsewhere: string): void {
+  for (let tries = 0; ; tries++) {
+    try {
+      symlinkSync(elsewhere, folder);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || tries === 100) throw error;
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+}
+
 test('a Wirewatch folder that becomes a link is not followed: nothing is read until it is a folder again', async () => {
   for (const own of ['archive', 'failed', 'refused', '.taken']) {
     const elsewhere = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
@@ -225,7 +238,7 @@ test('a Wirewatch folder that becomes a link is not followed: nothing is read un
     const isNew = (line: LogLine) => appliance.serving().log.indexOf(line) >= seen;
     renameSync(inDrop(own), inDrop('.away'));
     try {
-      symlinkSync(elsewhere, inDrop(own));
+      linkInPlaceOf(inDrop(own), elsewhere);
       for (const name of names) appliance.put(name, name === good ? ndjson([newRow()]) : 'no rows\n');
       await appliance
         .serving()
