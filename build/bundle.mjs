@@ -3,11 +3,11 @@
  *
  * Run on the pinned Node (build/setup.cjs does), it writes dist/program.cjs and dist/worker.cjs, which load
  * better-sqlite3 from node_modules, and dist/main.cjs, which starts them (src/launch.ts); beside them the console's
- * files in dist/console.json. The executable (build/executable.mjs) uses the same function with `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object
- * (src/store/addon.ts).
+ * files in dist/console.json, and the manual in dist/manual.json. The executable (build/executable.mjs) uses the same
+ * function with `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object (src/store/addon.ts).
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
@@ -61,6 +61,8 @@ export async function bundle({
     },
     // Dropping what the constants decide keeps package.json out of the bundle.
     minifySyntax: true,
+    // Every start reads the file: a fifth of it was layout.
+    minifyWhitespace: true,
     metafile: true,
     write: false,
     logLevel: 'warning',
@@ -82,8 +84,8 @@ export async function bundle({
       WIREWATCH_COMMIT: JSON.stringify(commit()),
       WIREWATCH_SQLITE: JSON.stringify(sqliteVersion()),
     },
-    external: packed ? [] : ['better-sqlite3'],
     alias: OWN_FILES,
+    external: packed ? [] : ['better-sqlite3'],
     plugins: packed ? [addonHandedOver] : [],
   });
   const launcher = packed
@@ -99,6 +101,7 @@ export async function bundle({
     replaceFile(join(folder, basename(path)), path.endsWith('.cjs') ? inAscii(text) : text);
   const { files, inputs: consoleInputs } = await bundleConsole(root);
   replaceFile(join(folder, 'console.json'), JSON.stringify(files));
+  replaceFile(join(folder, 'manual.json'), JSON.stringify(manualTexts()));
   const inputs = [...Object.keys(result.metafile.inputs), ...consoleInputs];
   refuseHidden(root, inputs);
   const packages = packagesInside(inputs);
@@ -131,6 +134,12 @@ const addonHandedOver = {
     }));
   },
 };
+
+function manualTexts() {
+  const folder = join(root, 'src/manual');
+  const names = readdirSync(folder).filter((name) => name.endsWith('.md'));
+  return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+}
 
 /** Whole or not at all, and only when it differs: another npm script may be starting from the same file. */
 function replaceFile(path, contents) {

@@ -10,7 +10,9 @@ export function counted(count: number, one: string, many = `${one}s`): string {
  * @param beside another number in the sentence: both have separators, or neither
  */
 export function grouped(count: number, beside = 0): string {
-  return Math.max(Math.abs(count), Math.abs(beside)) < 10_000 ? String(count) : count.toLocaleString('en-US');
+  const isShort = Math.max(Math.abs(count), Math.abs(beside)) < 10_000;
+  // Not toLocaleString: its first call loads the data of all languages, which a short command would wait for.
+  return isShort ? String(count) : String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 const GIB = 1024 ** 3;

@@ -4,8 +4,8 @@
  *
  * In the executable there is no folder to read from: its files are taken from the executable itself.
  */
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -66,14 +66,23 @@ export interface License {
 
 /** The parts of the program, itself first, each with its licence; null from the sources. */
 export function licenses(): readonly License[] | null {
-  if (isPacked) return JSON.parse(getAsset('licenses.json', 'utf8'));
-  if (bundled) return JSON.parse(readFileSync(new URL('licenses.json', import.meta.url), 'utf8'));
-  return null;
+  return bundled ? JSON.parse(besideProgram('licenses.json')) : null;
 }
 
 /** The files of the console, text by name. From the sources, those of the last bundling. */
 export function consoleFiles(): Readonly<Record<string, string>> {
-  if (isPacked) return JSON.parse(getAsset('console.json', 'utf8'));
-  const place = bundled ? 'console.json' : '../dist/console.json';
-  return JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'));
+  return JSON.parse(besideProgram(bundled ? 'console.json' : '../dist/console.json'));
+}
+
+/** The texts of the manual, by file name. */
+export function manualTexts(): Readonly<Record<string, string>> {
+  if (bundled) return JSON.parse(besideProgram('manual.json'));
+  const folder = fileURLToPath(new URL('manual', import.meta.url));
+  const names = readdirSync(folder).filter((name) => name.endsWith('.md'));
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+}
+
+/** A file that was made with the program. */
+function besideProgram(name: string): string {
+  return isPacked ? getAsset(name, 'utf8') : readFileSync(new URL(name, import.meta.url), 'utf8');
 }

@@ -1,8 +1,4 @@
-/** Files imported as text: `import text from './x.md' with { type: 'text' }`. */
-declare module '*.md' {
-  const text: string;
-  export default text;
-}
+/** Files imported as text: `import text from './x.conf' with { type: 'text' }`. */
 declare module '*.conf' {
   const text: string;
   export default text;

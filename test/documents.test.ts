@@ -9,7 +9,7 @@ import { createProgram } from '../src/cli/program.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
-import { TOPICS } from '../src/manual/topics.ts';
+import { markdownOf, TOPICS } from '../src/manual/topics.ts';
 import { openApiDocument } from '../src/openapi/document.ts';
 import { runToEnd } from './support/command.ts';
 import { tableRows, topic, words } from './support/manual.ts';
@@ -21,7 +21,7 @@ const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
 const program = await createProgram();
-const manual = new Map(TOPICS.map(({ name, markdown }) => [name, markdown]));
+const manual = new Map(TOPICS.map((topic) => [topic.name, markdownOf(topic)]));
 const sourceText = sourceFiles('src').map(read).join('\n');
 
 function sourceFiles(folder: string): string[] {

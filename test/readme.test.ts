@@ -18,7 +18,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/ingest/drop/own-folder.ts';
-import { TOPICS } from '../src/manual/topics.ts';
+import { markdownOf, TOPICS } from '../src/manual/topics.ts';
 import { example, topic } from './support/manual.ts';
 import { cleanEnv } from './support/scripts.ts';
 import { until } from './support/until.ts';
@@ -28,7 +28,7 @@ const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
 
-const manual = new Map(TOPICS.map(({ name, markdown }) => [name, markdown]));
+const manual = new Map(TOPICS.map((topic) => [topic.name, markdownOf(topic)]));
 
 function has(tool: string): boolean {
   return spawnSync(tool, ['--version']).status === 0;

@@ -1,6 +1,6 @@
 /** `wirewatch manual`: the manual, bundled so that it is available offline and matches the version. */
 import { spawnSync } from 'node:child_process';
-import { PARTS, TOPICS } from '../manual/topics.ts';
+import { markdownOf, PARTS, TOPICS } from '../manual/topics.ts';
 import { nearest } from '../nearest.ts';
 import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
@@ -29,7 +29,7 @@ function showTopic(name: string, json: boolean): Result | null {
       `the manual has no topic ${JSON.stringify(name)}.${meant === null ? '' : ` Did you mean ${meant}?`} To list the topics, run: wirewatch manual`,
     );
   }
-  const { markdown } = topic;
+  const markdown = markdownOf(topic);
   // A pager is for people: a pipe gets the text.
   const isShown = !json && process.stdout.isTTY && paged(markdown);
   return isShown ? null : { value: { topic: topic.name, markdown }, text: markdown };

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
-import { TOPICS } from '../../src/manual/topics.ts';
+import { markdownOf, TOPICS } from '../../src/manual/topics.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
@@ -68,8 +68,8 @@ async function withInstallation(
 test('every configuration in the manual can be loaded', () =>
   inFolder(async (folder) => {
     const file = join(folder, 'wirewatch.toml');
-    const found = TOPICS.flatMap(({ name, markdown }) =>
-      blocksOf(markdown, 'toml').map((text) => ({ name, text })),
+    const found = TOPICS.flatMap((topic) =>
+      blocksOf(markdownOf(topic), 'toml').map((text) => ({ name: topic.name, text })),
     );
     assert.ok(found.length >= 3);
     for (const { name, text } of found) {

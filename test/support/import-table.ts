@@ -51,7 +51,7 @@ export const ROOMS = listed({
     auth backup config counted.ts detection error-codes.ts health history ingest limits nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
   generate: 'detection ingest refused.ts time.ts',
-  manual: '',
+  manual: 'packed.ts',
   pull: 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
   setup: 'config refused.ts store',

@@ -1,12 +1,12 @@
 /** Reads the manual's Markdown: topics, examples and tables. */
 import assert from 'node:assert/strict';
-import { TOPICS } from '../../src/manual/topics.ts';
+import { markdownOf, TOPICS } from '../../src/manual/topics.ts';
 
 /** @returns the Markdown of a topic */
 export function topic(name: string): string {
   const found = TOPICS.find((one) => one.name === name);
   assert.ok(found, `the manual has no topic ${name}`);
-  return found.markdown;
+  return markdownOf(found);
 }
 
 /** @returns a topic's text with single spaces and without backticks */

@@ -4,7 +4,7 @@ import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
 import { manualHtml } from '../../manual/html.ts';
-import { TOPICS } from '../../manual/topics.ts';
+import { markdownOf, TOPICS } from '../../manual/topics.ts';
 import { operationForms } from '../../operations/forms.ts';
 import { readStatus } from '../../operations/status.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
@@ -112,7 +112,9 @@ const EXCERPT_CHARACTERS = 120;
 function manualTopics(_: Sources, { query }: Read) {
   const { search } = readParameters(query, { search: ANY_TEXT });
   const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
-  const topics = TOPICS.flatMap(({ name, title, markdown }) => {
+  const topics = TOPICS.flatMap((topic) => {
+    const { name, title } = topic;
+    const markdown = markdownOf(topic);
     const lower = `${title} ${markdown}`.toLowerCase();
     if (!words.every((word) => lower.includes(word))) return [];
     return [{ name, title, excerpt: excerptOf(markdown, words[0]) }];
@@ -134,5 +136,5 @@ function manualTopic(_: Sources, { path, query }: Read) {
   const name = path.slice(TOPIC.length);
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
-  return { name, title: topic.title, html: manualHtml(topic.markdown) };
+  return { name, title: topic.title, html: manualHtml(markdownOf(topic)) };
 }
